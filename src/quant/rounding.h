@@ -53,7 +53,7 @@ static inline int32_t tq_shift_left_saturating(int32_t x, int shift)
     return tq_saturate_i32((int64_t)x * ((int64_t)1 << (shift < 31 ? shift : 31)));
 }
 
-/* The code for a value that is already an integer or an infinity; NaN gives the zero point.
+/* The quantized value of a scaled value that is already an integer or an infinity; NaN gives the zero point.
    Quantized values and zero points span less than 2^32, so past 2^33 only the side matters. */
 static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, int32_t low, int32_t high)
 {
@@ -64,7 +64,7 @@ static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, in
     return tq_clamp_i64((int64_t)rounded + zero_point, low, high);
 }
 
-/* ---- float to code; low <= zero_point <= high, scale finite and > 0 ---- */
+/* ---- float to quantized value; low <= zero_point <= high, scale finite and > 0 ---- */
 
 static inline int32_t tq_quantize_away(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
@@ -83,7 +83,7 @@ static inline int32_t tq_quantize_even(float x, float inverse, int32_t zero_poin
     return tq_value_of_rounded(rintf(x * inverse), zero_point, low, high);
 }
 
-/* ---- code to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
+/* ---- quantized value to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
 
 /* The difference is exact in 64 bits and rounds once on its way to float32; it fits int32, as in
    the runtime, for every type but int32 itself. */
@@ -122,7 +122,7 @@ static inline int32_t tq_rounding_shift_right_up(int32_t x, int exponent)
 }
 
 /* The right part of a shift.  63 places leave what any more would, and -INT_MIN is not an int. */
-static inline int tq_places_right(int shift)
+static inline int tq_right_shift_of(int shift)
 {
     return shift >= 0 ? 0 : shift < -63 ? 63 : -shift;
 }
@@ -132,14 +132,14 @@ static inline int32_t tq_multiply_double(int32_t x, int32_t multiplier, int shif
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_divide_by_pot(high, tq_places_right(shift));
+    return tq_rounding_divide_by_pot(high, tq_right_shift_of(shift));
 }
 
 static inline int32_t tq_multiply_up(int32_t x, int32_t multiplier, int shift)
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_shift_right_up(high, tq_places_right(shift));
+    return tq_rounding_shift_right_up(high, tq_right_shift_of(shift));
 }
 
 /* One rounding, ties up; the result saturates.  The rule is for shifts of -31 to 30, and others
@@ -211,7 +211,7 @@ static inline void tq_quantize_multiplier_single(double real, int32_t *multiplie
     }
 }
 
-/* ---- integer to code ---- */
+/* ---- quantized value to quantized value ---- */
 
 /* One real multiplier in every form that a rule needs, and the rule. */
 typedef struct tq_multiplier {
@@ -237,7 +237,7 @@ static inline int32_t tq_requantize_fixed(int32_t product, int32_t zero_point, i
     return tq_clamp_i64((int64_t)product + zero_point, low, high);
 }
 
-/* acc: the input code less the input's zero point. */
+/* acc: the quantized input less the input's zero point. */
 static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,
                                     int32_t low, int32_t high)
 {

@@ -167,7 +167,7 @@ tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_i
         return status;
     for (uint32_t i = 0; i < items->count; i++)
         places[i] = i;
-    tq_sort_places(places, items->count, name_before, &n);
+    tq_sort_indices(places, items->count, name_before, &n);
     for (uint32_t i = 1; i < items->count; i++) {
         tq_bytes name = name_of(&n, places[i]);
         if (!name.data || !name.size || compare_names(name_of(&n, places[i - 1]), name) != 0)

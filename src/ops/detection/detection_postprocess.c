@@ -106,7 +106,7 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     for (size_t i = 0; i < d->boxes; i++)
         if (scores[i] >= d->score_threshold)
             order[candidates++] = (uint32_t)i;
-    tq_sort_places(order, candidates, comes_first, scores);
+    tq_sort_indices(order, candidates, comes_first, scores);
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* `order` is not sorted */
     memset(active, 1, d->boxes);

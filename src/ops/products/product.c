@@ -230,7 +230,7 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
-    s->tail = plan->double_channels;
+    s->remainder = plan->double_channels;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
     tq_activation_range(node, plan->activation, &s->low, &s->high);
     p->quantized = true;

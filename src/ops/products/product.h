@@ -30,7 +30,7 @@ typedef struct tq_product_plan {
     int64_t activation;
     /* integers */
     tq_requantize_rule rule;
-    size_t double_channels;  /* the last channels, so many, have the rule DOUBLE (tq_gemm_store.tail) */
+    size_t double_channels;  /* the last channels, so many, have the rule DOUBLE (tq_gemm_store.remainder) */
     bool wide;               /* int16 rows, 64-bit accumulators */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in TFLite */

@@ -260,7 +260,7 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
                                     : type == TQ_TensorType_INT8 ? TQ_i8
                                                                  : TQ_u8,
                              .rule = s->rule,
-                             .tail = s->double_channels,
+                             .remainder = s->double_channels,
                              .zero_point = conv->zero_point,
                              .low = conv->low_q,
                              .high = conv->high_q};

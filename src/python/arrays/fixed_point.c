@@ -254,12 +254,12 @@ static PyObject *steps_dict(const tq_requantize_steps *s, tq_requantize_rule rul
     if (!is_fixed)
         return Py_BuildValue("{s:d,s:d,s:d,s:i}", "real_multiplier",
                              rule == TQ_REQUANTIZE_FLOAT32_EVEN ? (double)s->multiplier.f32 : s->multiplier.f64,
-                             "product", s->real_product, "scaled", s->scaled, "code", (int)s->code);
+                             "product", s->real_product, "scaled", s->scaled, "code", (int)s->quantized);
     PyObject *high = is_double ? PyLong_FromLong(s->high) : Py_NewRef(Py_None);
     return Py_BuildValue("{s:d,s:i,s:i,s:i,s:L,s:N,s:i,s:L,s:d,s:i}", "real_multiplier", s->multiplier.f64,
                          "multiplier", (int)s->multiplier.fixed, "shift", s->multiplier.shift, "shifted",
                          (int)s->shifted, "product", (long long)s->product, "high", high, "right_shift", s->right_shift,
-                         "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->code);
+                         "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->quantized);
 }
 
 /* _requantize_steps(acc, multiplier, zero_point, rounding, dtype): what tq.explain_requantize shows. */

@@ -24,7 +24,7 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers);
    any stride, byte order native. */
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
 
-/* How the core reads the array's elements; TQ_NUMBERS where it cannot. */
+/* How the core reads the array's elements; TQ_REAL_TYPES where it cannot. */
 tq_real_type tq_py_number(PyArrayObject *array);
 
 /* A new reference to an array of float64. */
