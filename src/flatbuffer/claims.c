@@ -79,7 +79,7 @@ static void merge(tq_claims *c)
     c->count = kept;
 }
 
-tq_status tq_find_claims(tq_reading *r, tq_claims *out)
+tq_status tq_claims_find(tq_reading *r, tq_claims *out)
 {
     tq_claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
     claim(&counted, 0, 8); /* the root's offset and the file's identifier */
@@ -97,7 +97,7 @@ tq_status tq_find_claims(tq_reading *r, tq_claims *out)
     return TQ_OK;
 }
 
-size_t tq_claim_past(const tq_claims *c, uint64_t at)
+size_t tq_claims_first_after(const tq_claims *c, uint64_t at)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -110,9 +110,9 @@ size_t tq_claim_past(const tq_claims *c, uint64_t at)
     return low;
 }
 
-uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at)
+uint64_t tq_claims_next(const tq_reading *r, const tq_claims *c, uint64_t at)
 {
-    const size_t past = tq_claim_past(c, at);
+    const size_t past = tq_claims_first_after(c, at);
     uint64_t next = past < c->count ? c->spans[past].start : r->end;
     return next < at ? at : next < r->end ? next : r->end;
 }

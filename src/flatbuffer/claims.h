@@ -20,12 +20,12 @@ typedef struct tq_claims {
 } tq_claims;
 
 /* The claims of what has been read so far; the caller releases out->spans to the tree's allocator. */
-tq_status tq_find_claims(tq_reading *r, tq_claims *out);
+tq_status tq_claims_find(tq_reading *r, tq_claims *out);
 
 /* The first span that ends past `at`, or as many as there are: `at` is covered if that span starts at or before it. */
-size_t tq_claim_past(const tq_claims *c, uint64_t at);
+size_t tq_claims_first_after(const tq_claims *c, uint64_t at);
 
 /* The first byte at or after `at` that is covered, at most r->end. */
-uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at);
+uint64_t tq_claims_next(const tq_reading *r, const tq_claims *c, uint64_t at);
 
 #endif

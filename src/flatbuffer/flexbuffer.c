@@ -274,7 +274,7 @@ tq_status tq_flex_map_key(tq_flex_reader *reader, const tq_flex *map, uint64_t i
     return status == TQ_OK ? find_key(reader, at, out) : status;
 }
 
-tq_value tq_flex_number(const tq_flex_reader *reader, const tq_flex *number)
+tq_value tq_flex_scalar(const tq_flex_reader *reader, const tq_flex *number)
 {
     const uint8_t *p = reader->bytes.data + number->at;
     tq_value value = {TQ_VALUE_INT, {0}};

@@ -75,7 +75,7 @@ tq_status tq_flex_item(tq_flex_reader *reader, const tq_flex *vector, uint64_t i
 tq_status tq_flex_map_key(tq_flex_reader *reader, const tq_flex *map, uint64_t index, tq_bytes *out);
 
 /* A BOOL (0 or 1) or INT as TQ_VALUE_INT, a UINT as TQ_VALUE_UINT, a FLOAT of 16, 32 or 64 bits. */
-tq_value tq_flex_number(const tq_flex_reader *reader, const tq_flex *number);
+tq_value tq_flex_scalar(const tq_flex_reader *reader, const tq_flex *number);
 
 /* The bytes of a KEY (without its NUL), STRING or BLOB. */
 tq_bytes tq_flex_bytes(const tq_flex_reader *reader, const tq_flex *value);

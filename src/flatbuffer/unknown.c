@@ -153,7 +153,7 @@ tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_tree_no
 /* Whether a text stands at `at`: a count, as many bytes of which none is a control character, and a NUL. */
 static bool find_text(tq_reading *r, const tq_claims *c, uint64_t at, tq_cell *cell)
 {
-    uint64_t end = tq_next_claim(r, c, at);
+    uint64_t end = tq_claims_next(r, c, at);
     if (end < at + 4)
         return false;
     uint32_t count = tq_load_u32(r->file.data + at);
@@ -182,7 +182,7 @@ static bool find_table(const tq_reading *r, const tq_claims *c, uint64_t at, tq_
     if (at % 4 || tq_table_find(r->file, (size_t)at, out, NULL) != TQ_OK || out->vtable % 2)
         return false;
     uint16_t size = tq_load_u16(r->file.data + out->vtable + 2);
-    if (size < 4 || at + size > tq_next_claim(r, c, at))
+    if (size < 4 || at + size > tq_claims_next(r, c, at))
         return false;
     for (unsigned slot = 0; slot < tq_slot_count(out); slot++) {
         size_t field = tq_slot_at(out, slot);
@@ -258,7 +258,7 @@ static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
 static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, unsigned depth, tq_cell *cell,
                                 bool *found)
 {
-    uint64_t end = tq_next_claim(r, c, at);
+    uint64_t end = tq_claims_next(r, c, at);
     uint32_t count = end >= at + 4 ? count_at(r, at, end) : 0;
     if (!count || 4 * (uint64_t)count > end - at - 4)
         return TQ_OK;
@@ -289,7 +289,7 @@ static tq_status follow(tq_reading *r, const tq_claims *c, const tq_guess *guess
     uint64_t target;
     tq_table table;
     *found = false;
-    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || tq_next_claim(r, c, target) == target)
+    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || tq_claims_next(r, c, target) == target)
         return TQ_OK;
     if (!guess->is_union && find_text(r, c, target, cell)) {
         *found = true;
@@ -344,7 +344,7 @@ static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
    the width of that one's elements.  `at` is not covered itself. */
 static bool follows_something(const tq_reading *r, const tq_claims *c, uint64_t at, uint64_t last, uint32_t last_count)
 {
-    const size_t past = tq_claim_past(c, at);
+    const size_t past = tq_claims_first_after(c, at);
     if (past && is_next(r, c->spans[past - 1].end, at))
         return true;
     for (unsigned size = 1; last && size <= MOST_ELEMENT; size *= 2)
@@ -381,7 +381,7 @@ static tq_status follow_places(tq_reading *r, const tq_claims *c, const place *p
     uint32_t last_count = 0;
     tq_status status = TQ_OK;
     for (size_t i = 0; status == TQ_OK && i < count; i++) {
-        uint64_t at = places[i].target, end = tq_next_claim(r, c, at);
+        uint64_t at = places[i].target, end = tq_claims_next(r, c, at);
         uint32_t elements = end > at ? count_at(r, at, end) : 0;
         if (!elements || (at != last && !follows_something(r, c, at, last, last_count)))
             continue;
@@ -409,7 +409,7 @@ static tq_status follow_scalars(tq_reading *r, tq_guess *open)
         if (open->depth < UNKNOWN_DEPTH && find_target(r, open, &places[count].target))
             places[count++].guess = open;
     qsort(places, count, sizeof *places, compare_places);
-    status = tq_find_claims(r, &c);
+    status = tq_claims_find(r, &c);
     if (status == TQ_OK) {
         status = follow_places(r, &c, places, count);
         tq_release(&r->tree->region.allocator, c.spans);
@@ -424,7 +424,7 @@ tq_status tq_resolve_guesses(tq_reading *r)
     tq_claims c;
     if (!r->guesses)
         return TQ_OK;
-    tq_status status = tq_find_claims(r, &c);
+    tq_status status = tq_claims_find(r, &c);
     if (status != TQ_OK)
         return status;
     status = follow_proven(r, &c, &open);

@@ -13,7 +13,7 @@ enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNM
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs are in place already: tq_make_runs made them */
+    bool has_large;      /* large runs are in place already: tq_trailing_write made them */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -332,13 +332,13 @@ static tq_status plan_all(tq_plan *plan, uint64_t limit, tq_error *error)
     tq_status status = put_flatbuffer(&w);
     plan->flatbuffer_size = w.at;
     if (status == TQ_OK)
-        status = tq_place_runs(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
+        status = tq_trailing_assign(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
     if (status == TQ_OK && plan->flatbuffer_size > limit)
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the flatbuffer would have %llu bytes; at most %llu fit",
                          (unsigned long long)plan->flatbuffer_size, (unsigned long long)limit);
     plan->size = plan->flatbuffer_size;
     if (status == TQ_OK)
-        status = tq_place_runs(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
+        status = tq_trailing_assign(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
     if (status == TQ_OK && plan->large_count + plan->outside_count && !tq_add_u64(plan->size, TRAILING, &plan->size))
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
     return status;
@@ -378,9 +378,9 @@ tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
         return write_all(&w);
     tq_memory_sink memory = {whole, (size_t)plan->size};
     tq_sink inside = tq_sink_to_memory(&memory);
-    tq_status status = tq_make_runs(plan, plan->large, plan->large_count, 4, whole, error);
+    tq_status status = tq_trailing_write(plan, plan->large, plan->large_count, 4, whole, error);
     if (status == TQ_OK)
-        status = tq_make_runs(plan, plan->outside, plan->outside_count, 0, whole, error);
+        status = tq_trailing_write(plan, plan->outside, plan->outside_count, 0, whole, error);
     w.sink = &inside;
     w.has_large = true;
     return status == TQ_OK ? write_all(&w) : status;

@@ -85,7 +85,7 @@ tq_subgraph tq_model_subgraph(const tq_model *model, size_t index)
     };
 }
 
-int64_t tq_operator_code_number(const tq_table *operator_code)
+int64_t tq_operator_code_builtin(const tq_table *operator_code)
 {
     int64_t old = tq_get_int(operator_code, TQ_OperatorCode_deprecated_builtin_code);
     int64_t new = tq_get_int(operator_code, TQ_OperatorCode_builtin_code);
@@ -97,7 +97,7 @@ tq_operator tq_model_operator(const tq_model *model, const tq_subgraph *subgraph
     tq_operator op = {.table = tq_vector_table(&subgraph->operators, index), .code = -1, .version = 1};
     tq_table code = tq_vector_table(&model->operator_codes, (size_t)tq_get_int(&op.table, TQ_Operator_opcode_index));
     if (op.table.at && code.at) {
-        op.code = tq_operator_code_number(&code);
+        op.code = tq_operator_code_builtin(&code);
         op.version = (int32_t)tq_get_int(&code, TQ_OperatorCode_version);
         if (op.code == TQ_BuiltinOperator_CUSTOM)
             op.custom_name = tq_get_string(&code, TQ_OperatorCode_custom_code);

@@ -54,7 +54,7 @@ tq_subgraph tq_model_subgraph(const tq_model *model, size_t index);
 tq_operator tq_model_operator(const tq_model *model, const tq_subgraph *subgraph, size_t index);
 
 /* An operator code's number: the larger of its two fields. */
-int64_t tq_operator_code_number(const tq_table *operator_code);
+int64_t tq_operator_code_builtin(const tq_table *operator_code);
 
 /* The options table of an operator: the one of builtin_options and builtin_options_2 that is set.
    `id` is TQ_TABLE_NONE where there is none or its type is not known. */

@@ -96,14 +96,16 @@ struct tq_node {
     uint32_t index;    /* in its subgraph */
 
     int in_count, out_count;
-    tq_tensor **in, **out; /* NULL: left out in the file (-1); no more than the operator allows, but for a misfit */
-    bool misfit; /* its tensors are not those that its operator takes, or do not exist: nothing is to read them */
+    tq_tensor **in,
+        **out; /* NULL: left out in the file (-1); no more than the operator allows, unless wrong_operands */
+    bool
+        wrong_operands; /* too few or too many tensors, or an index without a tensor: no function may read in and out */
 
     /* chosen by prepare */
     tq_op_fn eval;
     tq_op_fn shape_later; /* see tq_shape_from_values */
-    void *state;          /* the operator's own record, from tq_node_memory */
-    bool foldable;        /* its outputs depend on shapes alone: compute them once, in prepare */
+    void *state; /* the operator's own record, from tq_node_memory */
+    bool foldable; /* its outputs depend on shapes alone: compute them once, in prepare */
     void (*reset)(tq_node *node); /* what it remembers, besides variable tensors, back to its start; called after
                                      prepare too.  NULL: it remembers nothing, or what no reset undoes */
 
@@ -111,13 +113,13 @@ struct tq_node {
     void *scratch, *prepacked; /* aligned to 64 bytes */
 
     tq_numerics numerics; /* of this node: what was asked for, or what takes its place (backends.h) */
-    bool tabulated;       /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool tabulated; /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
     bool clamp_tabulated; /* the same of its fused activation */
     int threads; /* at most so many; at least 1 */
 
-    tq_host *host;         /* of all nodes of a graph */
+    tq_host *host; /* of all nodes of a graph */
     tq_request request;
-    tq_block *memory;      /* list: tq_node_memory, but for host->prepared */
+    tq_block *memory; /* list: tq_node_memory, but for host->prepared */
     tq_block *own_scratch; /* what `scratch` points into, where it is not in the arena */
 };
 

@@ -62,13 +62,13 @@ static void check_endless(tq_checker *checker, const tq_checked_node *node, cons
     if (!is_condition || output < 0 || !tensor.at || tq_tensor_bytes(checker->model, &tensor, &bytes, NULL) != TQ_OK)
         return;
     if (bytes.data && bytes.size && bytes.data[0] && tq_get_int(&tensor, TQ_Tensor_type) == TQ_TensorType_BOOL)
-        tq_report(checker, TQ_PROBLEM_ENDLESS_LOOP, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_ENDLESS_LOOP, tq_checked_operator(checker, node),
                   "the condition, tensor %d of the called subgraph, is a constant that is true", output);
 }
 
 static void check_callee(tq_checker *checker, const tq_checked_node *node, const callee_row *row, int64_t index)
 {
-    tq_place place = tq_checked_whole(checker, node);
+    tq_location place = tq_checked_operator(checker, node);
     const char *name = tq_fields[row->field].name;
     if (index < 0 || index >= checker->model->subgraphs.count) {
         tq_report(checker, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name,
@@ -165,7 +165,7 @@ static tq_status follow(tq_checker *checker, stack *s, uint8_t *states, uint32_t
             continue;
         } else if (states[callee] == RUNNING) {
             checker->subgraph_index = top->subgraph;
-            tq_report(checker, TQ_PROBLEM_CALL_CYCLE, tq_place_in(checker, TQ_PLACE_OPERATOR, op, 0),
+            tq_report(checker, TQ_PROBLEM_CALL_CYCLE, tq_location_in(checker, TQ_LOCATION_OPERATOR, op, 0),
                       "subgraph %lld, which it runs, is running already when this operator does", (long long)callee);
         } else if (states[callee] == NOT_SEEN) {
             states[callee] = RUNNING;

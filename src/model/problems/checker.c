@@ -36,7 +36,7 @@ static void label_operator(const tq_operator *op, char out[TQ_NAME_SIZE])
         snprintf(out, TQ_NAME_SIZE, "of unknown code");
 }
 
-static int say_tensor(const tq_checker *checker, const tq_place *place, char *out, size_t size)
+static int say_tensor(const tq_checker *checker, const tq_location *place, char *out, size_t size)
 {
     tq_subgraph subgraph = tq_model_subgraph(checker->model, place->subgraph);
     tq_table tensor = tq_vector_table(&subgraph.tensors, place->index);
@@ -46,7 +46,7 @@ static int say_tensor(const tq_checker *checker, const tq_place *place, char *ou
                     *name ? "'" : "");
 }
 
-static int say_operator(const tq_checker *checker, const tq_place *place, const char *what, char *out, size_t size)
+static int say_operator(const tq_checker *checker, const tq_location *place, const char *what, char *out, size_t size)
 {
     tq_subgraph subgraph = tq_model_subgraph(checker->model, place->subgraph);
     tq_operator op = tq_model_operator(checker->model, &subgraph, place->index);
@@ -58,26 +58,26 @@ static int say_operator(const tq_checker *checker, const tq_place *place, const 
                     place->slot);
 }
 
-static void say_place(const tq_checker *checker, const tq_place *p, char *out, size_t size)
+static void say_place(const tq_checker *checker, const tq_location *p, char *out, size_t size)
 {
     switch (p->kind) {
-    case TQ_PLACE_MODEL: snprintf(out, size, "model"); break;
-    case TQ_PLACE_OPERATOR_CODE: snprintf(out, size, "operator code %u", p->index); break;
-    case TQ_PLACE_BUFFER: snprintf(out, size, "buffer %u", p->index); break;
-    case TQ_PLACE_EXTERNAL_GROUP: snprintf(out, size, "external buffer group %u", p->index); break;
-    case TQ_PLACE_EXTERNAL_BUFFER: snprintf(out, size, "external buffer %u", p->index); break;
-    case TQ_PLACE_METADATA: snprintf(out, size, "metadata %u", p->index); break;
-    case TQ_PLACE_SIGNATURE: snprintf(out, size, "signature %u", p->index); break;
-    case TQ_PLACE_SIGNATURE_INPUT: snprintf(out, size, "signature %u, input %u", p->index, p->slot); break;
-    case TQ_PLACE_SIGNATURE_OUTPUT: snprintf(out, size, "signature %u, output %u", p->index, p->slot); break;
-    case TQ_PLACE_SUBGRAPH: snprintf(out, size, "subgraph %u", p->subgraph); break;
-    case TQ_PLACE_SUBGRAPH_INPUT: snprintf(out, size, "subgraph %u, input %u", p->subgraph, p->slot); break;
-    case TQ_PLACE_SUBGRAPH_OUTPUT: snprintf(out, size, "subgraph %u, output %u", p->subgraph, p->slot); break;
-    case TQ_PLACE_TENSOR: say_tensor(checker, p, out, size); break;
-    case TQ_PLACE_OPERATOR: say_operator(checker, p, NULL, out, size); break;
-    case TQ_PLACE_OPERATOR_INPUT: say_operator(checker, p, "input", out, size); break;
-    case TQ_PLACE_OPERATOR_OUTPUT: say_operator(checker, p, "output", out, size); break;
-    case TQ_PLACE_OPERATOR_INTERMEDIATE: say_operator(checker, p, "intermediate", out, size); break;
+    case TQ_LOCATION_MODEL: snprintf(out, size, "model"); break;
+    case TQ_LOCATION_OPERATOR_CODE: snprintf(out, size, "operator code %u", p->index); break;
+    case TQ_LOCATION_BUFFER: snprintf(out, size, "buffer %u", p->index); break;
+    case TQ_LOCATION_EXTERNAL_GROUP: snprintf(out, size, "external buffer group %u", p->index); break;
+    case TQ_LOCATION_EXTERNAL_BUFFER: snprintf(out, size, "external buffer %u", p->index); break;
+    case TQ_LOCATION_METADATA: snprintf(out, size, "metadata %u", p->index); break;
+    case TQ_LOCATION_SIGNATURE: snprintf(out, size, "signature %u", p->index); break;
+    case TQ_LOCATION_SIGNATURE_INPUT: snprintf(out, size, "signature %u, input %u", p->index, p->slot); break;
+    case TQ_LOCATION_SIGNATURE_OUTPUT: snprintf(out, size, "signature %u, output %u", p->index, p->slot); break;
+    case TQ_LOCATION_SUBGRAPH: snprintf(out, size, "subgraph %u", p->subgraph); break;
+    case TQ_LOCATION_SUBGRAPH_INPUT: snprintf(out, size, "subgraph %u, input %u", p->subgraph, p->slot); break;
+    case TQ_LOCATION_SUBGRAPH_OUTPUT: snprintf(out, size, "subgraph %u, output %u", p->subgraph, p->slot); break;
+    case TQ_LOCATION_TENSOR: say_tensor(checker, p, out, size); break;
+    case TQ_LOCATION_OPERATOR: say_operator(checker, p, NULL, out, size); break;
+    case TQ_LOCATION_OPERATOR_INPUT: say_operator(checker, p, "input", out, size); break;
+    case TQ_LOCATION_OPERATOR_OUTPUT: say_operator(checker, p, "output", out, size); break;
+    case TQ_LOCATION_OPERATOR_INTERMEDIATE: say_operator(checker, p, "intermediate", out, size); break;
     }
 }
 
@@ -89,7 +89,7 @@ static void hand_over(tq_checker *checker, const tq_problem *problem)
         checker->stopped = !checker->sink(checker->context, problem);
 }
 
-void tq_report(tq_checker *checker, tq_problem_code code, tq_place place, const char *format, ...)
+void tq_report(tq_checker *checker, tq_problem_code code, tq_location place, const char *format, ...)
 {
     if (checker->counts[code]++ >= REPORTS_PER_CODE || checker->stopped)
         return;
@@ -98,7 +98,7 @@ void tq_report(tq_checker *checker, tq_problem_code code, tq_place place, const 
     va_start(arguments, format);
     vsnprintf(problem.text, sizeof problem.text, format, arguments);
     va_end(arguments);
-    say_place(checker, &place, problem.place_text, sizeof problem.place_text);
+    say_place(checker, &place, problem.location_text, sizeof problem.location_text);
     hand_over(checker, &problem);
 }
 
@@ -107,15 +107,15 @@ void tq_report_the_rest(tq_checker *checker)
     for (int code = 0; code < TQ_PROBLEM_COUNT; code++) {
         if (checker->counts[code] <= REPORTS_PER_CODE)
             continue;
-        tq_problem problem = {.code = (tq_problem_code)code, .place = tq_place_of(TQ_PLACE_MODEL, 0)};
-        say_place(checker, &problem.place, problem.place_text, sizeof problem.place_text);
+        tq_problem problem = {.code = (tq_problem_code)code, .place = tq_location_of(TQ_LOCATION_MODEL, 0)};
+        say_place(checker, &problem.place, problem.location_text, sizeof problem.location_text);
         snprintf(problem.text, sizeof problem.text, "and %llu more: %s",
                  (unsigned long long)(checker->counts[code] - REPORTS_PER_CODE), tq_problem_kinds[code].text);
         hand_over(checker, &problem);
     }
 }
 
-bool tq_checker_spend(tq_checker *checker, uint64_t bytes, tq_place place)
+bool tq_checker_spend(tq_checker *checker, uint64_t bytes, tq_location place)
 {
     if (bytes <= checker->data_left) {
         checker->data_left -= bytes;
@@ -156,7 +156,7 @@ static bool name_before(const void *context, uint32_t a, uint32_t b)
 }
 
 tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code,
-                         tq_place place, bool in_slots, tq_error *error)
+                         tq_location place, bool in_slots, tq_error *error)
 {
     if (items->count < 2)
         return TQ_OK;

@@ -39,21 +39,21 @@ typedef struct tq_checker {
 
 /* Hands a problem at `place` to the sink: its text is `format`, cut to the size of tq_problem.text.  Of one code, the
    first 1000 are reported and the rest counted. */
-void tq_report(tq_checker *checker, tq_problem_code code, tq_place place, const char *format, ...) TQ_PRINTF(4, 5);
+void tq_report(tq_checker *checker, tq_problem_code code, tq_location place, const char *format, ...) TQ_PRINTF(4, 5);
 
 /* Reports how many problems of each code were counted only. */
 void tq_report_the_rest(tq_checker *checker);
 
 /* A place outside of subgraphs: item `index` of its list. */
-static inline tq_place tq_place_of(tq_place_kind kind, size_t index)
+static inline tq_location tq_location_of(tq_location_kind kind, size_t index)
 {
-    return (tq_place){kind, 0, (uint32_t)index, 0};
+    return (tq_location){kind, 0, (uint32_t)index, 0};
 }
 
 /* A place in the subgraph that is being checked; `slot` counts only for kinds that have one. */
-static inline tq_place tq_place_in(const tq_checker *checker, tq_place_kind kind, size_t index, size_t slot)
+static inline tq_location tq_location_in(const tq_checker *checker, tq_location_kind kind, size_t index, size_t slot)
 {
-    return (tq_place){kind, checker->subgraph_index, (uint32_t)index, (uint32_t)slot};
+    return (tq_location){kind, checker->subgraph_index, (uint32_t)index, (uint32_t)slot};
 }
 
 #define TQ_NAME_SIZE 64
@@ -62,11 +62,11 @@ static inline tq_place tq_place_in(const tq_checker *checker, tq_place_kind kind
 void tq_printable(tq_bytes name, char out[TQ_NAME_SIZE]);
 
 /* Takes `bytes` from checker->data_left.  False: the budget is spent, which is reported once. */
-bool tq_checker_spend(tq_checker *checker, uint64_t bytes, tq_place place);
+bool tq_checker_spend(tq_checker *checker, uint64_t bytes, tq_location place);
 
 /* Reports, as `code`, each item whose `field` equals that of an earlier item; items without a name are left out.
    `place` gets the item's number as its slot (in_slots) or as its index.  TQ_NO_MEMORY. */
 tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_id field, tq_problem_code code,
-                         tq_place place, bool in_slots, tq_error *error);
+                         tq_location place, bool in_slots, tq_error *error);
 
 #endif

@@ -27,7 +27,7 @@ static const row rows[] = {
 };
 
 /* Reports the first value outside [low, high]; whether there is one. */
-static bool check_range(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values,
+static bool check_range(tq_checker *checker, tq_problem_code code, tq_location place, const tq_integers *values,
                         int64_t low, int64_t high)
 {
     for (uint64_t i = 0; i < values->count; i++) {
@@ -41,7 +41,7 @@ static bool check_range(tq_checker *checker, tq_problem_code code, tq_place plac
     return false;
 }
 
-static void check_permutation(tq_checker *checker, tq_place place, const tq_integers *values, int64_t rank)
+static void check_permutation(tq_checker *checker, tq_location place, const tq_integers *values, int64_t rank)
 {
     uint64_t seen = 0;
     if (rank > 64 || check_range(checker, TQ_PROBLEM_AXIS_RANGE, place, values, -rank, rank - 1))
@@ -59,7 +59,7 @@ static void check_permutation(tq_checker *checker, tq_place place, const tq_inte
     }
 }
 
-static void check_product(tq_checker *checker, tq_place place, const tq_integers *values)
+static void check_product(tq_checker *checker, tq_location place, const tq_integers *values)
 {
     uint64_t product = 1;
     for (uint64_t i = 0; i < values->count; i++) {
@@ -74,7 +74,7 @@ static void check_product(tq_checker *checker, tq_place place, const tq_integers
                   "the output's dimensions multiply to more than 2^31 - 1 elements");
 }
 
-static void check_not_zero(tq_checker *checker, tq_problem_code code, tq_place place, const tq_integers *values)
+static void check_not_zero(tq_checker *checker, tq_problem_code code, tq_location place, const tq_integers *values)
 {
     for (uint64_t i = 0; i < values->count; i++)
         if (tq_integer(values, i) == 0) {
@@ -86,7 +86,7 @@ static void check_not_zero(tq_checker *checker, tq_problem_code code, tq_place p
 static void check_row(tq_checker *checker, const tq_checked_node *node, const row *r)
 {
     tq_integers values;
-    tq_place place = tq_checked_place(checker, node, r->input);
+    tq_location place = tq_checked_location(checker, node, r->input);
     tq_known_shape of = tq_known_shape_of(checker, &node->inputs, r->of);
     if (!tq_checked_integers(checker, node, r->input, &values))
         return;
@@ -128,7 +128,7 @@ static void check_gather(tq_checker *checker, const tq_checked_node *node)
         !tq_checked_integers(checker, node, 1, &indices))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &indices, 0,
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_location(checker, node, 1), &indices, 0,
                 dimension < 0 ? INT64_MAX : dimension - 1);
 }
 
@@ -146,7 +146,7 @@ static int64_t limit_at(const limits *l, uint64_t i)
 }
 
 /* `width` values make an index. */
-static void check_tuples(tq_checker *checker, tq_place place, const tq_integers *indices, uint64_t width,
+static void check_tuples(tq_checker *checker, tq_location place, const tq_integers *indices, uint64_t width,
                          const limits *l)
 {
     if (!width)
@@ -178,7 +178,7 @@ static void check_gather_nd(tq_checker *checker, const tq_checked_node *node)
     tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0),
                    shape = tq_known_shape_of(checker, &node->inputs, 1);
     if (data.known && tq_checked_integers(checker, node, 1, &indices))
-        check_tuples(checker, tq_checked_place(checker, node, 1), &indices, last_dimension(&shape),
+        check_tuples(checker, tq_checked_location(checker, node, 1), &indices, last_dimension(&shape),
                      &(limits){&data, NULL, data.shape.count});
 }
 
@@ -190,7 +190,7 @@ static void check_scatter(tq_checker *checker, const tq_checked_node *node, uint
     if (!tq_checked_integers(checker, node, shape_input, &dims) || !tq_checked_integers(checker, node, 0, &indices))
         return;
     bool scalars = shape_input == 1 && shape.shape.count < 2;
-    check_tuples(checker, tq_checked_place(checker, node, 0), &indices, scalars ? 1 : last_dimension(&shape),
+    check_tuples(checker, tq_checked_location(checker, node, 0), &indices, scalars ? 1 : last_dimension(&shape),
                  &(limits){NULL, &dims, dims.count});
 }
 
@@ -200,7 +200,7 @@ static void check_scatter(tq_checker *checker, const tq_checked_node *node, uint
 static void check_segment_sum(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers ids;
-    tq_place place = tq_checked_place(checker, node, 1);
+    tq_location place = tq_checked_location(checker, node, 1);
     tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0);
     if (!tq_checked_integers(checker, node, 1, &ids))
         return;
@@ -227,7 +227,7 @@ static void check_unsorted_segments(tq_checker *checker, const tq_checked_node *
         return;
     bool known = tq_checked_integers(checker, node, 2, &segments) && segments.count == 1;
     /* A negative id drops its row. */
-    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &ids, INT64_MIN,
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_location(checker, node, 1), &ids, INT64_MIN,
                 known ? tq_integer(&segments, 0) - 1 : INT64_MAX);
 }
 
@@ -240,7 +240,7 @@ static void check_reverse_sequence(tq_checker *checker, const tq_checked_node *n
         !tq_checked_integers(checker, node, 1, &lengths))
         return;
     int64_t dimension = tq_known_dimension(&data, (uint32_t)axis);
-    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_place(checker, node, 1), &lengths, 0,
+    check_range(checker, TQ_PROBLEM_INDEX_RANGE, tq_checked_location(checker, node, 1), &lengths, 0,
                 dimension < 0 ? INT64_MAX : dimension);
 }
 
@@ -251,7 +251,7 @@ static void check_divisor(tq_checker *checker, const tq_checked_node *node)
     tq_table parameters = tq_get_table(&tensor, TQ_Tensor_quantization);
     if (!tq_get_vector(&parameters, TQ_QuantizationParameters_scale).count &&
         tq_checked_integers(checker, node, 1, &values))
-        check_not_zero(checker, TQ_PROBLEM_DIVISOR_ZERO, tq_checked_place(checker, node, 1), &values);
+        check_not_zero(checker, TQ_PROBLEM_DIVISOR_ZERO, tq_checked_location(checker, node, 1), &values);
 }
 
 void tq_check_constants(tq_checker *checker, const tq_checked_node *node)

@@ -9,11 +9,11 @@ enum { SCHEMA_VERSION = 3, OLD_CODE_LIMIT = 127 };
 
 static void check_operator_code(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_of(TQ_PLACE_OPERATOR_CODE, index);
+    tq_location place = tq_location_of(TQ_LOCATION_OPERATOR_CODE, index);
     tq_table code = tq_vector_table(&checker->model->operator_codes, index);
     int64_t old = tq_get_int(&code, TQ_OperatorCode_deprecated_builtin_code);
     int64_t new = tq_get_int(&code, TQ_OperatorCode_builtin_code);
-    int64_t number = tq_operator_code_number(&code);
+    int64_t number = tq_operator_code_builtin(&code);
     int64_t version = tq_get_int(&code, TQ_OperatorCode_version);
     tq_bytes name = tq_get_string(&code, TQ_OperatorCode_custom_code);
     if (!tq_builtin(number) || number == TQ_BuiltinOperator_PLACEHOLDER_FOR_GREATER_OP_CODES)
@@ -33,7 +33,7 @@ static void check_operator_code(tq_checker *checker, uint32_t index)
 
 static void check_buffer(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_of(TQ_PLACE_BUFFER, index);
+    tq_location place = tq_location_of(TQ_LOCATION_BUFFER, index);
     tq_bytes bytes;
     tq_error error;
     if (tq_model_buffer(checker->model, index, &bytes, &error) != TQ_OK)
@@ -47,7 +47,7 @@ static void check_buffer(tq_checker *checker, uint32_t index)
 void tq_check_file(tq_checker *checker)
 {
     const tq_model *model = checker->model;
-    tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
+    tq_location place = tq_location_of(TQ_LOCATION_MODEL, 0);
     int64_t version = tq_get_int(&model->root, TQ_Model_version);
     if (!tq_model_has_identifier(model)) {
         char found[TQ_NAME_SIZE];
@@ -97,13 +97,13 @@ static void check_group(tq_checker *checker, uint32_t index)
         return;
     char printable[TQ_NAME_SIZE];
     tq_printable(name, printable);
-    tq_report(checker, TQ_PROBLEM_EXTERNAL_NAME, tq_place_of(TQ_PLACE_EXTERNAL_GROUP, index),
+    tq_report(checker, TQ_PROBLEM_EXTERNAL_NAME, tq_location_of(TQ_LOCATION_EXTERNAL_GROUP, index),
               "the file name '%s' %s; it needs to name a file below the model's folder", printable, why);
 }
 
 static void check_external_buffer(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_of(TQ_PLACE_EXTERNAL_BUFFER, index);
+    tq_location place = tq_location_of(TQ_LOCATION_EXTERNAL_BUFFER, index);
     tq_table buffer = tq_vector_table(&checker->model->external_buffers, index);
     int64_t group = tq_get_int(&buffer, TQ_ExternalBuffer_group);
     uint64_t offset = tq_get_u64(&buffer, TQ_ExternalBuffer_offset);
@@ -127,7 +127,7 @@ void tq_check_external(tq_checker *checker)
         uint64_t id = model->external_index[i] >> 32;
         if (id == model->external_index[i - 1] >> 32)
             tq_report(checker, TQ_PROBLEM_EXTERNAL_DUPLICATE,
-                      tq_place_of(TQ_PLACE_EXTERNAL_BUFFER, (uint32_t)model->external_index[i]),
+                      tq_location_of(TQ_LOCATION_EXTERNAL_BUFFER, (uint32_t)model->external_index[i]),
                       "the id %llu is that of number %u; ids need to differ", (unsigned long long)id,
                       (uint32_t)model->external_index[i - 1]);
     }
@@ -137,7 +137,7 @@ void tq_check_external(tq_checker *checker)
 
 static void check_metadata_entry(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_of(TQ_PLACE_METADATA, index);
+    tq_location place = tq_location_of(TQ_LOCATION_METADATA, index);
     tq_table entry = tq_vector_table(&checker->model->metadata, index);
     int64_t buffer = tq_get_int(&entry, TQ_Metadata_buffer);
     if (buffer >= checker->model->buffers.count)
@@ -156,9 +156,9 @@ tq_status tq_check_metadata(tq_checker *checker, tq_error *error)
     for (uint32_t i = 0; i < old.count; i++) {
         int32_t buffer = tq_vector_i32(&old, i);
         if (buffer < 0 || (uint32_t)buffer >= checker->model->buffers.count)
-            tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, tq_place_of(TQ_PLACE_MODEL, 0),
+            tq_report(checker, TQ_PROBLEM_BUFFER_INDEX, tq_location_of(TQ_LOCATION_MODEL, 0),
                       "metadata_buffer %u is buffer %d of %u", i, buffer, checker->model->buffers.count);
     }
     return tq_check_names(checker, metadata, TQ_Metadata_name, TQ_PROBLEM_METADATA_DUPLICATE,
-                          tq_place_of(TQ_PLACE_METADATA, 0), false, error);
+                          tq_location_of(TQ_LOCATION_METADATA, 0), false, error);
 }

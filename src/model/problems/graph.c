@@ -12,11 +12,12 @@ static bool in_range(const tq_checker *checker, int32_t tensor)
 
 /* ---- inputs and outputs of the subgraph ---- */
 
-static void check_list(tq_checker *checker, const tq_vector *list, tq_place_kind kind, unsigned flag, const char *what)
+static void check_list(tq_checker *checker, const tq_vector *list, tq_location_kind kind, unsigned flag,
+                       const char *what)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         int32_t tensor = tq_vector_i32(list, i);
-        tq_place place = tq_place_in(checker, kind, 0, i);
+        tq_location place = tq_location_in(checker, kind, 0, i);
         if (!in_range(checker, tensor)) {
             tq_report(checker, TQ_PROBLEM_GRAPH_INDEX, place, "the tensor is %d; the subgraph has %u", tensor,
                       checker->subgraph.tensors.count);
@@ -58,7 +59,7 @@ static void check_read(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t
     checker->readers[tensor] = op + 1;
     if (checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN))
         return;
-    tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR_INPUT, op, slot);
+    tq_location place = tq_location_in(checker, TQ_LOCATION_OPERATOR_INPUT, op, slot);
     uint32_t writer = checker->writers[tensor];
     if (!writer && !is_custom(checker, op)) /* accelerators' operators list scratch memory as inputs */
         tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, place,
@@ -72,7 +73,7 @@ static void check_read(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t
 
 static void check_write(tq_checker *checker, uint32_t op, uint32_t slot, uint32_t tensor)
 {
-    tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR_OUTPUT, op, slot);
+    tq_location place = tq_location_in(checker, TQ_LOCATION_OPERATOR_OUTPUT, op, slot);
     unsigned flags = checker->flags[tensor];
     if (checker->readers[tensor] == op + 1)
         tq_report(checker, TQ_PROBLEM_IN_AND_OUT, place, "tensor %u is also an input of the operator", tensor);
@@ -108,7 +109,7 @@ static void check_given(tq_checker *checker)
         int32_t tensor = tq_vector_i32(&checker->subgraph.outputs, i);
         if (in_range(checker, tensor) &&
             !(checker->flags[tensor] & (TQ_TENSOR_GIVEN | TQ_TENSOR_INPUT | TQ_TENSOR_WRITTEN)))
-            tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, tq_place_in(checker, TQ_PLACE_SUBGRAPH_OUTPUT, 0, i),
+            tq_report(checker, TQ_PROBLEM_NEVER_WRITTEN, tq_location_in(checker, TQ_LOCATION_SUBGRAPH_OUTPUT, 0, i),
                       "tensor %d is given back, but is no input, constant or variable, and no operator writes it",
                       tensor);
     }
@@ -117,11 +118,11 @@ static void check_given(tq_checker *checker)
 void tq_check_flow(tq_checker *checker)
 {
     if (!checker->subgraph.tensors.at || !checker->subgraph.operators.at)
-        tq_report(checker, TQ_PROBLEM_SUBGRAPH_PARTS, tq_place_in(checker, TQ_PLACE_SUBGRAPH, 0, 0),
+        tq_report(checker, TQ_PROBLEM_SUBGRAPH_PARTS, tq_location_in(checker, TQ_LOCATION_SUBGRAPH, 0, 0),
                   "there is no list of %s; it may be empty, but not missing",
                   checker->subgraph.tensors.at ? "operators" : "tensors");
-    check_list(checker, &checker->subgraph.inputs, TQ_PLACE_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
-    check_list(checker, &checker->subgraph.outputs, TQ_PLACE_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");
+    check_list(checker, &checker->subgraph.inputs, TQ_LOCATION_SUBGRAPH_INPUT, TQ_TENSOR_INPUT, "input");
+    check_list(checker, &checker->subgraph.outputs, TQ_LOCATION_SUBGRAPH_OUTPUT, TQ_TENSOR_OUTPUT, "output");
     note_writers(checker);
     for (uint32_t i = 0; i < checker->subgraph.operators.count && !checker->stopped; i++)
         run(checker, i);

@@ -15,7 +15,7 @@ static void check_place(tq_checker *checker, tq_table_id id, const tq_field *fie
                         const char *what)
 {
     if (at % size)
-        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_location_of(TQ_LOCATION_MODEL, 0),
                   "%s.%s: %s at byte %llu, which is no multiple of %u", tq_tables[id].name, field->name, what,
                   (unsigned long long)at, size);
 }
@@ -52,7 +52,7 @@ static void check_string(tq_checker *checker, tq_table_id id, const tq_field *fi
 {
     tq_bytes file = checker->model->file;
     size_t at = (size_t)(string.data - file.data);
-    tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
+    tq_location place = tq_location_of(TQ_LOCATION_MODEL, 0);
     check_place(checker, id, field, at - 4, 4, "a string");
     if (at + string.size >= file.size || file.data[at + string.size])
         tq_report(checker, TQ_PROBLEM_STRING_END, place,
@@ -91,7 +91,7 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
     unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* the accessor's check held its header */
     check_place(checker, id, field, at, size, "a field");
     if (at - table->at + size > table_size)
-        tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_location_of(TQ_LOCATION_MODEL, 0),
                   "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name,
                   field->name, (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
@@ -127,7 +127,7 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
 static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table)
 {
     if (table->at % 4 || table->vtable % 2)
-        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_location_of(TQ_LOCATION_MODEL, 0),
                   "a %s table at byte %llu, its vtable at %llu; they need multiples of 4 and 2", tq_tables[id].name,
                   (unsigned long long)table->at, (unsigned long long)table->vtable);
     for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first && !checker->stopped; i++)

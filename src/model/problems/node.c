@@ -15,9 +15,9 @@ tq_table tq_checked_input(const tq_checker *checker, const tq_checked_node *node
     return tq_vector_table(&checker->subgraph.tensors, (size_t)tensor);
 }
 
-tq_place tq_checked_place(const tq_checker *checker, const tq_checked_node *node, uint32_t slot)
+tq_location tq_checked_location(const tq_checker *checker, const tq_checked_node *node, uint32_t slot)
 {
-    return tq_place_in(checker, TQ_PLACE_OPERATOR_INPUT, node->index, slot);
+    return tq_location_in(checker, TQ_LOCATION_OPERATOR_INPUT, node->index, slot);
 }
 
 tq_known_shape tq_known_shape_of(const tq_checker *checker, const tq_vector *tensors, uint32_t slot)
@@ -64,7 +64,7 @@ bool tq_checked_integers(tq_checker *checker, const tq_checked_node *node, uint3
         tq_shape_count(&shape, &count, NULL) != TQ_OK)
         return false;
     unsigned size = type->bits / 8;
-    if (count > bytes.size / size || !tq_checker_spend(checker, count * size, tq_checked_place(checker, node, slot)))
+    if (count > bytes.size / size || !tq_checker_spend(checker, count * size, tq_checked_location(checker, node, slot)))
         return false;
     *out = (tq_integers){bytes.data, count, size, type->low < 0};
     return true;

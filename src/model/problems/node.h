@@ -21,11 +21,11 @@ typedef struct tq_checked_node {
 tq_table tq_checked_input(const tq_checker *checker, const tq_checked_node *node, uint32_t slot);
 
 /* The place of input `slot`, and of the whole operator. */
-tq_place tq_checked_place(const tq_checker *checker, const tq_checked_node *node, uint32_t slot);
+tq_location tq_checked_location(const tq_checker *checker, const tq_checked_node *node, uint32_t slot);
 
-static inline tq_place tq_checked_whole(const tq_checker *checker, const tq_checked_node *node)
+static inline tq_location tq_checked_operator(const tq_checker *checker, const tq_checked_node *node)
 {
-    return tq_place_in(checker, TQ_PLACE_OPERATOR, node->index, 0);
+    return tq_location_in(checker, TQ_LOCATION_OPERATOR, node->index, 0);
 }
 
 /* A row of a table of checks, and a call of all rows whose `op`, a builtin operator code, is the node's. */

@@ -21,7 +21,7 @@ static bool among(const uint16_t *ops, size_t count, int64_t op)
     return false;
 }
 
-static void check_index(tq_checker *checker, int32_t tensor, tq_place place)
+static void check_index(tq_checker *checker, int32_t tensor, tq_location place)
 {
     if (tensor < -1 || (tensor >= 0 && (uint32_t)tensor >= checker->subgraph.tensors.count))
         tq_report(checker, TQ_PROBLEM_TENSOR_INDEX, place, "the tensor is %d; the subgraph has %u", tensor,
@@ -32,7 +32,7 @@ static void check_inputs(tq_checker *checker, const tq_checked_node *node)
 {
     for (uint32_t slot = 0; slot < node->inputs.count; slot++) {
         int32_t tensor = tq_vector_i32(&node->inputs, slot);
-        tq_place place = tq_checked_place(checker, node, slot);
+        tq_location place = tq_checked_location(checker, node, slot);
         check_index(checker, tensor, place);
         if (tensor == -1 && !tq_arity_optional_input(&node->op, slot))
             tq_report(checker, TQ_PROBLEM_OPTIONAL_INPUT, place, "the input is left out (-1); the operator needs it");
@@ -48,7 +48,7 @@ static void check_outputs(tq_checker *checker, const tq_checked_node *node)
 {
     for (uint32_t slot = 0; slot < node->outputs.count; slot++) {
         int32_t tensor = tq_vector_i32(&node->outputs, slot);
-        tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR_OUTPUT, node->index, slot);
+        tq_location place = tq_location_in(checker, TQ_LOCATION_OPERATOR_OUTPUT, node->index, slot);
         check_index(checker, tensor, place);
         if (tensor == -1 && !tq_arity_optional_output(&node->op))
             tq_report(checker, TQ_PROBLEM_OPTIONAL_OUTPUT, place, "the output is left out (-1); the operator needs it");
@@ -56,10 +56,10 @@ static void check_outputs(tq_checker *checker, const tq_checked_node *node)
     tq_vector intermediates = tq_get_vector(&node->op.table, TQ_Operator_intermediates);
     for (uint32_t slot = 0; slot < intermediates.count; slot++)
         check_index(checker, tq_vector_i32(&intermediates, slot),
-                    tq_place_in(checker, TQ_PLACE_OPERATOR_INTERMEDIATE, node->index, slot));
+                    tq_location_in(checker, TQ_LOCATION_OPERATOR_INTERMEDIATE, node->index, slot));
     tq_vector mutating = tq_get_vector(&node->op.table, TQ_Operator_mutating_variable_inputs);
     if (mutating.count > node->inputs.count)
-        tq_report(checker, TQ_PROBLEM_MUTATING_COUNT, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_MUTATING_COUNT, tq_checked_operator(checker, node),
                   "mutating_variable_inputs has %u items; the operator has %u inputs", mutating.count,
                   node->inputs.count);
 }
@@ -71,10 +71,10 @@ static void check_arity(tq_checker *checker, const tq_checked_node *node)
     char needed[TQ_ARITY_TEXT];
     tq_arity_fit fit = tq_arity_check(&node->op, node->inputs.count, node->outputs.count, needed);
     if (fit == TQ_ARITY_INPUTS)
-        tq_report(checker, TQ_PROBLEM_INPUT_COUNT, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_INPUT_COUNT, tq_checked_operator(checker, node),
                   "the operator has %u inputs; it takes %s", node->inputs.count, needed);
     else if (fit == TQ_ARITY_OUTPUTS)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_COUNT, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_COUNT, tq_checked_operator(checker, node),
                   "the operator has %u outputs; with its %u inputs it gives %s", node->outputs.count,
                   node->inputs.count, needed);
 }
@@ -98,7 +98,7 @@ static void find_options(tq_checker *checker, tq_checked_node *node)
         {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
     };
     const tq_builtin_row *row = tq_builtin(node->op.code);
-    tq_place place = tq_checked_whole(checker, node);
+    tq_location place = tq_checked_operator(checker, node);
     tq_table_id expected = row ? row->options : TQ_TABLE_NONE;
     bool told = false;
     node->options = (tq_options){expected, {checker->model->file, 0, 0, 0}};
@@ -128,7 +128,7 @@ static void find_options(tq_checker *checker, tq_checked_node *node)
 void tq_check_operator(tq_checker *checker, uint32_t index)
 {
     tq_checked_node node = {.index = index, .op = tq_model_operator(checker->model, &checker->subgraph, index)};
-    tq_place place = tq_place_in(checker, TQ_PLACE_OPERATOR, index, 0);
+    tq_location place = tq_location_in(checker, TQ_LOCATION_OPERATOR, index, 0);
     node.inputs = tq_get_vector(&node.op.table, TQ_Operator_inputs);
     node.outputs = tq_get_vector(&node.op.table, TQ_Operator_outputs);
     int64_t code = tq_get_int(&node.op.table, TQ_Operator_opcode_index);

@@ -9,7 +9,7 @@
 
 /* ---- any table ---- */
 
-static void check_field(tq_checker *checker, tq_place place, const tq_options *options, tq_field_id id)
+static void check_field(tq_checker *checker, tq_location place, const tq_options *options, tq_field_id id)
 {
     const tq_field *field = &tq_fields[id];
     const char *table = tq_tables[options->id].name;
@@ -77,7 +77,7 @@ static int64_t value_at(const values *v, uint32_t i)
 }
 
 /* Reports the first value outside [low, high]. */
-static void check_values(tq_checker *checker, tq_problem_code code, tq_place place, const tq_options *options,
+static void check_values(tq_checker *checker, tq_problem_code code, tq_location place, const tq_options *options,
                          tq_field_id field, int64_t low, int64_t high)
 {
     values v = values_of(&options->table, field);
@@ -98,14 +98,14 @@ static void check_axis(tq_checker *checker, const tq_checked_node *node, const a
     if (!shape.known || !rank)
         return;
     int64_t low = row->low == FROM_END ? -rank : row->low == LAST ? -1 : 0;
-    check_values(checker, TQ_PROBLEM_AXIS_RANGE, tq_checked_whole(checker, node), &node->options,
+    check_values(checker, TQ_PROBLEM_AXIS_RANGE, tq_checked_operator(checker, node), &node->options,
                  (tq_field_id)row->field, low, rank - 1);
 }
 
 void tq_check_options(tq_checker *checker, const tq_checked_node *node)
 {
     const tq_options *options = &node->options;
-    tq_place place = tq_checked_whole(checker, node);
+    tq_location place = tq_checked_operator(checker, node);
     if (options->id == TQ_TABLE_NONE)
         return;
     if (options->table.at)

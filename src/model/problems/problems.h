@@ -33,37 +33,37 @@ extern const tq_problem_kind tq_problem_kinds[TQ_PROBLEM_COUNT];
 const char *tq_severity_name(tq_severity severity);
 
 /* Where it is.  `slot` is a place in a list: an operator's input, a signature's output. */
-typedef enum tq_place_kind {
-    TQ_PLACE_MODEL,
-    TQ_PLACE_OPERATOR_CODE,
-    TQ_PLACE_BUFFER,
-    TQ_PLACE_EXTERNAL_GROUP,
-    TQ_PLACE_EXTERNAL_BUFFER,
-    TQ_PLACE_METADATA,
-    TQ_PLACE_SIGNATURE,
-    TQ_PLACE_SIGNATURE_INPUT,
-    TQ_PLACE_SIGNATURE_OUTPUT,
-    TQ_PLACE_SUBGRAPH,
-    TQ_PLACE_SUBGRAPH_INPUT,
-    TQ_PLACE_SUBGRAPH_OUTPUT,
-    TQ_PLACE_TENSOR,
-    TQ_PLACE_OPERATOR,
-    TQ_PLACE_OPERATOR_INPUT,
-    TQ_PLACE_OPERATOR_OUTPUT,
-    TQ_PLACE_OPERATOR_INTERMEDIATE
-} tq_place_kind;
+typedef enum tq_location_kind {
+    TQ_LOCATION_MODEL,
+    TQ_LOCATION_OPERATOR_CODE,
+    TQ_LOCATION_BUFFER,
+    TQ_LOCATION_EXTERNAL_GROUP,
+    TQ_LOCATION_EXTERNAL_BUFFER,
+    TQ_LOCATION_METADATA,
+    TQ_LOCATION_SIGNATURE,
+    TQ_LOCATION_SIGNATURE_INPUT,
+    TQ_LOCATION_SIGNATURE_OUTPUT,
+    TQ_LOCATION_SUBGRAPH,
+    TQ_LOCATION_SUBGRAPH_INPUT,
+    TQ_LOCATION_SUBGRAPH_OUTPUT,
+    TQ_LOCATION_TENSOR,
+    TQ_LOCATION_OPERATOR,
+    TQ_LOCATION_OPERATOR_INPUT,
+    TQ_LOCATION_OPERATOR_OUTPUT,
+    TQ_LOCATION_OPERATOR_INTERMEDIATE
+} tq_location_kind;
 
-typedef struct tq_place {
-    tq_place_kind kind;
+typedef struct tq_location {
+    tq_location_kind kind;
     uint32_t subgraph; /* of SUBGRAPH and what follows it */
     uint32_t index;    /* of the tensor, operator, buffer, signature ... */
     uint32_t slot;     /* of INPUT, OUTPUT, INTERMEDIATE */
-} tq_place;
+} tq_location;
 
 typedef struct tq_problem {
     tq_problem_code code;
-    tq_place place;
-    char place_text[192]; /* "subgraph 0, operator 3 CONV_2D, input 1"; names are cut and made printable */
+    tq_location place;
+    char location_text[192]; /* "subgraph 0, operator 3 CONV_2D, input 1"; names are cut and made printable */
     char text[256];       /* what was found and what is needed */
 } tq_problem;
 

@@ -17,7 +17,7 @@ typedef struct quantized {
     const tq_type_row *type; /* NULL: not known */
     tq_vector shape;
     tq_quantization q;
-    tq_place place;
+    tq_location place;
 } quantized;
 
 /* ---- scales and zero points, per tensor and per axis ---- */
@@ -255,7 +255,7 @@ void tq_check_quantization(tq_checker *checker, uint32_t index, const tq_table *
         .type = tq_type(tq_get_int(tensor, TQ_Tensor_type)),
         .shape = tq_get_vector(tensor, TQ_Tensor_shape),
         .q = tq_tensor_quantization(tensor),
-        .place = tq_place_in(checker, TQ_PLACE_TENSOR, index, 0),
+        .place = tq_location_in(checker, TQ_LOCATION_TENSOR, index, 0),
     };
     if (!t.q.table.at)
         return;

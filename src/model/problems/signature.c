@@ -6,17 +6,18 @@
 
 typedef struct side {
     tq_field_id field;
-    tq_place_kind place;
+    tq_location_kind place;
     unsigned flag;
     const char *what;
 } side;
 
 static const side sides[] = {
-    {TQ_SignatureDef_inputs, TQ_PLACE_SIGNATURE_INPUT, TQ_TENSOR_INPUT, "input"},
-    {TQ_SignatureDef_outputs, TQ_PLACE_SIGNATURE_OUTPUT, TQ_TENSOR_OUTPUT, "output"},
+    {TQ_SignatureDef_inputs, TQ_LOCATION_SIGNATURE_INPUT, TQ_TENSOR_INPUT, "input"},
+    {TQ_SignatureDef_outputs, TQ_LOCATION_SIGNATURE_OUTPUT, TQ_TENSOR_OUTPUT, "output"},
 };
 
-static void check_tensor(tq_checker *checker, const tq_table *map, int64_t subgraph, const side *side, tq_place place)
+static void check_tensor(tq_checker *checker, const tq_table *map, int64_t subgraph, const side *side,
+                         tq_location place)
 {
     int64_t tensor = tq_get_int(map, TQ_TensorMap_tensor_index);
     if (!tq_get_string(map, TQ_TensorMap_name).size)
@@ -37,7 +38,7 @@ static tq_status check_side(tq_checker *checker, const tq_table *signature, uint
 {
     tq_vector maps = tq_get_vector(signature, side->field);
     int64_t subgraph = tq_get_int(signature, TQ_SignatureDef_subgraph_index);
-    tq_place place = tq_place_of(side->place, index);
+    tq_location place = tq_location_of(side->place, index);
     for (uint32_t i = 0; i < maps.count && !checker->stopped; i++) {
         tq_table map = tq_vector_table(&maps, i);
         place.slot = i;
@@ -48,7 +49,7 @@ static tq_status check_side(tq_checker *checker, const tq_table *signature, uint
 
 static tq_status check_signature(tq_checker *checker, uint32_t index, tq_error *error)
 {
-    tq_place place = tq_place_of(TQ_PLACE_SIGNATURE, index);
+    tq_location place = tq_location_of(TQ_LOCATION_SIGNATURE, index);
     tq_table signature = tq_vector_table(&checker->model->signatures, index);
     int64_t subgraph = tq_get_int(&signature, TQ_SignatureDef_subgraph_index);
     if (!tq_get_string(&signature, TQ_SignatureDef_signature_key).size)
@@ -70,6 +71,6 @@ tq_status tq_check_signatures(tq_checker *checker, tq_error *error)
         status = check_signature(checker, i, error);
     if (status == TQ_OK)
         status = tq_check_names(checker, signatures, TQ_SignatureDef_signature_key, TQ_PROBLEM_SIGNATURE_DUPLICATE,
-                                tq_place_of(TQ_PLACE_SIGNATURE, 0), false, error);
+                                tq_location_of(TQ_LOCATION_SIGNATURE, 0), false, error);
     return status;
 }

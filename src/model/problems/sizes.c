@@ -9,7 +9,7 @@
 static void check_elements(tq_checker *checker, const tq_checked_node *node, bool fits, uint64_t count)
 {
     if (!fits || count > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_operator(checker, node),
                   "the output would have more than 2^31 - 1 elements");
 }
 
@@ -71,7 +71,7 @@ static void check_concatenation(tq_checker *checker, const tq_checked_node *node
         sum += dimension > 0 ? dimension : 0; /* below 2^31 each, and fewer than 2^32 of them */
     }
     if (sum > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_operator(checker, node),
                   "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1", (long long)sum);
 }
 
@@ -100,7 +100,7 @@ static void check_pad(tq_checker *checker, const tq_checked_node *node)
         if (!tq_pads_at(&pads, i, &pad) ||
             (pad <= INT32_MAX && pad + (uint64_t)(dimension > 0 ? dimension : 0) <= INT32_MAX))
             continue;
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_place(checker, node, 1),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_location(checker, node, 1),
                   "dimension %u, padded by %llu, is more than 2^31 - 1", i, (unsigned long long)pad);
         return;
     }
@@ -117,7 +117,7 @@ static bool flex_integer(const tq_flex_reader *reader, const tq_flex *item, int6
 {
     if (item->kind != TQ_FLEX_INT && item->kind != TQ_FLEX_UINT)
         return false;
-    tq_value value = tq_flex_number(reader, item);
+    tq_value value = tq_flex_scalar(reader, item);
     *out = value.kind == TQ_VALUE_UINT && value.u > INT64_MAX ? INT64_MAX : value.i;
     return true;
 }
@@ -132,7 +132,7 @@ static void check_detections(tq_checker *checker, const tq_checked_node *node)
     tq_flex root, item;
     if (!key_is(node->op.custom_name, "TFLite_Detection_PostProcess") ||
         tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK || !bytes.data ||
-        !tq_checker_spend(checker, bytes.size, tq_checked_whole(checker, node)) ||
+        !tq_checker_spend(checker, bytes.size, tq_checked_operator(checker, node)) ||
         tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK || root.kind != TQ_FLEX_MAP)
         return;
     for (uint64_t i = 0; i < root.count; i++) {
@@ -144,7 +144,7 @@ static void check_detections(tq_checker *checker, const tq_checked_node *node)
             if (!key_is(key, names[n]) || !flex_integer(&reader, &item, &value))
                 continue;
             if (value < 1 || value > INT32_MAX)
-                tq_report(checker, TQ_PROBLEM_OPTION_RANGE, tq_checked_whole(checker, node),
+                tq_report(checker, TQ_PROBLEM_OPTION_RANGE, tq_checked_operator(checker, node),
                           "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n], (long long)value);
             else if (n < 2 && product <= INT32_MAX)
                 product *= value;

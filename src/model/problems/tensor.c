@@ -6,7 +6,7 @@
 #include "model/sparsity.h"
 #include "model/tensor.h"
 
-static void check_type(tq_checker *checker, const tq_table *tensor, tq_place place)
+static void check_type(tq_checker *checker, const tq_table *tensor, tq_location place)
 {
     int64_t type = tq_get_int(tensor, TQ_Tensor_type);
     if (!tq_type(type))
@@ -22,7 +22,7 @@ static void check_type(tq_checker *checker, const tq_table *tensor, tq_place pla
     }
 }
 
-static void check_signature(tq_checker *checker, const tq_vector *shape, const tq_vector *signature, tq_place place)
+static void check_signature(tq_checker *checker, const tq_vector *shape, const tq_vector *signature, tq_location place)
 {
     if (!signature->count)
         return;
@@ -43,7 +43,7 @@ static void check_signature(tq_checker *checker, const tq_vector *shape, const t
 }
 
 /* Whether the shape is sound. */
-static bool check_shape(tq_checker *checker, const tq_table *tensor, tq_place place)
+static bool check_shape(tq_checker *checker, const tq_table *tensor, tq_location place)
 {
     tq_vector shape = tq_get_vector(tensor, TQ_Tensor_shape);
     tq_vector signature = tq_get_vector(tensor, TQ_Tensor_shape_signature);
@@ -68,7 +68,7 @@ static bool check_shape(tq_checker *checker, const tq_table *tensor, tq_place pl
 
 /* ---- data ---- */
 
-static void check_external(tq_checker *checker, const tq_table *tensor, bool has_data, tq_place place)
+static void check_external(tq_checker *checker, const tq_table *tensor, bool has_data, tq_location place)
 {
     int64_t id = tq_get_int(tensor, TQ_Tensor_external_buffer);
     tq_table buffer = tq_model_external_buffer(checker->model, id);
@@ -87,7 +87,7 @@ static void check_external(tq_checker *checker, const tq_table *tensor, bool has
                   (unsigned long long)length, (unsigned long long)needed);
 }
 
-static void check_strings(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_strings(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_location place)
 {
     tq_vector shape = tq_get_vector(tensor, TQ_Tensor_shape);
     tq_strings strings;
@@ -102,7 +102,7 @@ static void check_strings(tq_checker *checker, const tq_table *tensor, tq_bytes 
                   strings.count, (unsigned long long)count);
 }
 
-static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_location place)
 {
     tq_sparsity sparsity;
     tq_error error;
@@ -119,7 +119,7 @@ static void check_sparsity(tq_checker *checker, const tq_table *tensor, tq_bytes
                   (unsigned long long)sparsity.stored_count, size, (unsigned long long)bytes.size);
 }
 
-static void check_size(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_size(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_location place)
 {
     uint64_t needed;
     if (tq_tensor_size(tensor, &needed, NULL) != TQ_OK || bytes.size == needed)
@@ -130,7 +130,7 @@ static void check_size(tq_checker *checker, const tq_table *tensor, tq_bytes byt
 }
 
 /* Multiples of 4 will do for 64-bit elements: converters have written them so for years. */
-static void check_alignment(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_place place)
+static void check_alignment(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, tq_location place)
 {
     const tq_type_row *type = tq_type(tq_get_int(tensor, TQ_Tensor_type));
     size_t at = (size_t)(bytes.data - checker->model->file.data);
@@ -141,7 +141,7 @@ static void check_alignment(tq_checker *checker, const tq_table *tensor, tq_byte
                   "the data starts at byte %llu, which is no multiple of %u", (unsigned long long)at, size);
 }
 
-static void check_bytes(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, bool sound, tq_place place)
+static void check_bytes(tq_checker *checker, const tq_table *tensor, tq_bytes bytes, bool sound, tq_location place)
 {
     if (tq_get_int(tensor, TQ_Tensor_is_variable))
         tq_report(checker, TQ_PROBLEM_VARIABLE_DATA, place, "buffer %lld has %llu bytes; a variable starts without",
@@ -157,7 +157,7 @@ static void check_bytes(tq_checker *checker, const tq_table *tensor, tq_bytes by
 
 void tq_check_tensor(tq_checker *checker, uint32_t index)
 {
-    tq_place place = tq_place_in(checker, TQ_PLACE_TENSOR, index, 0);
+    tq_location place = tq_location_in(checker, TQ_LOCATION_TENSOR, index, 0);
     tq_table tensor = tq_vector_table(&checker->subgraph.tensors, index);
     tq_bytes bytes = {NULL, 0};
     check_type(checker, &tensor, place);

@@ -68,8 +68,8 @@ static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t
     return TQ_OK;
 }
 
-tq_status tq_place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align, uint64_t *end,
-                        tq_error *error)
+tq_status tq_trailing_assign(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align,
+                             uint64_t *end, tq_error *error)
 {
     size_t *first = NULL;
     tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *first, &first, error);
@@ -125,7 +125,8 @@ static void make_some(void *context, size_t begin, size_t end)
     }
 }
 
-tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
+tq_status tq_trailing_write(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole,
+                            tq_error *error)
 {
     making m = {.ahead = ahead, .whole = whole};
     uint64_t end = 0, size = 0;
