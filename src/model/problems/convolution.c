@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of one operator that multiplies by a filter: its channels, groups and biases, as far as the
- * file fixes them.  LiteRT divides by some of them while it prepares.
+ * Checks of one operator with a filter: channels, groups and biases, as far as the file fixes them.  LiteRT's prepare
+ * functions divide by some of them.
  */
 #include "model/problems/checks.h"
 
@@ -17,7 +17,7 @@ static void check_groups(tq_checker *checker, const tq_checked_node *node, uint3
                   "the filter takes %lld channels; the input has %lld", (long long)channels, (long long)depth);
 }
 
-/* One bias for each of the filter's outputs, which dimension `at` of the filter counts. */
+/* The number of biases must be dimension `at` of the filter, its output channels. */
 static void check_bias(tq_checker *checker, const tq_checked_node *node, uint32_t bias_input, uint32_t at)
 {
     tq_known_shape bias = tq_known_shape_of(checker, &node->inputs, bias_input),
@@ -29,7 +29,7 @@ static void check_bias(tq_checker *checker, const tq_checked_node *node, uint32_
                   "there are %llu biases; the filter has %lld outputs", (unsigned long long)count, (long long)channels);
 }
 
-/* A filter of depthwise convolution has depth_multiplier channels for each of the input. */
+/* The filter of a depthwise convolution must have depth_multiplier channels for each input channel. */
 static void check_depthwise(tq_checker *checker, const tq_checked_node *node)
 {
     tq_known_shape data = tq_known_shape_of(checker, &node->inputs, 0),

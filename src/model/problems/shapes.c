@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of one operator's shapes against each other, its options and its constants, where the file
- * fixes them: what LiteRT would divide by, split or cut while it prepares.
+ * Checks of one operator's shapes against each other, its options and its constants, where the file fixes them: values
+ * that LiteRT's prepare functions divide, split or cut by.
  */
 #include "base/checked.h"
 #include "model/problems/checks.h"
 
 /* ---- splitting and packing ---- */
 
-/* The dimension of input `input` that a constant axis in input `axis_input` names; -1: not known. */
+/* The dimension of input `input` along the constant axis in input `axis_input`; -1: unknown. */
 static int64_t split_dimension(tq_checker *checker, const tq_checked_node *node, uint32_t input, uint32_t axis_input)
 {
     tq_integers axis;
@@ -65,7 +65,7 @@ static void check_split_v(tq_checker *checker, const tq_checked_node *node)
                       (long long)size);
             return;
         }
-        sum += size == -1 ? 0 : size; /* below 2^31 a value: no file holds enough to overflow */
+        sum += size == -1 ? 0 : size; /* each value is < 2^31: no file has enough of them to overflow */
     }
     if (dimension >= 0 && (open ? sum > dimension : sum != dimension))
         tq_report(checker, TQ_PROBLEM_SHAPE_MISMATCH, tq_checked_location(checker, node, 1),
@@ -112,9 +112,9 @@ static void check_depth_to_space(tq_checker *checker, const tq_checked_node *nod
                   (long long)depth);
 }
 
-/* ---- shapes that constants give ---- */
+/* ---- shapes in constants ---- */
 
-/* The new shape: input 1, or without one, an option. */
+/* The new shape: input 1 or, without it, an option. */
 static bool new_shape(tq_checker *checker, const tq_checked_node *node, tq_integers *out)
 {
     tq_vector option = tq_get_vector(&node->options.table, TQ_ReshapeOptions_new_shape);
@@ -143,7 +143,7 @@ static void check_reshape(tq_checker *checker, const tq_checked_node *node)
     if (open > 1)
         tq_report(checker, TQ_PROBLEM_CONSTANT_VALUE, tq_checked_operator(checker, node),
                   "%llu values of the new shape are -1; only one may be", (unsigned long long)open);
-    bool scalar = dims.count == 1 && tq_integer(&dims, 0) == 0 && count == 1; /* as old converters wrote scalars */
+    bool scalar = dims.count == 1 && tq_integer(&dims, 0) == 0 && count == 1; /* the scalar of old converters */
     if (!counted || open > 1 || scalar)
         return;
     if (open ? (product == 0 ? count != 0 : count % product != 0) : product != count)
@@ -188,7 +188,7 @@ static void check_slice(tq_checker *checker, const tq_checked_node *node)
     }
 }
 
-/* Entries of a strided slice that walk a dimension: all but new axes and the ellipsis. */
+/* The number of entries of a strided slice that select along a dimension: all but new axes and the ellipsis. */
 static uint64_t walked_dimensions(const tq_checked_node *node, uint64_t entries)
 {
     uint64_t skipped = (uint64_t)(tq_get_int(&node->options.table, TQ_StridedSliceOptions_new_axis_mask) |
@@ -239,7 +239,7 @@ static void check_mirror_pad(tq_checker *checker, const tq_checked_node *node)
     }
 }
 
-/* Blocks divide the padded dimensions, which follow the batch. */
+/* The blocks must divide the padded dimensions, which follow the batch. */
 static void check_space_to_batch(tq_checker *checker, const tq_checked_node *node)
 {
     tq_integers blocks, pads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of one operator whose output the file fixes: TFLite counts elements in an int.
+ * Checks of the output's size, where the file fixes it: TFLite counts elements in an int.
  */
 #include "base/checked.h"
 #include "flatbuffer/flexbuffer.h"
@@ -25,7 +25,7 @@ static void check_range_size(tq_checker *checker, const tq_checked_node *node)
         check_elements(checker, node, false, 0);
 }
 
-/* A constant of factors by which an input's number of elements grows. */
+/* A constant of factors; `count` elements times all of them must fit. */
 static void check_growth(tq_checker *checker, const tq_checked_node *node, uint64_t count)
 {
     tq_integers factors;
@@ -68,14 +68,14 @@ static void check_concatenation(tq_checker *checker, const tq_checked_node *node
     for (uint32_t i = 0; axis >= 0 && i < node->inputs.count; i++) {
         tq_known_shape shape = tq_known_shape_of(checker, &node->inputs, i);
         int64_t dimension = axis < (int64_t)shape.shape.count ? tq_known_dimension(&shape, (uint32_t)axis) : 0;
-        sum += dimension > 0 ? dimension : 0; /* below 2^31 each, and fewer than 2^32 of them */
+        sum += dimension > 0 ? dimension : 0; /* each is < 2^31, and there are fewer than 2^32 */
     }
     if (sum > INT32_MAX)
         tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_operator(checker, node),
                   "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1", (long long)sum);
 }
 
-/* The lookups replace the first dimension of the values. */
+/* The lookups replace the first dimension of the table. */
 static void check_embedding(tq_checker *checker, const tq_checked_node *node)
 {
     tq_known_shape ids = tq_known_shape_of(checker, &node->inputs, 0),
@@ -106,7 +106,7 @@ static void check_pad(tq_checker *checker, const tq_checked_node *node)
     }
 }
 
-/* ---- detection post-processing, whose options size its outputs ---- */
+/* ---- detection post-processing: its options give the sizes of its outputs ---- */
 
 static bool key_is(tq_bytes key, const char *name)
 {
