@@ -42,7 +42,7 @@ static tq_status read_number(const tq_node *node, const char *key, tq_value *out
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has an option %s that is no number", key);
     *found = there && value.kind != TQ_FLEX_NULL;
     if (*found)
-        *out = tq_flex_number(&reader, &value);
+        *out = tq_flex_scalar(&reader, &value);
     return TQ_OK;
 }
 

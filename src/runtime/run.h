@@ -271,7 +271,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
 /* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
    taken its memory. */
-bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor);
+bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 
 /* ---- invoke.c ---- */
 

@@ -274,7 +274,7 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
         return NULL;
     int rule = rounding_of(rounding);
-    if (rule < 0 || tq_py_code(dtype, &code) < 0 ||
+    if (rule < 0 || tq_py_integer_type(dtype, &code) < 0 ||
         multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
         return NULL;
     tq_value_range range = tq_value_range_of(code, false);

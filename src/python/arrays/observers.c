@@ -214,7 +214,7 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!O!OdOppO:_histogram_range", &PyArray_Type, &state[0], &PyArray_Type, &state[1],
                           &PyArray_Type, &state[2], &PyArray_Type, &state[3], &method_name, &percentile, &dtype,
                           &symmetric, &narrow, &rule_name) ||
-        check_histogram(state[0], state[1]) < 0 || tq_py_code(dtype, &target.type) < 0)
+        check_histogram(state[0], state[1]) < 0 || tq_py_integer_type(dtype, &target.type) < 0)
         return NULL;
     int rule = tq_py_choice(rule_name, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
     int method = tq_py_choice(method_name, "method", method_names, TQ_HISTOGRAM_METHODS, TQ_HISTOGRAM_MINMAX);

@@ -100,7 +100,7 @@ static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
         !tq_py_flag(symmetric, "symmetric", &target.symmetric) || !tq_py_flag(narrow, "narrow_range", &target.narrow))
         return NULL;
     int index = tq_py_choice(rule, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
-    if (index < 0 || tq_py_code(dtype, &target.type) < 0)
+    if (index < 0 || tq_py_integer_type(dtype, &target.type) < 0)
         return NULL;
     target.rule = (tq_params_rule)index;
     return choose_arrays(module, min, max, &target);

@@ -46,7 +46,7 @@ tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table,
 PyObject *tq_py_tree_of(tq_state *state, PyObject *object);
 
 /* Keeps `owner` alive as long as the tree of a _Node.  0, or -1 with an exception. */
-int tq_py_keep_for_node(PyObject *object, PyObject *owner);
+int tq_py_hold_for_node(PyObject *object, PyObject *owner);
 
 /* "Tensor" of a node; "of unknown type" where the rows do not know its table. */
 const char *tq_py_table_name(const tq_tree_node *node);

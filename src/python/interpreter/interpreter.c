@@ -16,7 +16,7 @@ static bool interrupted(void *context)
     PyGILState_STATE gil = PyGILState_Ensure();
     bool stop = PyErr_CheckSignals() != 0;
     if (stop)
-        tq_py_keep_exception(context);
+        tq_py_hold_exception(context);
     PyGILState_Release(gil);
     return stop;
 }

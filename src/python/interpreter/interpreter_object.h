@@ -38,6 +38,6 @@ tq_graph_run *tq_py_graph(InterpreterObject *self, Py_ssize_t subgraph);
 tq_tensor *tq_py_tensor_at(tq_graph_run *graph, Py_ssize_t index);
 
 /* Puts the exception that is set aside until the run has returned: nothing may call Python with one set. */
-void tq_py_keep_exception(InterpreterObject *self);
+void tq_py_hold_exception(InterpreterObject *self);
 
 #endif
