@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import floor
+from typing import Any
 
 import numpy as np
 
@@ -75,5 +76,5 @@ def even(x: float) -> int:
     return round(Fraction(x))
 
 
-def f32(x: object) -> np.float32:
-    return np.float32(x)  # type: ignore[arg-type]
+def f32(x: Any) -> np.float32:
+    return np.float32(x)

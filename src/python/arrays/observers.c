@@ -73,8 +73,10 @@ static PyObject *observe(PyObject *module, PyObject *args)
         return NULL;
     tq_observed *observed = PyMem_New(tq_observed, x.view.channels + 1);
     if (observed) {
-        Py_BEGIN_ALLOW_THREADS tq_observe(&x, threads, observed);
-        Py_END_ALLOW_THREADS made = observed_arrays(observed, (npy_intp)x.view.channels);
+        Py_BEGIN_ALLOW_THREADS
+        tq_observe(&x, threads, observed);
+        Py_END_ALLOW_THREADS
+        made = observed_arrays(observed, (npy_intp)x.view.channels);
     } else
         PyErr_NoMemory();
     PyMem_Free(observed);
@@ -178,9 +180,10 @@ static PyObject *histogram_counts(PyObject *module, PyObject *args)
         Py_CLEAR(counts);
     if (counts) {
         Py_INCREF(exponents);
-        Py_BEGIN_ALLOW_THREADS tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, threads,
-                                                PyArray_DATA(counts));
-        Py_END_ALLOW_THREADS Py_DECREF(exponents);
+        Py_BEGIN_ALLOW_THREADS
+        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, threads, PyArray_DATA(counts));
+        Py_END_ALLOW_THREADS
+        Py_DECREF(exponents);
     }
     PyMem_Free(units);
     Py_DECREF(array);
@@ -232,10 +235,11 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
     if (low && high) {
         tq_error error;
         tq_status status;
-        Py_BEGIN_ALLOW_THREADS status = all_ranges(state, &target, (tq_histogram_method)method, percentile,
-                                                   PyArray_DATA(low), PyArray_DATA(high), &error);
-        Py_END_ALLOW_THREADS if (status)
-        {
+        Py_BEGIN_ALLOW_THREADS
+        status = all_ranges(state, &target, (tq_histogram_method)method, percentile, PyArray_DATA(low),
+                            PyArray_DATA(high), &error);
+        Py_END_ALLOW_THREADS
+        if (status) {
             tq_py_raise(PyModule_GetState(module), &error, NULL);
             Py_CLEAR(low);
         }

@@ -187,9 +187,12 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
         job->bounds = bounds;
         job->scales = PyArray_DATA(scales);
         job->codes = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS status =
+        Py_BEGIN_ALLOW_THREADS
+        status =
             job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
-        Py_END_ALLOW_THREADS if (status) tq_py_raise(state, &error, NULL);
+        Py_END_ALLOW_THREADS
+        if (status)
+            tq_py_raise(state, &error, NULL);
     }
     PyMem_RawFree(bounds);
     if (status) {
