@@ -105,6 +105,7 @@ const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics)
 {
     if (node->wrong_operands)
         return "neither LiteRT nor tq prepares it";
+    numerics = numerics == TQ_NUMERICS_SINGLE ? TQ_NUMERICS_REFERENCE : numerics;
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
         if ((failing[i].code == node->row.code || failing[i].code == EVERY_OPERATOR) &&
             failing[i].numerics == numerics && failing[i].failure->has(node))
@@ -115,6 +116,8 @@ const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics)
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked)
 {
     tq_backend backend = {asked, "reference kernels were asked for"};
+    if (asked == TQ_NUMERICS_SINGLE)
+        backend.rule = "reference kernels built with TFLITE_SINGLE_ROUNDING were asked for";
     if (asked == TQ_NUMERICS_OPTIMIZED)
         backend.rule = "optimized kernels were asked for";
     if (asked == TQ_NUMERICS_XNNPACK) {

@@ -42,6 +42,7 @@ typedef tq_status (*tq_op_fn)(tq_node *node, tq_error *error);
 /* Whose arithmetic an integer result follows. */
 typedef enum tq_numerics {
     TQ_NUMERICS_REFERENCE, /* TFLite's reference kernels */
+    TQ_NUMERICS_SINGLE, /* the same, built with TFLITE_SINGLE_ROUNDING: multipliers round once, ties up */
     TQ_NUMERICS_OPTIMIZED, /* TFLite's optimized kernels, on one x86 thread */
     TQ_NUMERICS_XNNPACK /* XNNPACK's kernels on x86, and TFLite's optimized kernels for nodes that XNNPACK refuses */
 } tq_numerics;

@@ -64,6 +64,6 @@ tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_erro
 {
     if (!isfinite(real))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", real);
-    *out = tq_fixed_of(real);
+    *out = tq_fixed_of(node, real);
     return TQ_OK;
 }

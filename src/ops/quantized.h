@@ -25,18 +25,32 @@ void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low
    for a power of two (CheckedLog2). */
 bool tq_power_of_two(float scale, int *log2_scale);
 
-/* A fixed-point multiplier: real = fixed * 2^(shift - 31). */
+/* A fixed-point multiplier: real = multiplier * 2^(shift - 31). */
 typedef struct tq_fixed {
     int32_t multiplier;
     int32_t shift;
+    bool single; /* products are rounded once, as with TFLITE_SINGLE_ROUNDING */
 } tq_fixed;
 
-/* A finite real value as a multiplier (tq_quantize_multiplier). */
-static inline tq_fixed tq_fixed_of(double real)
+/* Whether the node follows reference kernels that were built with TFLITE_SINGLE_ROUNDING. */
+static inline bool tq_rounds_once(const tq_node *node)
 {
-    tq_fixed fixed = {0, 0};
+    return node->numerics == TQ_NUMERICS_SINGLE;
+}
+
+/* Whether the node follows reference kernels, however they round. */
+static inline bool tq_is_reference(const tq_node *node)
+{
+    return node->numerics == TQ_NUMERICS_REFERENCE || tq_rounds_once(node);
+}
+
+/* A finite real value as a multiplier of the node's kernels (tq_quantize_multiplier, or its single form). */
+static inline tq_fixed tq_fixed_of(const tq_node *node, double real)
+{
+    const bool single = tq_rounds_once(node);
+    tq_fixed fixed = {.single = single};
     int shift = 0;
-    tq_quantize_multiplier(real, &fixed.multiplier, &shift);
+    (single ? tq_quantize_multiplier_single : tq_quantize_multiplier)(real, &fixed.multiplier, &shift);
     fixed.shift = shift;
     return fixed;
 }
@@ -57,10 +71,16 @@ static inline int32_t tq_multiplier_in_256ths(float by)
     return tq_value_of_rounded(rintf(by * 256), 0, -32768, 32768);
 }
 
-/* x * by, rounded twice as TFLite does (tq_multiply_double). */
+/* x * by, rounded twice as TFLite does (tq_multiply_double), or once where by.single. */
 static inline int32_t tq_multiply_fixed(int32_t x, tq_fixed by)
 {
-    return tq_multiply_double(x, by.multiplier, by.shift);
+    return by.single ? tq_multiply_single(x, by.multiplier, by.shift) : tq_multiply_double(x, by.multiplier, by.shift);
+}
+
+/* The rule of integer products by the reference kernels, but of UINT8 DEPTHWISE_CONV_2D, which always rounds twice. */
+static inline tq_requantize_rule tq_reference_rule(const tq_node *node)
+{
+    return tq_rounds_once(node) ? TQ_REQUANTIZE_SINGLE : TQ_REQUANTIZE_DOUBLE;
 }
 
 #endif

@@ -90,6 +90,14 @@ def _two_names(text: str) -> tuple[str, str]:
     return one, two
 
 
+def _two_roundings(text: str) -> tuple[str, str]:
+    one, two = text.split(",")
+    if not {one, two} <= {"double", "single"}:
+        raise ValueError
+    return one, two
+
+
+_two_roundings.__name__ = "pair, as double,single"
 _two_names.__name__ = "pair, as reference,xnnpack"
 
 
@@ -229,6 +237,12 @@ def _add_running(add: _Add) -> None:
         type=_two_names,
         metavar="X,Y",
         help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+    )
+    compare.add_argument(
+        "--rounding",
+        type=_two_roundings,
+        metavar="X,Y",
+        help="how the reference kernels of A and B round: double, single",
     )
     _inputs(compare)
     _limits(compare)

@@ -200,7 +200,9 @@ def limits(args: argparse.Namespace) -> dict[str, Any]:
     return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
 
 
-def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None) -> Interpreter:
+def _interpreter(
+    path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None, rounding: str | None = None
+) -> Interpreter:
     from tq.running.interpreter import Interpreter
 
     return Interpreter(
@@ -208,6 +210,7 @@ def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numeri
         num_threads=args.threads,
         experimental_preserve_all_tensors=keep,
         numerics=numerics,
+        rounding=rounding,
         **limits(args),
     )
 
@@ -272,14 +275,15 @@ def run(args: argparse.Namespace) -> Result:
 def compare(args: argparse.Namespace) -> Result:
     from tq.running.comparison import compare
 
-    if args.b is None and args.numerics is None:
-        raise Failure("compare needs two models, or one and --numerics")
-    names = args.numerics or (None, None)
-    one, two = (
-        _interpreter(path, args, keep=True, numerics=name)
-        for path, name in zip((args.a, args.b or args.a), names, strict=True)
-    )
+    if args.b is None and args.numerics is None and args.rounding is None:
+        raise Failure("compare needs two models, or one and --numerics or --rounding")
+    names = args.numerics or (("reference",) * 2 if args.rounding else (None, None))
+    rounds = args.rounding or (None, None)
     with refusing():
+        one, two = (
+            _interpreter(path, args, keep=True, numerics=name, rounding=rounding)
+            for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
+        )
         comparison = compare(one, two, _inputs(args, one.get_input_details()))
     return str(comparison), FINE if comparison.equal and not comparison.unmatched else FOUND
 

@@ -123,7 +123,8 @@ def explain(run: Interpreter, tensor: int | str, index: Any, *, float_run: Inter
     numerics = run.backends()[op.index].numerics
     for way in ways:
         trail = Trail()
-        code = way(trail, Node(run, op, numerics, element))
+        with np.errstate(all="ignore"):  # infinities and NaN are values like others
+            code = way(trail, Node(run, op, numerics, element))
         if code == int(actual[element]):
             break
     else:

@@ -58,14 +58,14 @@ def _power_shifts(node: Node) -> tuple[int, int] | None:
     return logs[0] - logs[2], logs[1] - logs[2]
 
 
-def _scaled(x: int, left: int, by: tuple[int, int], way: str) -> tuple[int, str]:
+def _scaled(node: Node, x: int, left: int, by: tuple[int, int], way: str) -> tuple[int, str]:
     if way == FOLDED:
         return fx.high_mul(
             x << max(left + by[1], 0), by[0]
         ), "2^(shift + L) times M0 / 2^31: a shift that loses nothing"
     if way == UNROUNDED:
         return fx.high_mul(x << left, by[0]) >> max(-by[1], 0), "2^L times M0 / 2^31, shifted without rounding"
-    return fx.multiply(x << left, by), "2^L times the fixed-point form of s / T, rounded twice"
+    return node.multiply(x << left, by), "2^L times the fixed-point form of s / T, rounded twice"
 
 
 def _sum(trail: Trail, node: Node, a: int, b: int, sign: int, way: str) -> int:
@@ -75,12 +75,12 @@ def _sum(trail: Trail, node: Node, a: int, b: int, sign: int, way: str) -> int:
     trail.add("L", left, "bits that both inputs are shifted left by")
     scaled = []
     for name, x, place in (("a", a, 0), ("b", b, 1)):
-        value, note = _scaled(x, left, fx.parts(float(node.scale(place)) / twice), way)
+        value, note = _scaled(node, x, left, node.parts(float(node.scale(place)) / twice), way)
         scaled.append(trail.add(f"{name} scaled", value, f"q{name} - z{name} times {note}"))
     total = trail.add("sum" if sign > 0 else "difference", scaled[0] + sign * scaled[1], "")
     real = twice / float(f32(f32(1 << left) * node.out_scale))
     trail.add("real multiplier", real, "T / (2^L so)")
-    return finish(trail, node, fixed_steps(trail, total, fx.parts(real)))
+    return finish(trail, node, fixed_steps(trail, total, node.parts(real), node.rule("double")))
 
 
 def _xnnpack_sum(trail: Trail, node: Node, a: int, b: int) -> int:

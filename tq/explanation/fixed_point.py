@@ -38,9 +38,9 @@ def shift_left(x: int, places: int) -> int:
     return clamp(x << places, -INT32_MAX - 1, INT32_MAX)
 
 
-def parts(real: float) -> tuple[int, int]:
+def parts(real: float, rounding: str = "double") -> tuple[int, int]:
     """(multiplier, shift) of a real multiplier: real = multiplier * 2^(shift - 31), nearly."""
-    multiplier, shift = quantize_multiplier(real)
+    multiplier, shift = quantize_multiplier(real, rounding=rounding)
     return int(multiplier), int(shift)
 
 
@@ -48,6 +48,12 @@ def multiply(x: int, by: tuple[int, int]) -> int:
     """MultiplyByQuantizedMultiplier with two roundings."""
     multiplier, shift = by
     return shift_away(high_mul(shift_left(x, max(shift, 0)), multiplier), max(-shift, 0))
+
+
+def multiply_once(x: int, by: tuple[int, int]) -> int:
+    """MultiplyByQuantizedMultiplier with one rounding, ties up."""
+    multiplier, shift = by
+    return shift_up(x * multiplier, 31 - clamp(shift, -31, 30))
 
 
 def multiply_up(x: int, by: tuple[int, int]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tq._core import Operator, Tensor
-from tq.explanation.fixed_point import away, clamp, even, f32
+from tq.explanation.fixed_point import away, clamp, even, f32, multiply, multiply_once, parts
 
 RANGES = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
 # The bounds of fused activations that kernels of quantized values apply; the others they ignore.
@@ -21,6 +21,7 @@ class Node:
     def __init__(self, run: Any, op: Operator, numerics: str, element: tuple[int, ...]) -> None:
         self.run, self.op, self.numerics, self.element = run, op, numerics, element
         self.options = op.options or {}
+        self.single = getattr(run, "rounding", "double") == "single"
         out = op.outputs[0]
         assert out is not None
         self.out: Tensor = out
@@ -93,6 +94,20 @@ class Node:
         """An option; of an enum the name."""
         value = self.options.get(name, default)
         return getattr(value, "name", value)
+
+    def rule(self, name: str) -> str:
+        """A rule of tq.rules()["requantize"], "single" in place of "double" where the kernels are built so: all but
+        UINT8 DEPTHWISE_CONV_2D's."""
+        always = self.op.name == "DEPTHWISE_CONV_2D" and self.out_type == "UINT8"
+        return "single" if name == "double" and self.single and not always else name
+
+    def multiply(self, x: int, by: tuple[int, int]) -> int:
+        """x times a fixed-point multiplier, as the kernels round."""
+        return (multiply_once if self.single else multiply)(x, by)
+
+    def parts(self, real: float) -> tuple[int, int]:
+        """A real multiplier's fixed-point parts, as the kernels have them."""
+        return parts(real, "single" if self.single else "double")
 
     @property
     def activation(self) -> str:

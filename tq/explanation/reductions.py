@@ -70,11 +70,11 @@ def mean_or_sum(trail: Trail, node: Node) -> int:
     trail.add("accumulator", trail.accumulator, f"sum(q) - n z, z {zero}")
     if n == 0:
         return finish(trail, node, 0)
-    by = fx.parts(float(node.scale(0)) / float(node.out_scale))
+    by = node.parts(float(node.scale(0)) / float(node.out_scale))
     if mean:
         by = _divided(by, n)
         trail.add("real multiplier", float(node.scale(0)) / float(node.out_scale) / n, "s / so / n")
-    return finish(trail, node, fixed_steps(trail, trail.accumulator, by))
+    return finish(trail, node, fixed_steps(trail, trail.accumulator, by, node.rule("double")))
 
 
 def _divided(by: tuple[int, int], n: int) -> tuple[int, int]:

@@ -25,6 +25,7 @@ def finish(trail: Trail, node: Node, rounded: int, zero_point: int | None = None
 
 def requantize(trail: Trail, node: Node, accumulator: int, real: float, rule: str) -> int:
     """The quantized value of an int32 accumulator, by a rule of tq.rules()["requantize"]."""
+    rule = node.rule(rule)
     steps = explain_requantize(accumulator, real, 0, dtype="int32", rounding=rule)
     trail.add("real multiplier", steps.real_multiplier, "input scale * weight scale / output scale, by their order")
     if steps.multiplier is None or steps.shift is None:

@@ -78,16 +78,16 @@ def softmax(trail: Trail, node: Node) -> int:
 
 
 def _fixed(trail: Trail, node: Node, below: Any, beta: float) -> int:
-    real = min(beta * float(node.scale(0)) * 2.0**26, 2147483647.0)
-    by = fx.parts(real)
+    real = min(beta * float(node.scale(0)) * 2.0**26, 1073741823.0 if node.single else 2147483647.0)
+    by = node.parts(real)
     radius = math.floor(math.ldexp(31.0 * 2**26, -by[1]))
     least = -radius if radius < 256 else -256
 
     def exponential(d: int) -> int:
-        return _exp_negative(fx.multiply(-d, by)) if -d >= least else 0
+        return _exp_negative(node.multiply(-d, by)) if -d >= least else 0
 
     own = int(below[node.element[-1]])
-    trail.add("d beta s", fx.multiply(-own, by), "in fixed point, 26 bits of fraction")
+    trail.add("d beta s", node.multiply(-own, by), "in fixed point, 26 bits of fraction")
     power = trail.add("e^(d beta s)", exponential(own), "in fixed point, 31 bits of fraction")
     powers = sum(shift_away(exponential(int(d)), 12) for d in below)
     total = trail.add("sum", powers, "of the row's, 19 bits of fraction")
@@ -125,10 +125,10 @@ def _of_int16(trail: Trail, node: Node, below: Any, beta: np.float32) -> int:
     step = 10.0 / 65535
     powers = points(math.exp, step * -65535, step * 0, 2.0 / 65535, float)
     inverses = points(lambda x: 1.0 / (1.0 + x), 0.0, 1.0, 2.0 / 65535, float)
-    by = fx.parts(float(f32(node.scale(0) * beta)) / step)
+    by = node.parts(float(f32(node.scale(0) * beta)) / step)
 
     def exponential(d: int) -> int:
-        return interpolate(powers, clamp(fx.multiply(-d, by) + 32767, -32768, 32767))
+        return interpolate(powers, clamp(node.multiply(-d, by) + 32767, -32768, 32767))
 
     power = trail.add("e^(d beta s)", exponential(int(below[node.element[-1]])), "between points, 15 bits of fraction")
     total = trail.add("sum", sum(exponential(int(d)) for d in below), "of the row's")

@@ -89,7 +89,7 @@ def _how_far(row: TensorComparison) -> str:
     return f"{row.different} of {count} elements differ{codes} {row.max_error:.6g}; SQNR {row.sqnr_db:.2f} dB"
 
 
-def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
+def _interpreter(source: Any, numerics: str | None, rounding: str | None, limits: Limits) -> Any:
     """An interpreter, tq's or one like it, that keeps every tensor."""
     if hasattr(source, "invoke") and hasattr(source, "get_tensor"):
         if numerics is not None:
@@ -98,7 +98,13 @@ def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
             raise ValueError(f"max_memory and max_multiply_adds need a model; {source!r} is an interpreter")
         return source
     model = opened(source)
-    return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics, **limits._asdict())
+    return Interpreter(
+        model=model,
+        experimental_preserve_all_tensors=True,
+        numerics=numerics,
+        rounding=rounding,
+        **limits._asdict(),
+    )
 
 
 def feed(interpreter: Any, inputs: Any) -> None:
@@ -192,6 +198,7 @@ def compare(
     inputs: Any = None,
     *,
     numerics: Sequence[str] | None = None,
+    rounding: Sequence[str] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> Comparison:
@@ -199,9 +206,10 @@ def compare(
 
     a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's; make those with
         experimental_preserve_all_tensors=True, or their intermediate tensors do not count. b may be left out where
-        numerics is given: the same model twice.
+        numerics or rounding is given: the same model twice.
     inputs: an array, a list of arrays in input order, or a dict by input name.
     numerics: two names, as ("reference", "xnnpack"): whose arithmetic a and b run with (see Interpreter).
+    rounding: two names, as ("double", "single"): how the reference kernels of a and b round (see Interpreter).
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them; interpreters have their own.
 
     Tensors are matched by name (those of one name in their order), and where the first model has the same number of
@@ -209,17 +217,22 @@ def compare(
     errors, so a float model can stand beside a quantized one.
     Where both run the same operators, `Comparison.steps` tells, for an element of the first tensor that differs, the
     accumulator and each run's steps from it to the code.
-    ValueError: the inputs do not fit a model; numerics is not two names.
+    ValueError: the inputs do not fit a model; numerics or rounding is not two names.
     """
     names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
     if isinstance(numerics, str) or len(names) != 2:
         raise ValueError(f"numerics is {numerics!r}; it must be two names, as ('reference', 'xnnpack')")
-    if inputs is None or (b is None and numerics is None):
-        raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics'}")
+    rounds: Sequence[str | None] = (None, None) if rounding is None else tuple(rounding)
+    if isinstance(rounding, str) or len(rounds) != 2:
+        raise ValueError(f"rounding is {rounding!r}; it must be two names, as ('double', 'single')")
+    if inputs is None or (b is None and numerics is None and rounding is None):
+        raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics, or rounding'}")
+    if rounding is not None and numerics is None:
+        names = ("reference", "reference")
     if b is None:
         b = a = opened(a)
     limits = Limits(max_memory, max_multiply_adds)
-    one, two = _interpreter(a, names[0], limits), _interpreter(b, names[1], limits)
+    one, two = _interpreter(a, names[0], rounds[0], limits), _interpreter(b, names[1], rounds[1], limits)
     for interpreter in (one, two):
         feed(interpreter, inputs)
         interpreter.invoke()

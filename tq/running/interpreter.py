@@ -83,12 +83,23 @@ NUMERICS = {
 }
 
 
-def _numerics(numerics: str | None, resolver: Any) -> str:
+def _rounded(numerics: str, rounding: str | None) -> str:
+    """The numerics, where `rounding` goes with them."""
+    if rounding not in (None, "double", "single"):
+        raise ValueError(f"rounding is {rounding!r}; it needs to be 'double' or 'single'")
+    if numerics not in NUMERICS.values():
+        raise ValueError(f"numerics is {numerics!r}; it needs to be 'reference', 'optimized' or 'xnnpack'")
+    if rounding == "single" and numerics != "reference":
+        raise ValueError(f"rounding is 'single' and numerics {numerics!r}: only the reference kernels can be built so")
+    return numerics
+
+
+def _numerics(numerics: str | None, resolver: Any, rounding: str | None) -> str:
     if not isinstance(resolver, enum.Enum) or resolver.name not in OpResolverType.__members__:
         raise ValueError(f"Unrecognized passed in op resolver type: {resolver}")
     asked = OpResolverType[resolver.name]
     if numerics is None:
-        return NUMERICS[asked]
+        return "reference" if rounding == "single" and asked == OpResolverType.AUTO else NUMERICS[asked]
     if asked != OpResolverType.AUTO and numerics != NUMERICS[asked]:
         raise ValueError(f"numerics is {numerics!r}, and experimental_op_resolver_type {asked.name}: give one of them")
     return numerics
@@ -149,6 +160,8 @@ class Interpreter(_core.Interpreter):
         operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
         in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
         BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
+    rounding: "double", as the released runtimes round products by multipliers; or "single", the reference kernels as a
+        build with TFLITE_SINGLE_ROUNDING has them (microcontrollers' often), which needs numerics "reference" or none.
     max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  What interpreters of
         one `model` share counts in full for each, so that a limit is enough for all of them, or for none.
     max_multiply_adds: work that a subgraph's operators may take in one run, and all that one call of invoke runs, each
@@ -179,11 +192,12 @@ class Interpreter(_core.Interpreter):
         *,
         model: _core.Model | None = None,
         numerics: str | None = None,
+        rounding: str | None = None,
         max_memory: int | None = None,
         max_multiply_adds: int | None = None,
     ) -> None:
         super().__init__()
-        numerics = _numerics(numerics, experimental_op_resolver_type)
+        numerics = _rounded(_numerics(numerics, experimental_op_resolver_type, rounding), rounding)
         if num_threads is not None:
             if not isinstance(num_threads, int):
                 raise ValueError("type of num_threads should be int")
@@ -196,11 +210,14 @@ class Interpreter(_core.Interpreter):
         threads = min(num_threads or 1, 64)
         keep = bool(experimental_preserve_all_tensors)
         memory, work = _limit("max_memory", max_memory), _limit("max_multiply_adds", max_multiply_adds)
-        self._open(self.model, numerics, threads, keep, memory, work, dict(_registered))
+        kernels = "reference-single" if rounding == "single" else numerics
+        self._open(self.model, kernels, threads, keep, memory, work, dict(_registered))
+        self.rounding = rounding or "double"
         self.numerics = numerics
 
     def __repr__(self) -> str:
-        return f"<tq.Interpreter of {self.model!r}, numerics {self.numerics!r}>"
+        rounding = ", rounding 'single'" if self.rounding == "single" else ""
+        return f"<tq.Interpreter of {self.model!r}, numerics {self.numerics!r}{rounding}>"
 
     # ---- running ----
 

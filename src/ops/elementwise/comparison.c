@@ -101,8 +101,8 @@ static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error 
     }
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
-    s->s.first_scale = tq_fixed_of(tq_scale_at(node->in[0], 0));
-    s->s.second_scale = tq_fixed_of(tq_scale_at(node->in[1], 0));
+    s->s.first_scale = tq_fixed_of(node, tq_scale_at(node->in[0], 0));
+    s->s.second_scale = tq_fixed_of(node, tq_scale_at(node->in[1], 0));
     if (node->in[0]->type != TQ_TensorType_INT16) {
         fill(node->in[0], s->s.first_scale, s->s.first);
         fill(node->in[1], s->s.second_scale, s->s.second);

@@ -18,7 +18,8 @@ static int32_t divide(int32_t x, int32_t y, const tq_pair *p)
     int32_t inverse = tq_reciprocal((uint64_t)divisor, 31, &over);
     room = tq_leading_sign_bits(dividend);
     int32_t quotient = tq_q_mul(tq_shift_left_saturating(dividend, room), inverse);
-    int32_t scaled = tq_multiply_double(quotient, p->output.multiplier, p->output.shift - over - room);
+    const tq_fixed by = {p->output.multiplier, p->output.shift - over - room, p->output.single};
+    int32_t scaled = tq_multiply_fixed(quotient, by);
     return tq_requantize_fixed(scaled, p->zero_output, p->low, p->high);
 }
 

@@ -24,7 +24,7 @@ typedef struct tq_lane_fixed {
    2^30. */
 static inline bool tq_lane_fits(tq_fixed by, int64_t most)
 {
-    return by.multiplier >= 0 && by.shift >= -30 && by.shift <= 30 &&
+    return !by.single && by.multiplier >= 0 && by.shift >= -30 && by.shift <= 30 &&
            most * ((int64_t)1 << (by.shift > 0 ? by.shift : 0)) <= INT32_MAX;
 }
 

@@ -169,7 +169,7 @@ static tq_status eval_requantize(tq_node *node, tq_error *error)
     tq_array_job job = job_of(node);
     tq_column_f64 multiplier = {&s->multiplier, false};
     return tq_requantize_array(&job, multiplier, zero_points_of(node->in[0]), zero_points_of(node->out[0]),
-                               TQ_REQUANTIZE_DOUBLE, NULL, error);
+                               tq_reference_rule(node), NULL, error);
 }
 
 static tq_status prepare_quantize(tq_node *node, tq_error *error)

@@ -90,8 +90,9 @@ static inline int32_t inverse_square_root(int32_t q, const parameters *p)
     if (q <= p->zero_in)
         return p->high;
     tq_inverse_sqrt((uint64_t)(q - p->zero_in), &multiplier, &shift);
-    int32_t inverse = tq_multiply_double(1, multiplier, shift + up);
-    return saturated_output(tq_multiply_double(inverse, p->identity.multiplier, p->identity.shift - up), p);
+    const tq_fixed root = {multiplier, shift + up, p->identity.single};
+    const tq_fixed scale = {p->identity.multiplier, p->identity.shift - up, p->identity.single};
+    return saturated_output(tq_multiply_fixed(tq_multiply_fixed(1, root), scale), p);
 }
 
 /* ---- HARD_SWISH ---- */
@@ -255,7 +256,7 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     }
     float scaled = p.scale_in * alpha;
     TQ_TRY(tq_fixed_find(node, scaled / p.scale_out, &p.alpha, error));
-    if (p.alpha.multiplier < 0 && is_int16(node) && node->numerics != TQ_NUMERICS_REFERENCE)
+    if (p.alpha.multiplier < 0 && is_int16(node) && node->numerics == TQ_NUMERICS_OPTIMIZED)
         return finish(node, &p, leaky_relu_entry, leaky_relu_int16, error); /* a negative multiplier */
     p.alpha_negative = p.alpha.multiplier < 0;
     if (p.alpha_negative)

@@ -301,7 +301,7 @@ static tq_status prepare_int16(tq_node *node, product *p, size_t count, tq_error
     p->multiplier_step = count > 1;
     TQ_TRY(tq_node_memory(node, count, sizeof *p->multipliers, &p->multipliers, error));
     for (size_t n = 0; n < count; n++)
-        p->multipliers[n] = tq_fixed_of(multiplier_of(node, n));
+        p->multipliers[n] = tq_fixed_of(node, multiplier_of(node, n));
     return TQ_OK;
 }
 
@@ -310,7 +310,7 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     const tq_tensor *out = node->out[0];
     void *memory;
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
-    p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
+    p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : tq_reference_rule(node);
     p->store.zero_point = tq_zero_point_at(out, 0);
     tq_quantized_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));

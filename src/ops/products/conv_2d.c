@@ -14,6 +14,7 @@
 #include "ops/check.h"
 #include "ops/products/convolution.h"
 #include "ops/products/hybrid_conv_2d.h"
+#include "ops/quantized.h"
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
@@ -40,7 +41,7 @@ static tq_requantize_rule rule_of(const tq_node *node)
     bool grouped = node->in[0]->shape.dims[3] != node->in[1]->shape.dims[3];
     bool wide = node->in[0]->type == TQ_TensorType_INT16 &&
                 tq_get_int(&node->options.table, TQ_Conv2DOptions_quantized_bias_type) != TQ_TensorType_INT32;
-    return node->numerics == TQ_NUMERICS_OPTIMIZED && !grouped && !wide ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE;
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && !grouped && !wide ? TQ_REQUANTIZE_UP : tq_reference_rule(node);
 }
 
 tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)

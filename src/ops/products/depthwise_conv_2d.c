@@ -13,6 +13,7 @@
 #include "ops/check.h"
 #include "ops/products/convolution.h"
 #include "ops/products/hybrid_depthwise_conv_2d.h"
+#include "ops/quantized.h"
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
@@ -44,7 +45,9 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .channel_stride = 1,
         .k_stride = (size_t)w[3],
         .activation = tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function),
-        .rule = rounds_up ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
+        .rule = rounds_up                                  ? TQ_REQUANTIZE_UP
+                : node->in[0]->type == TQ_TensorType_UINT8 ? TQ_REQUANTIZE_DOUBLE
+                                                           : tq_reference_rule(node),
         .double_channels = rounds_up ? (size_t)w[3] % 8 : 0,
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
         .ignores_zero_point = node->in[0]->type != TQ_TensorType_UINT8,

@@ -105,7 +105,7 @@ static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error 
     tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
-    const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule == TQ_REQUANTIZE_DOUBLE;
+    const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule != TQ_REQUANTIZE_FLOAT64_AWAY;
     for (size_t c = 0; c < p->plan.channels; c++) {
         const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], many ? c : 0);
         double product = narrow ? (double)(in * weight) : (double)in * (double)weight;
@@ -157,7 +157,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     const size_t units = (size_t)node->in[1]->shape.dims[0];
     if (node->in[0]->type == TQ_TensorType_INT16 && node->in[1]->type == TQ_TensorType_INT16) {
         TQ_TRY(tq_check_product(node, units, 0, TQ_T(INT16), error));
-        return prepare_int16(node, TQ_REQUANTIZE_DOUBLE, error);
+        return prepare_int16(node, tq_reference_rule(node), error);
     }
     const bool sparse = tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
     const bool sparse_quantized = sparse && node->in[0]->type == TQ_TensorType_INT8;
@@ -167,7 +167,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
         .taps = 1,
         .k_stride = 1,
         .activation = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
-        .rule = sparse_quantized ? TQ_REQUANTIZE_DOUBLE
+        .rule = sparse_quantized ? tq_reference_rule(node)
                 : optimized      ? TQ_REQUANTIZE_UP
                                  : TQ_REQUANTIZE_FLOAT64_AWAY,
         .product_in_f32 = (sparse_quantized || optimized) && node->in[1]->quantization.count == 1,

@@ -127,7 +127,7 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
     TQ_TRY(tq_fixed_find(node, (double)product / (double)tq_scale_at(node->out[0], 0), &s->by, error));
     tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &s->low, &s->high);
-    if (node->numerics != TQ_NUMERICS_REFERENCE) {
+    if (!tq_is_reference(node)) {
         s->low = INT16_MIN;
         s->high = INT16_MAX;
         s->wrapping_pair = 1 << 15;

@@ -164,7 +164,7 @@ static void choose_rule(const tq_node *node, transpose_conv *s)
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
               : optimized                           ? TQ_REQUANTIZE_UP
-                                                    : TQ_REQUANTIZE_DOUBLE;
+                                                    : tq_reference_rule(node);
     s->double_channels = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
     s->conv.has_remainder = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
 }

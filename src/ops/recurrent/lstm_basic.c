@@ -184,7 +184,7 @@ static tq_status check_shapes(tq_node *node, cell *l, tq_error *error)
     if (node->in[BIAS]->shape.dims[0] != 4 * cells)
         return tq_input_fail(node, BIAS, error, "has %d elements; it must have %lld", node->in[BIAS]->shape.dims[0],
                              (long long)(4 * cells));
-    *l = (cell){(size_t)batches, (size_t)inputs, (size_t)cells, {0, 0}};
+    *l = (cell){(size_t)batches, (size_t)inputs, (size_t)cells, {0}};
     TQ_TRY(tq_output_shape(node, OUT_H, &node->in[H]->shape, error));
     TQ_TRY(tq_output_shape(node, OUT_C, &node->in[C]->shape, error));
     tq_shape joined = {2, {(int32_t)batches, (int32_t)(inputs + cells)}};
@@ -205,7 +205,7 @@ static tq_status prepare_quantized(tq_node *node, cell *l, tq_error *error)
     if (!(real <= 3.40282347e38f))
         return tq_input_fail(node, BIAS, error, "has the scale %g; 4096 times it must be finite",
                              (double)tq_scale_at(node->in[BIAS], 0));
-    l->to_sums = tq_fixed_of((double)real);
+    l->to_sums = tq_fixed_of(node, (double)real);
     node->eval = eval_quantized;
     return TQ_OK;
 }

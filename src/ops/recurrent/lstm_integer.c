@@ -152,7 +152,7 @@ static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 }
 
 /* The inverse deviation of n values as a multiplier, and their mean, times 1024. */
-static tq_fixed deviation(const int16_t *values, size_t n, int32_t guard, int32_t *mean)
+static tq_fixed deviation(const int16_t *values, size_t n, int32_t guard, bool single, int32_t *mean)
 {
     int64_t sum = 0, squares = 0;
     for (size_t i = 0; i < n; i++) {
@@ -165,7 +165,7 @@ static tq_fixed deviation(const int16_t *values, size_t n, int32_t guard, int32_
     int32_t multiplier;
     int shift;
     tq_inverse_sqrt(variance < 1 ? (uint64_t)guard : (uint64_t)(uint32_t)variance, &multiplier, &shift);
-    return (tq_fixed){multiplier, shift};
+    return (tq_fixed){multiplier, shift, single};
 }
 
 static void normalize(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
@@ -174,7 +174,7 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
     const int32_t *bias = g->bias->data;
     for (size_t b = 0; b < l->batches; b++, gate += l->cells) {
         int32_t mean;
-        tq_fixed inverse = deviation(gate, l->cells, g->variance_guard, &mean);
+        tq_fixed inverse = deviation(gate, l->cells, g->variance_guard, g->norm_scale.single, &mean);
         for (size_t i = 0; i < l->cells; i++) {
             int32_t rescaled = tq_multiply_fixed(1024 * gate[i] - mean, inverse);
             int32_t sum = tq_wrap_i32((int64_t)rescaled * coefficient[i] + bias[i]);

@@ -11,7 +11,7 @@ tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what,
     if (!(scale >= 0 && scale <= 3.40282347e38f))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales lead to a multiplier of %g for %s", (double)scale,
                           what);
-    *out = tq_fixed_of((double)scale);
+    *out = tq_fixed_of(node, (double)scale);
     return TQ_OK;
 }
 

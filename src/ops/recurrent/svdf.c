@@ -257,8 +257,8 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
     if (!(first <= 3.40282347e38f && second <= 3.40282347e38f))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales lead to the multipliers %g and %g", (double)first,
                           (double)second);
-    s->to_state = tq_fixed_of((double)first);
-    s->to_output = tq_fixed_of((double)second);
+    s->to_state = tq_fixed_of(node, (double)first);
+    s->to_output = tq_fixed_of(node, (double)second);
     node->eval = eval_quantized;
     return TQ_OK;
 }

@@ -23,6 +23,7 @@ typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
 struct state {
     row_fn row;
     int32_t zero_point;
+    bool single; /* multipliers round once */
     int64_t radius;
     float bias, alpha, beta;
 };
@@ -62,8 +63,9 @@ static void l2_int8(const state *s, const void *in, void *out, size_t n)
     int32_t multiplier;
     int shift;
     tq_inverse_sqrt(squares_int8_t(s, x, n), &multiplier, &shift);
+    const tq_fixed by = {multiplier, shift + 7, s->single};
     TQ_EACH(i, n)
-    y[i] = (int8_t)tq_clamp_i64(tq_multiply_double(x[i] - s->zero_point, multiplier, shift + 7), -128, 127);
+    y[i] = (int8_t)tq_clamp_i64(tq_multiply_fixed(x[i] - s->zero_point, by), -128, 127);
 }
 
 static void l2_uint8(const state *s, const void *in, void *out, size_t n)
@@ -73,9 +75,9 @@ static void l2_uint8(const state *s, const void *in, void *out, size_t n)
     int32_t multiplier;
     int shift;
     tq_inverse_sqrt(squares_uint8_t(s, x, n), &multiplier, &shift);
+    const tq_fixed by = {multiplier, shift, s->single};
     TQ_EACH(i, n)
-    y[i] = (uint8_t)tq_clamp_i64((int64_t)tq_multiply_double(128 * (x[i] - s->zero_point), multiplier, shift) + 128, 0,
-                                 255);
+    y[i] = (uint8_t)tq_clamp_i64((int64_t)tq_multiply_fixed(128 * (x[i] - s->zero_point), by) + 128, 0, 255);
 }
 
 static void local_response(const state *s, const void *in, void *out, size_t n)
@@ -150,6 +152,7 @@ tq_status tq_prepare_l2_normalization(tq_node *node, tq_error *error)
         return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; L2_NORMALIZATION needs 1/128 and %d",
                               tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), needed);
     s->zero_point = tq_zero_point_at(node->in[0], 0);
+    s->single = tq_rounds_once(node);
     return TQ_OK;
 }
 

@@ -143,7 +143,8 @@ static void store_mean_i64(const tq_reduction *r, const void *acc, void *out, si
 static int32_t sum_of(const tq_reduction *r, int32_t sum)
 {
     int32_t bias = WRAP32(r->in_zero_point, *, r->each);
-    int32_t real = tq_multiply_double(WRAP32(sum, -, bias), r->multiplier, r->shift);
+    const tq_fixed by = {r->multiplier, r->shift, r->single};
+    int32_t real = tq_multiply_fixed(WRAP32(sum, -, bias), by);
     return r->each ? tq_requantize_fixed(real, r->out_zero_point, r->low, r->high) : 0;
 }
 
@@ -401,7 +402,7 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
     r->rule = TQ_REDUCE_BLOCKS;
-    const tq_fixed by = {r->multiplier, r->shift};
+    const tq_fixed by = {r->multiplier, r->shift, false};
     r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
     r->lanes = tq_lane_fixed_of(by);
     r->lanes.fix = 0; /* ties go up */
@@ -413,7 +414,8 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     bool product = node->row.code == TQ_BuiltinOperator_REDUCE_PROD;
     double real = product ? (r->each ? in / pow(out, 1.0 / (double)r->each) : 0) : in / out;
     int shift = 0;
-    tq_quantize_multiplier(real, &r->multiplier, &shift);
+    r->single = tq_rounds_once(node);
+    (r->single ? tq_quantize_multiplier_single : tq_quantize_multiplier)(real, &r->multiplier, &shift);
     r->shift = shift;
     r->in_zero_point = tq_zero_point_at(node->in[0], 0);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0);
@@ -421,7 +423,7 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
     /* |sum - n * zero point| < n * 2^16, for 16 bits and 8. */
-    tq_fixed by = {r->multiplier, r->shift};
+    tq_fixed by = {r->multiplier, r->shift, r->single};
     r->rule = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
     r->lanes = tq_lane_fixed_of(by);
     if (!product && node->numerics == TQ_NUMERICS_XNNPACK)

@@ -45,6 +45,7 @@ struct tq_reduction {
 
     /* for quantized results */
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
+    bool single; /* the multiplier rounds once */
     enum {
         TQ_REDUCE_EXACT, /* the reference's rule, for any multiplier */
         TQ_REDUCE_LANES, /* the same by `lanes`, where tq_lane_fits holds */

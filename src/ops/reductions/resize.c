@@ -24,6 +24,7 @@
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/quantized.h"
 
 /* Columns whose samples are computed at once, on the stack. */
 #define COLUMNS 128
@@ -199,6 +200,17 @@ TQ_BODY void mix_i16(const void *const corners[4], const sample *y, const sample
     }
 }
 
+/* The same with ties up, as with TFLITE_SINGLE_ROUNDING. */
+#define MIX_UP(name, type, wide)                                                                           \
+    TQ_BODY void name(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n) \
+    {                                                                                                      \
+        CORNERS(type);                                                                                     \
+        for (size_t i = 0; i < n; i++)                                                                     \
+            y_out[i] = (type)((FIXED_SUM(wide) + (1 << 19)) >> 20);                                        \
+    }
+MIX_UP(up_i8, int8_t, int32_t)
+MIX_UP(up_i16, int16_t, int64_t)
+
 /* XNNPACK's: a upper left, b lower left, c upper right, d lower right. */
 TQ_BODY void even_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
@@ -232,7 +244,7 @@ EVEN_INTEGERS(even_u8, uint8_t)
 /* clang-format off */
 #define MIXES(isa, target)                                                                                              \
     MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16)               \
-    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8)                                                              \
+    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8) MIX(isa, target, up_i8) MIX(isa, target, up_i16)             \
     MIX(isa, target, halve_f32) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
 /* clang-format on */
 TQ_EVERY_ISA(MIXES)
@@ -250,6 +262,11 @@ static const struct mix_row {
         {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
         {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
     },
+  single_mixes[] =
+      {
+          {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(up_i8), {0}},
+          {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(up_i16), {0}},
+      },
   optimized_mixes[] =
       {
           {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
@@ -277,6 +294,8 @@ static const struct mix_row *mix_of(const tq_node *node)
         row = find_mix(xnnpack_mixes, sizeof xnnpack_mixes / sizeof *xnnpack_mixes, type);
     else if (node->numerics == TQ_NUMERICS_OPTIMIZED)
         row = find_mix(optimized_mixes, sizeof optimized_mixes / sizeof *optimized_mixes, type);
+    else if (tq_rounds_once(node))
+        row = find_mix(single_mixes, sizeof single_mixes / sizeof *single_mixes, type);
     return row ? row : find_mix(mixes, sizeof mixes / sizeof *mixes, type);
 }
 

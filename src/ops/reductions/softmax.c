@@ -413,7 +413,8 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
     tq_fixed to_q5;
     double real = beta * (double)tq_scale_at(node->in[0], 0) * (double)(1 << 26);
     TQ_TRY(tq_check_input_scale(node, 0, error));
-    TQ_TRY(tq_fixed_find(node, real < 2147483647.0 ? real : 2147483647.0, &to_q5, error));
+    const double most = tq_rounds_once(node) ? 1073741823.0 : 2147483647.0; /* the runtime's cap */
+    TQ_TRY(tq_fixed_find(node, real < most ? real : most, &to_q5, error));
     double radius = floor(ldexp(31.0 * (1 << 26), -to_q5.shift));
     s->diff_min = radius < 256 ? -(int32_t)radius : -256;
     for (int below = 0; below < 256; below++) {
@@ -423,7 +424,7 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
         s->rounded[below] = tq_rounding_divide_by_pot(s->exponential[below], 12);
     }
     double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
-    s->back = tq_fixed_of(back);
+    s->back = tq_fixed_of(node, back);
     s->in_bias = node->in[0]->type == TQ_TensorType_INT8 ? 128 : 0;
     tq_quantized_range(node->out[0]->type, &s->out_low, &s->out_high);
     s->out_bits = node->out[0]->type == TQ_TensorType_INT16 ? 16 : 8;

@@ -152,7 +152,8 @@ PyObject *tq_py_profile_read(PyObject *op, PyObject *args)
 
 /* ---- backends ---- */
 
-static const char *const numerics_names[] = {"reference", "optimized", "xnnpack"};
+/* By tq_numerics.  The two reference kernels differ in Python's `rounding`. */
+static const char *const numerics_names[] = {"reference", "reference-single", "optimized", "xnnpack"};
 
 int tq_py_numerics(const char *name, tq_numerics *out)
 {
@@ -163,6 +164,11 @@ int tq_py_numerics(const char *name, tq_numerics *out)
         }
     PyErr_Format(PyExc_ValueError, "numerics is '%.60s'; it needs to be 'reference', 'optimized' or 'xnnpack'", name);
     return -1;
+}
+
+static const char *backend_name(tq_numerics numerics)
+{
+    return numerics_names[numerics == TQ_NUMERICS_SINGLE ? TQ_NUMERICS_REFERENCE : numerics];
 }
 
 /* _backends(subgraph=0) -> [(numerics, rule, what LiteRT does in place of running it or None)] by operator */
@@ -176,7 +182,7 @@ PyObject *tq_py_backends(PyObject *op, PyObject *args)
     for (uint32_t k = 0; list && k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
         if (tq_py_hears(k) < 0 ||
-            tq_py_append(list, Py_BuildValue("(ssz)", numerics_names[step->backend.numerics], step->backend.rule,
+            tq_py_append(list, Py_BuildValue("(ssz)", backend_name(step->backend.numerics), step->backend.rule,
                                              tq_step_litert_failure(graph, step))) < 0)
             Py_CLEAR(list);
     }
