@@ -98,13 +98,18 @@ def test_rooms_include_only_rooms_below_them(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="its objects are compiled by a run without a preloaded library")
-@pytest.mark.skipif(not (shutil.which("nm") and shutil.which("clang")), reason="needs nm and clang")
-def test_rooms_and_families_call_only_what_is_below_them(objects):
-    """The arrows that the linker sees: a header may declare what a room above defines.
+# A test of the arrows that the linker sees: a header may declare what a room above defines.
+needs_objects = pytest.mark.skipif(
+    "LD_PRELOAD" in os.environ or not (shutil.which("nm") and shutil.which("clang")),
+    reason="needs nm, clang, and objects that a run without a preloaded library compiles",
+)
 
-    The objects are those of tests/runtime/test_impossible.py.  Nothing below `python` finds its symbols there, so none
-    may be missing.
+
+@pytest.fixture(scope="module")
+def calls(objects):
+    """(file, symbol, file that defines it) below `python`, of the objects of tests/runtime/test_impossible.py.
+
+    Nothing below `python` finds its symbols there, so none may be missing.
     """
     core = [path for path in SOURCES if path.suffix == ".c" and room_of(path) != "python"]
     defined, needed = {}, []
@@ -116,8 +121,43 @@ def test_rooms_and_families_call_only_what_is_below_them(objects):
             elif kind.isupper():
                 defined[symbol] = path
     assert len(needed) > 1000
-    wrong = [(path, symbol) for path, symbol in needed if not may_call(path, defined[symbol])]
-    assert [f"{name(path)} needs {symbol} of {name(defined[symbol])}" for path, symbol in wrong] == []
+    return [(path, symbol, defined[symbol]) for path, symbol in needed]
+
+
+@needs_objects
+def test_rooms_and_families_call_only_what_is_below_them(calls):
+    wrong = [call for call in calls if not may_call(call[0], call[2])]
+    assert [f"{name(path)} needs {symbol} of {name(other)}" for path, symbol, other in wrong] == []
+
+
+def circles(arrows):
+    """The sets of nodes that reach one another; arrows: a node to its targets."""
+
+    def reach(start):
+        found, rest = set(), [start]
+        while rest:
+            new = arrows.get(rest.pop(), set()) - found
+            found |= new
+            rest += new
+        return found
+
+    reached = {node: reach(node) for node in arrows}
+    return {frozenset(other for other in reached[node] if node in reached.get(other, ())) for node in arrows} - {
+        frozenset()
+    }
+
+
+@needs_objects
+def test_files_of_ops_form_no_circle(calls):
+    """A file and its header are one: each includes and calls only files that need it nowhere."""
+    arrows = {}
+    for path in SOURCES:
+        for header in includes(path):
+            arrows.setdefault(path.with_suffix(""), set()).add((ROOT / "src" / header).with_suffix(""))
+    for path, _, other in calls:
+        arrows.setdefault(path.with_suffix(""), set()).add(other.with_suffix(""))
+    arrows = {file: others - {file} for file, others in arrows.items() if room_of(file) == "ops"}
+    assert [sorted(map(name, circle)) for circle in circles(arrows)] == []
 
 
 IN_FAMILIES = [path for path in SOURCES if room_of(path) in FAMILIES and path not in LISTS]
