@@ -192,7 +192,8 @@ tq_status tq_check_list(const tq_node *node, int i, int64_t count, tq_error *err
 tq_status tq_dim_of(const tq_node *node, int64_t value, int32_t *out, tq_error *error)
 {
     if (value < 0 || value > INT32_MAX)
-        return tq_output_fail(node, 0, error, "would have a dimension of %lld", (long long)value);
+        return tq_output_fail(node, 0, error, "would have a dimension of %lld; it needs one from 0 to 2^31 - 1",
+                              (long long)value);
     *out = (int32_t)value;
     return TQ_OK;
 }

@@ -58,11 +58,11 @@ def project(seeds=(2, 8), items=(3, 4), weights=None, type="FLOAT32", kind=2):
 
 
 BAD = [
-    ({"seeds": (2, 33)}, "has 33 bits a hash"),
+    ({"seeds": (2, 33)}, "has 33 bits for each hash"),
     ({"seeds": (8,)}, "input 0"),
-    ({"items": (0, 4)}, "it needs 1, of numbers"),
+    ({"items": (0, 4)}, "it needs at least 1, of a type of fixed size"),
     ({"items": ()}, "input 1"),
-    ({"type": "STRING"}, "it needs 1, of numbers"),
+    ({"type": "STRING"}, "it needs at least 1, of a type of fixed size"),
     ({"weights": (4,)}, "has 4 weights for 3 items"),
     ({"kind": 0}, "it needs SPARSE or DENSE"),
     ({"kind": 7}, "it needs SPARSE or DENSE"),

@@ -214,7 +214,7 @@ REFUSED = [
     (("SignalRfft", [("int16", [])], ["int16"]), {"fft_length": 16}, "input 0"),
     (("SignalIrfft", SAMPLES, ["int16"]), {"fft_length": 8, "T": 7}, "has frames of 8 values"),
     (("SignalEnergy", SAMPLES, ["uint32"]), {"start_index": 0, "end_index": 5}, "option end_index 5"),
-    (("SignalEnergy", [("int16", [7])], ["uint32"]), {"start_index": 0, "end_index": 3}, "needs pairs of them"),
+    (("SignalEnergy", [("int16", [7])], ["uint32"]), {"start_index": 0, "end_index": 3}, "needs an even number"),
     (("SignalFilterBank", BANK, ["uint64"], SHORT * 2 + SHORT[:1]), {"num_channels": 2}, "num_channels 2 needs 3"),
     (("SignalFilterBankSpectralSubtraction", BANK, ["uint32"] * 2), NOISE, "option num_channels 2"),
     (("SignalPCAN", BANK * 2, ["uint32"], [np.ones(9, np.int16)]), {"snr_shift": 1}, "it needs 125"),
@@ -224,7 +224,7 @@ REFUSED = [
     (("SignalFramer", SAMPLES, ["int16", "bool"]), {"frame_size": 8, "frame_step": 0}, "frame_step 0"),
     (("SignalFramer", SAMPLES, ["int16", "bool"]), {"frame_size": 2, "frame_step": 4, "prefill": True}, "prefill"),
     (("SignalDelay", SAMPLES, ["int16"]), {"delay_length": -1}, "delay_length -1"),
-    (("SignalDelay", [("int16", [2, 0])], ["int16"]), {"delay_length": 1}, "rows of no samples"),
+    (("SignalDelay", [("int16", [2, 0])], ["int16"]), {"delay_length": 1}, "rows of 0 samples"),
     (("SignalOverlapAdd", [("int16", [2, 8])], ["int16"]), {"T": 7, "frame_step": 9}, "frame_step 9"),
 ]
 

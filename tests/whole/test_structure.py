@@ -129,6 +129,36 @@ def test_rooms_and_families_call_only_what_is_below_them(symbols):
     assert [f"{name(path)} needs {symbol} of {name(defined[symbol])}" for path, symbol in wrong] == []
 
 
+def circles(arrows):
+    """The sets of nodes that reach one another; arrows: a node to its targets."""
+
+    def reach(start):
+        found, rest = set(), [start]
+        while rest:
+            new = arrows.get(rest.pop(), set()) - found
+            found |= new
+            rest += new
+        return found
+
+    reached = {node: reach(node) for node in arrows}
+    return {frozenset(other for other in reached[node] if node in reached.get(other, ())) for node in arrows} - {
+        frozenset()
+    }
+
+
+def test_files_of_ops_form_no_circle(symbols):
+    """A file and its header are one: each includes and calls only files that need it nowhere."""
+    defined, needed = symbols
+    arrows = {}
+    for path in SOURCES:
+        for header in includes(path):
+            arrows.setdefault(path.with_suffix(""), set()).add((ROOT / "src" / header).with_suffix(""))
+    for path, symbol in needed:
+        arrows.setdefault(path.with_suffix(""), set()).add(defined[symbol].with_suffix(""))
+    arrows = {file: others - {file} for file, others in arrows.items() if room_of(file) == "ops"}
+    assert [sorted(map(name, circle)) for circle in circles(arrows)] == []
+
+
 def test_headers_declare_what_their_own_folder_defines(symbols):
     defined, _ = symbols
     words = {path: set(re.findall(r"\btq_\w+", declarations(path))) for path in SOURCES if path.suffix == ".h"}

@@ -315,7 +315,7 @@ static tq_status read_counts(const tq_node *node, detection *d, tq_error *error)
     TQ_TRY(tq_option_int(node, "detections_per_class", 100, &per_class, error));
     TQ_TRY(tq_option_int(node, "use_regular_nms", 0, &regular, error));
     if (most * each > INT32_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "asks for %lld detections of %lld classes each",
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "asks for %lld detections of %lld classes each, more than 2^31",
                           (long long)most, (long long)each);
     if (classes != columns && classes != columns - 1)
         return tq_input_fail(node, SCORES, error, "has scores of %lld classes; num_classes is %lld", (long long)columns,

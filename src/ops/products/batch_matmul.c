@@ -291,7 +291,7 @@ static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *
 {
     for (size_t n = 0; n < count; n++)
         if (!(multiplier_of(node, n) <= 1.7976931348623157e308))
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales of column %zu lead to no multiplier", n);
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales of column %zu make no finite multiplier", n);
     return TQ_OK;
 }
 

@@ -195,7 +195,7 @@ static tq_status check(const tq_node *node, int input, int channel_dim, int out_
         if (x->dims[i] <= 0)
             return tq_input_fail(node, input, error, "has dimension %d of %d; it must be positive", i, x->dims[i]);
     if (x->dims[4] != w->dims[channel_dim] || w->dims[out_dim] <= 0)
-        return tq_input_fail(node, 1, error, "leads from %d channels to %d; the input has %d", w->dims[channel_dim],
+        return tq_input_fail(node, 1, error, "takes %d channels and gives %d; the input has %d", w->dims[channel_dim],
                              w->dims[out_dim], x->dims[4]);
     int bias = node->in_count - 1;
     if (bias < (input == 0 ? 2 : 3) || !node->in[bias])

@@ -28,7 +28,8 @@ static tq_status fit(const tq_node *node, int32_t padding, side *s, tq_error *er
     int64_t pads = padding == TQ_MEDIAPIPE_SAME && spare > 0 ? spare : 0;
     int64_t out = (int64_t)s->stride * (s->in - 1) + s->filter - pads;
     if (out < 0 || out > INT32_MAX)
-        return tq_output_fail(node, 0, error, "would have a side of %lld", (long long)out);
+        return tq_output_fail(node, 0, error, "would have a side of %lld; it needs one from 0 to 2^31 - 1",
+                              (long long)out);
     s->pad = (int32_t)(pads / 2);
     s->out = (int32_t)out;
     return TQ_OK;

@@ -84,7 +84,7 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
 {
     const tq_affine *q = &node->in[TABLE]->quantization;
     if (q->count == 0)
-        return tq_input_fail(node, TABLE, error, "has no scale, which its values need to become floats");
+        return tq_input_fail(node, TABLE, error, "has no scale; its values need one to be dequantized");
     if (q->count > 1 && q->axis != 0)
         return tq_input_fail(node, TABLE, error, "has scales along axis %d; they must be along 0", q->axis);
     for (uint32_t i = 0; i < q->count; i++)

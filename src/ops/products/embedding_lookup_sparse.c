@@ -125,7 +125,8 @@ tq_status tq_prepare_embedding_lookup_sparse(tq_node *node, tq_error *error)
     TQ_TRY(check_shapes(node, error));
     int64_t combiner = tq_get_int(&node->options.table, TQ_EmbeddingLookupSparseOptions_combiner);
     if (combiner < TQ_CombinerType_SUM || combiner > TQ_CombinerType_SQRTN)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there is no combiner %lld", (long long)combiner);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "the combiner is %lld; there are SUM (0), MEAN (1) and SQRTN (2)", (long long)combiner);
     node->eval = eval;
     return tq_shape_from_values(node, 1u << DENSE, shape_output, error);
 }

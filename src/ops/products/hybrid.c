@@ -271,6 +271,7 @@ void tq_activate(int64_t activation, float *values, size_t n)
 tq_status tq_check_activation(const tq_node *node, int64_t activation, tq_error *error)
 {
     if (activation < TQ_ActivationFunctionType_NONE || activation > TQ_ActivationFunctionType_SIGN_BIT)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there is no activation %lld", (long long)activation);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "the fused activation is %lld; there are NONE (0) to SIGN_BIT (5)", (long long)activation);
     return TQ_OK;
 }

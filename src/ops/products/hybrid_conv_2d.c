@@ -168,7 +168,7 @@ static tq_status check(const tq_node *node, tq_error *error)
     }
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     if (node->in[1]->type == TQ_TensorType_UINT8 && (w[3] != x[3] || scales_differ(&node->in[1]->quantization)))
-        return tq_input_fail(node, 1, error, "is UINT8; beside FLOAT32 it has one scale and one group");
+        return tq_input_fail(node, 1, error, "is UINT8; with a FLOAT32 input it needs one scale and one group");
     return TQ_OK;
 }
 

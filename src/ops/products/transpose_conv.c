@@ -114,7 +114,8 @@ static tq_status check_shapes(const tq_node *node, tq_error *error)
     if (x[1] <= 0 || x[2] <= 0 || x[3] <= 0)
         return tq_input_fail(node, INPUT, error, "is empty: %d x %d x %d", x[1], x[2], x[3]);
     if (w[0] <= 0 || w[3] != x[3])
-        return tq_input_fail(node, WEIGHTS, error, "leads from %d channels to %d; the input has %d", w[3], w[0], x[3]);
+        return tq_input_fail(node, WEIGHTS, error, "takes %d channels and gives %d; the input has %d", w[3], w[0],
+                             x[3]);
     const tq_table *options = &node->options.table;
     int64_t down = tq_get_int(options, TQ_TransposeConvOptions_stride_h);
     int64_t right = tq_get_int(options, TQ_TransposeConvOptions_stride_w);

@@ -71,7 +71,9 @@ tq_status tq_prepare_rng_bit_generator(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_output(node, 1, TQ_T(INT32) | TQ_T(INT64) | TQ_T(UINT32) | TQ_T(UINT64), error));
     if (algorithm < TQ_RngAlgorithm_DEFAULT || algorithm > TQ_RngAlgorithm_THREEFRY)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has algorithm %lld, which is none", (long long)algorithm);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "has algorithm %lld; there are DEFAULT (0), PHILOX (1) and THREEFRY (2)",
+                          (long long)algorithm);
     int32_t count = node->in[0]->shape.dims[0];
     if (count != 2 && (count != 3 || algorithm == TQ_RngAlgorithm_THREEFRY))
         return tq_input_fail(node, 0, error, "is a state of %d; it needs 2%s", (int)count,

@@ -137,7 +137,8 @@ tq_status tq_prepare_bidirectional_sequence_lstm(tq_node *node, tq_error *error)
     TQ_TRY(tq_lstm_prepare(node, &backward_layout, batches, d->inputs, aux, &d->backward, &scratch, error));
     size_t first = d->forward.outputs + (d->merged ? d->backward.outputs : 0);
     if (first > INT32_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the merged output would have %zu columns", first);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "the merged output would have %zu columns; there may be 2^31 - 1", first);
     tq_shape out = {3, {x[0], x[1], (int32_t)first}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     out.dims[2] = (int32_t)d->backward.outputs;

@@ -36,7 +36,7 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
 {
     if (node->row.code != TQ_BuiltinOperator_LSTM)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                          "there are 12 intermediate tensors; that form is one of the operator LSTM, this one has 5");
+                          "there are 12 intermediate tensors; this operator needs 5, and only LSTM may have 12");
     if (!l->cifg || l->gates[TQ_GATE_OUTPUT].peephole)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "with 12 intermediate tensors it must have no input gate and no peepholes");
@@ -54,8 +54,8 @@ static tq_status prepare_part(tq_node *node, int gate, int part, float *scale, i
     size_t i = (size_t)(gate * PARTS + part);
     TQ_TRY(tq_lstm_intermediate(node, i, scale, zero_point, error));
     if (*zero_point < INT8_MIN || *zero_point > INT8_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "intermediate tensor %zu has the zero point %d, no int8", i,
-                          *zero_point);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "intermediate tensor %zu has the zero point %d; it needs one of int8", i, *zero_point);
     return TQ_OK;
 }
 

@@ -9,8 +9,9 @@
 tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what, tq_fixed *out, tq_error *error)
 {
     if (!(scale >= 0 && scale <= 3.40282347e38f))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the scales lead to a multiplier of %g for %s", (double)scale,
-                          what);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "the scales make a multiplier of %g for %s; it needs to be finite and not negative",
+                          (double)scale, what);
     *out = tq_fixed_of(node, (double)scale);
     return TQ_OK;
 }

@@ -65,7 +65,8 @@ static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t col
 static tq_status check_weights(const tq_node *node, int i, unsigned types, size_t rows, size_t cols, tq_error *error)
 {
     if (!at(node, i))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like is there", i);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; the same tensor of other gates is there",
+                          i);
     TQ_TRY(tq_check_input(node, i, types, error));
     TQ_TRY(check_shape(node, i, rows, cols, error));
     if (!tq_is_hybrid_weights(node->in[i]) && node->in[i]->type != TQ_TensorType_INT16)
@@ -86,8 +87,8 @@ static tq_status find_recurrent(const tq_node *node, int i, int gate, const kind
     if (r && r->shape.rank == 1 && !k->integer) {
         l->diagonal[gate] = true;
         if (l->outputs != l->cells)
-            return tq_input_fail(node, i, error, "is a diagonal; there are %zu cells and %zu outputs", l->cells,
-                                 l->outputs);
+            return tq_input_fail(node, i, error, "is a diagonal, of one dimension; %zu cells and %zu outputs need two",
+                                 l->cells, l->outputs);
         return check_weights(node, i, TQ_T(FLOAT32), l->cells, 0, error);
     }
     return check_weights(node, i, k->weights, l->cells, l->outputs, error);
@@ -111,12 +112,14 @@ static tq_status find_gate(const tq_node *node, const tq_lstm_layout *layout, in
     if (gate != TQ_GATE_MODULATION && at(node, of_peephole(layout->peephole, TQ_GATE_OUTPUT)))
         TQ_TRY(check_weights(node, peephole, k->peephole, l->cells, 0, error));
     else if (at(node, peephole))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "input %d is left out; input %d, the same tensor of another gate, is there",
                           of_peephole(layout->peephole, TQ_GATE_OUTPUT), peephole);
     if (at(node, of_gate(layout->norm, TQ_GATE_FORGET)))
         TQ_TRY(check_weights(node, norm, k->norm, l->cells, 0, error));
     else if (at(node, norm))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "input %d is left out; its like, input %d, is there",
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "input %d is left out; input %d, the same tensor of another gate, is there",
                           of_gate(layout->norm, TQ_GATE_FORGET), norm);
     *g = (tq_lstm_gate){.weights = at(node, weights),
                         .aux_weights = l->aux ? at(node, aux) : NULL,
@@ -137,7 +140,7 @@ static tq_status find_input_gate(const tq_node *node, const tq_lstm_layout *layo
     l->cifg = true;
     for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++)
         if (at(node, firsts[i]))
-            return tq_input_fail(node, firsts[i], error, "is there, and the input gate's weights, input %d, are not",
+            return tq_input_fail(node, firsts[i], error, "is there; the input gate's weights, input %d, are left out",
                                  layout->weights);
     return TQ_OK;
 }
@@ -155,7 +158,8 @@ static tq_status find_projection(const tq_node *node, const tq_lstm_layout *layo
     if (!l->projection_bias)
         return TQ_OK;
     if (!l->projection)
-        return tq_input_fail(node, layout->projection_bias, error, "is a projection's bias, and there is none");
+        return tq_input_fail(node, layout->projection_bias, error,
+                             "is a projection's bias; the projection, input %d, is left out", layout->projection);
     TQ_TRY(tq_check_input(node, layout->projection_bias, k->bias, error));
     return check_shape(node, layout->projection_bias, l->outputs, 0, error);
 }

@@ -280,7 +280,8 @@ static tq_status shape_outputs(tq_node *node, const rnn *r, tq_error *error)
     const int32_t *x = node->in[0]->shape.dims;
     size_t width = r->forward.units + (r->merged ? r->backward.units : 0);
     if (width > INT32_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the merged output would have %zu columns", width);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "the merged output would have %zu columns; there may be 2^31 - 1", width);
     tq_shape out = {3, {x[0], x[1], (int32_t)width}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     out.dims[2] = (int32_t)r->backward.units;

@@ -255,7 +255,8 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
     float first = tq_scale_at(node->in[INPUT], 0) * tq_scale_at(node->in[FEATURE], 0) / s_state;
     float second = s_state * tq_scale_at(node->in[TIME], 0) / tq_scale_at(node->out[0], 0);
     if (!(first <= 3.40282347e38f && second <= 3.40282347e38f))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales lead to the multipliers %g and %g", (double)first,
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "its scales make the multipliers %g and %g; they need to be finite", (double)first,
                           (double)second);
     s->to_state = tq_fixed_of(node, (double)first);
     s->to_output = tq_fixed_of(node, (double)second);

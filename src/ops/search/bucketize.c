@@ -58,8 +58,8 @@ tq_status tq_prepare_bucketize(tq_node *node, tq_error *error)
     for (size_t i = 0; i < b->count; i++) {
         b->boundaries[i] = tq_vector_f32(&boundaries, i);
         if (i > 0 && b->boundaries[i] < b->boundaries[i - 1])
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has boundary %zu below the one before; they need to rise",
-                              i);
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                              "has boundary %zu below the one before; boundaries need to ascend", i);
     }
     node->eval = eval_bucketize;
     return tq_output_shape(node, 0, &node->in[0]->shape, error);

@@ -60,10 +60,10 @@ tq_status tq_prepare_lsh_projection(tq_node *node, tq_error *error)
     const tq_shape *seeds = &node->in[0]->shape, *items = &node->in[1]->shape;
     size_t element = tq_element_bytes(node->in[1]->type);
     if (seeds->dims[1] > 32)
-        return tq_input_fail(node, 0, error, "has %d bits a hash; at most 32", (int)seeds->dims[1]);
+        return tq_input_fail(node, 0, error, "has %d bits for each hash; there may be 32", (int)seeds->dims[1]);
     if (items->dims[0] < 1 || element == 0)
-        return tq_input_fail(node, 1, error, "has %d items of %s; it needs 1, of numbers", (int)items->dims[0],
-                             tq_type_name(node->in[1]->type));
+        return tq_input_fail(node, 1, error, "has %d items of %s; it needs at least 1, of a type of fixed size",
+                             (int)items->dims[0], tq_type_name(node->in[1]->type));
     if (node->in_count > 2) {
         TQ_TRY(tq_check_input(node, 2, TQ_T(FLOAT32), error));
         TQ_TRY(tq_check_rank(node, 2, 1, 1, error));

@@ -119,8 +119,9 @@ static tq_status check_mfcc(const tq_node *node, int64_t upper, int64_t lower, i
                             tq_error *error)
 {
     if (lower < 0 || upper <= lower || upper > INT32_MAX)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has frequency limits %lld and %lld", (long long)lower,
-                          (long long)upper);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "has frequency limits %lld and %lld; they need to ascend from 0 on, below 2^31",
+                          (long long)lower, (long long)upper);
     if (coefficients < 1 || channels < coefficients || channels > 1 << 16)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %lld coefficients of %lld channels",
                           (long long)coefficients, (long long)channels);

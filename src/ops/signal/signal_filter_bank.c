@@ -115,7 +115,7 @@ static tq_status eval_square_root(tq_node *node, tq_error *error)
     uint32_t *out = node->out[0]->data;
     int32_t bits = *(const int32_t *)node->in[1]->data;
     if (bits < 0 || bits > 31)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "is asked to shift by %d bits; it can by 0 to 31", (int)bits);
+        return tq_op_fail(node, error, TQ_BAD_DATA, "is asked to shift by %d bits; it needs 0 to 31", (int)bits);
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count)
     out[i] = root_of(x[i]) >> bits;

@@ -73,7 +73,7 @@ static tq_status check_samples(const tq_node *node, int high, tq_error *error)
     TQ_TRY(tq_check_rank(node, 0, 1, high, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     int32_t last = node->in[0]->shape.dims[node->in[0]->shape.rank - 1];
-    return last > 0 ? TQ_OK : tq_input_fail(node, 0, error, "has rows of no samples");
+    return last > 0 ? TQ_OK : tq_input_fail(node, 0, error, "has rows of 0 samples; it needs at least 1");
 }
 
 /* ---- SignalFramer ---- */

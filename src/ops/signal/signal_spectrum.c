@@ -207,7 +207,7 @@ tq_status tq_prepare_signal_energy(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(UINT32), error));
     int32_t values = node->in[0]->shape.dims[0];
     if (values % 2)
-        return tq_input_fail(node, 0, error, "has %d values; it needs pairs of them, complex numbers", (int)values);
+        return tq_input_fail(node, 0, error, "has %d values; it needs an even number, of complex values", (int)values);
     TQ_TRY(tq_option_within(node, "start_index", 0, values / 2, &start, error));
     TQ_TRY(tq_option_within(node, "end_index", 0, values / 2, &end, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
