@@ -56,8 +56,12 @@ typedef struct search {
         while (best + 1 < dim && x[best] != x[best]) /* NaN */           \
             best++;                                                      \
         best = x[best] != x[best] ? 0 : best;                            \
+        type value = x[best];                                            \
         for (size_t k = best + 1; k < dim; k++)                          \
-            best = x[k] better x[best] ? k : best;                       \
+            if (x[k] better value) {                                     \
+                value = x[k];                                            \
+                best = k;                                                \
+            }                                                            \
         return (int32_t)best;                                            \
     }
 

@@ -37,9 +37,10 @@
     {                                                                                                      \
         (void)r;                                                                                           \
         acc_t *restrict accs = to;                                                                         \
+        const in_t *restrict ins = from;                                                                   \
         for (size_t i = 0; i < n; i++) {                                                                   \
             const acc_t acc = accs[i];                                                                     \
-            const in_t in = ((const in_t *)from)[i];                                                       \
+            const in_t in = ins[i];                                                                        \
             accs[i] = (acc_t)(expression);                                                                 \
         }                                                                                                  \
     }
@@ -49,9 +50,10 @@
     {                                                                                                      \
         (void)r;                                                                                           \
         acc_t acc = *(acc_t *)to;                                                                          \
+        const in_t *restrict ins = from;                                                                   \
         TQ_EACH(i, n)                                                                                      \
         {                                                                                                  \
-            const in_t in = ((const in_t *)from)[i];                                                       \
+            const in_t in = ins[i];                                                                        \
             acc = (acc_t)(expression);                                                                     \
         }                                                                                                  \
         *(acc_t *)to = acc;                                                                                \
