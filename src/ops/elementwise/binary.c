@@ -110,11 +110,10 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
     TQ_BROADCAST_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
                          operator##_##type(x, y, p))
 #if TQ_X86
-#define FAST_BINARY(operator, type, result, cost, expression)                     \
-    ELEMENT(operator, type, result, expression)                                   \
-    LOOPS(run_##operator##_##type##_scalar, , operator, type, result)             \
-    LOOPS(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type, result) \
-    LOOPS(run_##operator##_##type##_avx512, TQ_TARGET_AVX512, operator, type, result)
+#define FAST_BINARY(operator, type, result, cost, expression)         \
+    ELEMENT(operator, type, result, expression)                       \
+    LOOPS(run_##operator##_##type##_scalar, , operator, type, result) \
+    LOOPS(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type, result)
 #else
 #define FAST_BINARY(operator, type, result, cost, expression) \
     ELEMENT(operator, type, result, expression)               \
@@ -135,7 +134,7 @@ static const binary_row rows[] = {
      TQ_ISA_SAME(run_##operator##_##type)},
 #define FAST_BINARY(operator, type, result, cost, expression)                           \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, TQ_TensorType_##result, cost, \
-     TQ_ISA_FUNCTIONS(run_##operator##_##type)},
+     TQ_ISA_TO_AVX2(run_##operator##_##type)},
 #include "ops/elementwise/binary.def"
 };
 

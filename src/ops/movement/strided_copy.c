@@ -107,41 +107,18 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
     }
 }
 
-/* A plane of runs of one fixed size, 1, 2, 4, 8 or 16 bytes.  The functions are inlined with a constant size, so that
-   memcpy is one load and one store for any alignment.  Fills and transpositions have loops of their own. */
-#define INLINE static inline __attribute__((always_inline))
+static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
 
-INLINE void copy_row(const unsigned char *from, unsigned char *to, size_t count, ptrdiff_t step_from, ptrdiff_t step_to,
-                     const size_t bytes)
-{
-    for (size_t c = 0; c < count; c++, from += step_from, to += step_to)
-        memcpy(to, from, bytes);
-}
-
-INLINE void fill_row(const unsigned char *restrict from, unsigned char *restrict to, size_t count, const size_t bytes)
-{
-    unsigned char value[16];
-    memcpy(value, from, bytes);
-    for (size_t c = 0; c < count; c++)
-        memcpy(to + c * bytes, value, bytes);
-}
-
-/* In square tiles, so that both sides stay in the first cache. */
-INLINE void transpose_runs(const plane *p, const unsigned char *restrict from, unsigned char *restrict to,
-                           const size_t bytes)
-{
-    for (size_t r0 = 0; r0 < p->rows; r0 += TILE)
-        for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {
-            size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;
-            size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;
-            for (size_t r = r0; r < r0 + rows; r++) {
-                const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;
-                unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * bytes);
-                for (size_t c = 0; c < columns; c++, f += p->column_from)
-                    memcpy(t + c * bytes, f, bytes);
-            }
-        }
-}
+#define BYTES 1
+#include "ops/movement/plane_template.h"
+#define BYTES 2
+#include "ops/movement/plane_template.h"
+#define BYTES 4
+#include "ops/movement/plane_template.h"
+#define BYTES 8
+#include "ops/movement/plane_template.h"
+#define BYTES 16
+#include "ops/movement/plane_template.h"
 
 /* Transposes 8 rows of 8 bytes, each row a little-endian uint64: swaps halves, then quarters, then bytes. */
 static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
@@ -161,7 +138,7 @@ static void transpose_8x8(uint64_t w[8])
         swap_parts(&w[i], &w[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
 }
 
-/* Transposes runs of one byte: whole blocks of 8 by 8, and the remaining columns and rows by transpose_runs. */
+/* Transposes runs of one byte: whole blocks of 8 by 8, and the remaining columns and rows by transpose_1. */
 static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
     size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
@@ -178,39 +155,11 @@ static void transpose_bytes(const plane *p, const unsigned char *restrict from, 
         }
     plane right = *p, below = *p;
     right.columns = p->columns - columns;
-    transpose_runs(&right, from + (ptrdiff_t)columns * p->column_from, to + columns, 1);
+    transpose_1(&right, from + (ptrdiff_t)columns * p->column_from, to + columns);
     below.rows = p->rows - rows;
     below.columns = columns;
-    transpose_runs(&below, from + rows, to + (ptrdiff_t)rows * p->row_to, 1);
+    transpose_1(&below, from + rows, to + (ptrdiff_t)rows * p->row_to);
 }
-
-INLINE void copy_plane(const plane *p, const unsigned char *from, unsigned char *to, const size_t bytes)
-{
-    const bool dense_to = p->column_to == (ptrdiff_t)bytes;
-    if (dense_to && p->row_from == (ptrdiff_t)bytes && p->rows > 1) {
-        if (bytes == 1)
-            transpose_bytes(p, from, to);
-        else
-            transpose_runs(p, from, to, bytes);
-        return;
-    }
-    for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)
-        if (dense_to && p->column_from == 0)
-            fill_row(from, to, p->columns, bytes);
-        else
-            copy_row(from, to, p->columns, p->column_from, p->column_to, bytes);
-}
-
-#define PLANE(bytes)                                                                        \
-    static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to) \
-    {                                                                                       \
-        copy_plane(p, from, to, bytes);                                                     \
-    }
-PLANE(1)
-PLANE(2)
-PLANE(4)
-PLANE(8)
-PLANE(16)
 
 static plane_fn plane_of(size_t run)
 {

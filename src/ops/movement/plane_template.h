@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A plane of runs of BYTES bytes, 1, 2, 4, 8 or 16: included by strided_copy.c for each, with BYTES defined before.
+ * Defines plane_<BYTES>, a plane_fn.
+ *
+ * memcpy of a constant size is one load and one store for any alignment.  Fills and transpositions have loops of their
+ * own: compilers vectorize fills, and transpositions go in square tiles, so that both sides stay in the first cache.
+ */
+#define JOIN(name, bytes) name##_##bytes
+#define EXPAND(name, bytes) JOIN(name, bytes)
+#define NAME(name) EXPAND(name, BYTES)
+
+static void NAME(copy_row)(const unsigned char *from, unsigned char *to, size_t count, ptrdiff_t step_from,
+                           ptrdiff_t step_to)
+{
+    for (size_t c = 0; c < count; c++, from += step_from, to += step_to)
+        memcpy(to, from, BYTES);
+}
+
+static void NAME(fill_row)(const unsigned char *restrict from, unsigned char *restrict to, size_t count)
+{
+    unsigned char value[BYTES];
+    memcpy(value, from, BYTES);
+    for (size_t c = 0; c < count; c++)
+        memcpy(to + c * BYTES, value, BYTES);
+}
+
+static void NAME(transpose)(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
+{
+    for (size_t r0 = 0; r0 < p->rows; r0 += TILE)
+        for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {
+            size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;
+            size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;
+            for (size_t r = r0; r < r0 + rows; r++) {
+                const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;
+                unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * BYTES);
+                for (size_t c = 0; c < columns; c++, f += p->column_from)
+                    memcpy(t + c * BYTES, f, BYTES);
+            }
+        }
+}
+
+#if BYTES == 1
+#define TRANSPOSE transpose_bytes
+#else
+#define TRANSPOSE NAME(transpose)
+#endif
+
+static void NAME(plane)(const plane *p, const unsigned char *from, unsigned char *to)
+{
+    const bool dense_to = p->column_to == BYTES;
+    if (dense_to && p->row_from == BYTES && p->rows > 1) {
+        TRANSPOSE(p, from, to);
+        return;
+    }
+    for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)
+        if (dense_to && p->column_from == 0)
+            NAME(fill_row)(from, to, p->columns);
+        else
+            NAME(copy_row)(from, to, p->columns, p->column_from, p->column_to);
+}
+
+#undef JOIN
+#undef EXPAND
+#undef NAME
+#undef TRANSPOSE
+#undef BYTES
