@@ -2,8 +2,8 @@
  *
  * file.h for Windows; file.c includes it there.
  *
- * Files are opened so that others may write, rename and delete them meanwhile, as elsewhere.  Windows still refuses to
- * move a file over one that is mapped: who saves over an open model renames the old file first, or closes the model.
+ * Other programs may write, rename and delete an open file, as elsewhere.  Windows does not move a file over a mapped
+ * one: to save over an open model, rename the old file first, or close the model.
  */
 #include <stdio.h>
 #include <windows.h>

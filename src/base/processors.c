@@ -38,7 +38,7 @@ static bool read_line(const char *folder, const char *name, char *line, int size
     return found;
 }
 
-/* quota / period, rounded up; 0 where these are no numbers, or no limit. */
+/* quota / period, rounded up; 0: no limit. */
 static long processors_of(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)
@@ -47,7 +47,7 @@ static long processors_of(long long quota, long long period)
     return whole > LONG_MAX ? LONG_MAX : (long)whole;
 }
 
-/* Of the group that a folder is, in either version. */
+/* The quota of one group, a folder, in either version; 0: none. */
 static long quota_of(const char *folder)
 {
     char line[64];
@@ -96,7 +96,7 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-/* Of a line "number:controllers:path"; version 2 has the number 0 and no controllers. */
+/* The quota of a line "number:controllers:path"; version 2 has the number 0 and no controllers. */
 static long quota_of_line(char *line, const char *root)
 {
     char mount[PATH_SIZE], *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
