@@ -39,37 +39,17 @@ static double sum_of_lanes(const double *lane)
 #define SQNR_TERMS(x, y, A, B, C) (A) += ((x) - (y)) * ((x) - (y)), (B) += (x) * (x)
 #define COSINE_TERMS(x, y, A, B, C) (A) += (x) * (y), (B) += (x) * (x), (C) += (y) * (y)
 
-#define DEFINE_ADDER(name, TERMS)                                                                 \
-    static void name(const double *x, const double *y, size_t n, bool apart, void *memory)        \
-    {                                                                                             \
-        sums *s = memory;                                                                         \
-        double a[LANES] = {0}, b[LANES] = {0}, c[LANES] = {0};                                    \
-        size_t i = 0;                                                                             \
-        for (; apart && i < n; i++)                                                               \
-            TERMS(x[i], y[i], s[i].a, s[i].b, s[i].c);                                            \
-        for (; i + LANES <= n; i += LANES)                                                        \
-            for (int k = 0; k < LANES; k++)                                                       \
-                TERMS(x[i + k], y[i + k], a[k], b[k], c[k]);                                      \
-        for (int k = 0; i < n; i++, k++)                                                          \
-            TERMS(x[i], y[i], a[k], b[k], c[k]);                                                  \
-        if (apart)                                                                                \
-            return;                                                                               \
-        s->a += sum_of_lanes(a);                                                                  \
-        s->b += sum_of_lanes(b);                                                                  \
-        s->c += sum_of_lanes(c);                                                                  \
-    }                                                                                             \
-    static void wide_##name(const double *x, const double *y, size_t n, bool apart, void *memory) \
-    {                                                                                             \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            wide_sums *s = (wide_sums *)memory + (apart ? i : 0);                                 \
-            const long double u = x[i], v = y[i];                                                 \
-            TERMS(u, v, s->a, s->b, s->c);                                                        \
-        }                                                                                         \
-    }
+#define NAME add_mse
+#define TERMS MSE_TERMS
+#include "quant/measure_adder_template.h"
 
-DEFINE_ADDER(add_mse, MSE_TERMS)
-DEFINE_ADDER(add_sqnr, SQNR_TERMS)
-DEFINE_ADDER(add_cosine, COSINE_TERMS)
+#define NAME add_sqnr
+#define TERMS SQNR_TERMS
+#include "quant/measure_adder_template.h"
+
+#define NAME add_cosine
+#define TERMS COSINE_TERMS
+#include "quant/measure_adder_template.h"
 
 /* The greater; NaN if either is NaN. */
 static inline double greater(double greatest, double d)
