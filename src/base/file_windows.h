@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <windows.h>
 
-static tq_status fail_windows(tq_error *error, const char *what)
+static tq_status fail_windows(tq_error *error, const char *function)
 {
     unsigned long number = GetLastError();
-    tq_status status = tq_fail(error, TQ_IO, TQ_NO_OFFSET, "%s failed with Windows error %lu", what, number);
+    tq_status status = tq_fail(error, TQ_IO, TQ_NO_OFFSET, "%s failed with Windows error %lu", function, number);
     if (error) /* the errno values that Python turns into FileNotFoundError and PermissionError */
         error->os_error = number == ERROR_FILE_NOT_FOUND || number == ERROR_PATH_NOT_FOUND ? 2
                           : number == ERROR_ACCESS_DENIED                                  ? 13

@@ -68,8 +68,8 @@ static long smaller(long a, long b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* The smallest of the group `path` of the hierarchy in the folder `mount`, and of those around it.  A container often
-   has its own group for the root, and a path that is the machine's: folders that do not exist are passed over. */
+/* The smallest quota of the group `path` in the hierarchy of the folder `mount`, and of its parents.  In a container
+   the root is often the container's group, and `path` the machine's: missing folders are skipped. */
 static long quota_along(const char *mount, const char *path)
 {
     char folder[PATH_SIZE];

@@ -10,7 +10,7 @@ enum { ALIGNMENT = 16, LEAST_CHUNK = 4096, MOST_CHUNK = 1 << 20 };
 
 typedef struct tq_region_chunk {
     struct tq_region_chunk *next;
-    size_t size; /* of what follows the header */
+    size_t size; /* bytes behind the header */
 } chunk;
 
 _Static_assert(sizeof(chunk) <= ALIGNMENT, "a header takes one unit of alignment");
