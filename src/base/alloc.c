@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sanitized.h"
-/* Not under the address sanitizer, which sees past the end of what malloc gives alone. */
+/* Not under the address sanitizer, which checks the ends of malloc's blocks alone. */
 #if !defined(_WIN32) && !TQ_SANITIZED
 #include <sys/mman.h>
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of bytes that someone else owns, and little-endian loads and stores at any alignment.
+ * A run of bytes, owned elsewhere, and little-endian loads and stores at any alignment.
  */
 #ifndef TQ_BASE_BYTES_H
 #define TQ_BASE_BYTES_H
@@ -17,7 +17,8 @@ typedef struct tq_bytes {
     size_t size;
 } tq_bytes;
 
-/* Whether [offset, offset + length) lies inside.  The subtraction cannot wrap: offset <= size. */
+/* Whether [offset, offset + length) lies inside; any offset and length.  The subtraction cannot wrap: offset <= size.
+ */
 static inline bool tq_bytes_hold(tq_bytes bytes, uint64_t offset, uint64_t length)
 {
     return offset <= bytes.size && length <= bytes.size - offset;
@@ -29,6 +30,7 @@ static inline bool tq_bytes_hold(tq_bytes bytes, uint64_t offset, uint64_t lengt
 #define TQ_FROM_LITTLE(value, bits) (value)
 #endif
 
+/* tq_load_u16, _u32, _u64: the value of 2, 4, 8 bytes at p. */
 #define TQ_LOADER(bits)                                            \
     static inline uint##bits##_t tq_load_u##bits(const uint8_t *p) \
     {                                                              \
@@ -41,6 +43,7 @@ TQ_LOADER(32)
 TQ_LOADER(64)
 #undef TQ_LOADER
 
+/* tq_store_u16, _u32, _u64: writes 2, 4, 8 bytes at p. */
 #define TQ_STORER(bits)                                                     \
     static inline void tq_store_u##bits(uint8_t *p, uint##bits##_t value)   \
     {                                                                       \

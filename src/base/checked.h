@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Size arithmetic that says when it would overflow.  Each returns false and leaves *out alone then.
+ * Size arithmetic that reports overflow: false, and *out is unchanged.
  */
 #ifndef TQ_BASE_CHECKED_H
 #define TQ_BASE_CHECKED_H

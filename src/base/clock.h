@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Time that only goes forward.
+ * Monotonic time.
  */
 #ifndef TQ_BASE_CLOCK_H
 #define TQ_BASE_CLOCK_H
@@ -10,7 +10,7 @@
 /* Nanoseconds since a moment before the process began. */
 uint64_t tq_nanoseconds(void);
 
-/* The same with a resolution of some milliseconds, at a lower cost. */
+/* The same with a resolution of 1 to 16 milliseconds, at a lower cost. */
 uint64_t tq_nanoseconds_coarse(void);
 
 #endif

@@ -25,7 +25,7 @@ static bool has(uint32_t cpuid_register, uint32_t bits)
     return (cpuid_register & bits) == bits;
 }
 
-/* The registers that the operating system saves: without it, using them faults. */
+/* XCR0: the registers that the operating system saves and lets programs use. */
 static uint32_t saved_state(void)
 {
     uint32_t low, high;
@@ -112,7 +112,7 @@ const char *tq_cpu_unknown_name(const char *list, size_t *length)
 uint32_t tq_cpu_detect(const char *disabled)
 {
     uint32_t found = probe(), usable = TQ_CPU_SCALAR;
-    /* Rows stand after what they need, so one pass settles the chain. */
+    /* A row stands after the rows that it needs, so one pass is enough. */
     for (int i = 1; i < TQ_CPU_FEATURES; i++)
         if ((found >> i & 1) && (usable & rows[i].needs) == rows[i].needs && !is_listed(disabled, rows[i].name))
             usable |= 1u << i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which instruction sets this machine has, and the caller's mask over them.
+ * The instruction sets of this machine, less the caller's mask.
  */
 #ifndef TQ_BASE_CPU_H
 #define TQ_BASE_CPU_H
@@ -10,8 +10,7 @@
 
 #include "base/status.h"
 
-/* gcc and clang compile one function for an instruction set that the rest of the file does not use;
-   elsewhere only scalar bodies are built. */
+/* Architectures with kernels for instruction sets; others have scalar bodies alone. */
 #if defined(__x86_64__)
 #define TQ_X86 1
 #elif defined(__aarch64__)
@@ -31,19 +30,17 @@ enum {
 #undef CPU_FEATURE
 };
 
-/* The features that the processor and the operating system offer, as TQ_CPU_ bits, less those named
-   in `disabled`, a list such as "avx512,avx2" (NULL: none).  Features of other machines may be named, so that one
-   setting serves machines of several kinds. */
+/* The features that processor and operating system support, as TQ_CPU_ bits, less those in `disabled`, a list such as
+   "avx512,avx2", and less those that need them.  NULL: none.  The list may name features of other machines. */
 uint32_t tq_cpu_detect(const char *disabled);
 
-/* The first name in such a list that no row has, *length characters; NULL: there is none. */
+/* The first unknown name in such a list, of *length characters; NULL: there is none. */
 const char *tq_cpu_unknown_name(const char *list, size_t *length);
 
-/* "avx2" for TQ_CPU_INDEX_AVX2; NULL past the end. */
+/* "avx2" for TQ_CPU_INDEX_AVX2; NULL for other numbers. */
 const char *tq_cpu_name(int index);
 
-/* Whether models run on a machine of that byte order; else TQ_MACHINE.  Operators read constants in place, which are
-   little-endian. */
+/* TQ_MACHINE on big-endian machines: operators read constants in place, which are little-endian. */
 tq_status tq_cpu_check_byte_order(bool is_big_endian, tq_error *error);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether this thread's floating point takes denormal numbers for 0, in operands and in results: a mode of
- * the processor.  tq_denormals_mode() returns the mode of this thread, and tq_denormals_restore sets it, on any thread.
- * On processors that this file does not know nothing is changed.
+ * The processor's mode for denormal floats: normal, or operands and results count as 0.  Each thread has its own.  On
+ * processors that this file does not know the mode is always 0.
  */
 #ifndef TQ_BASE_DENORMALS_H
 #define TQ_BASE_DENORMALS_H
@@ -20,6 +19,7 @@
 
 typedef uint32_t tq_denormals;
 
+/* The mode of this thread. */
 static inline tq_denormals tq_denormals_mode(void)
 {
 #if defined(__SSE2__)
@@ -33,7 +33,8 @@ static inline tq_denormals tq_denormals_mode(void)
 #endif
 }
 
-/* The mode is written only where it changes: a write makes the processor wait. */
+/* Sets the mode of this thread; mode: of tq_denormals_mode on any thread, or TQ_DENORMALS_ZERO.  Written only where it
+   changes, since a write stalls the processor. */
 static inline void tq_denormals_restore(tq_denormals mode)
 {
     if (tq_denormals_mode() == mode)

@@ -2,16 +2,16 @@
  *
  * file.h for Windows; file.c includes it there.
  *
- * Files are opened so that others may write, rename and delete them meanwhile, as elsewhere.  Windows still refuses to
- * move a file over one that is mapped: who saves over an open model renames the old file first, or closes the model.
+ * Other programs may write, rename and delete an open file, as elsewhere.  Windows does not move a file over a mapped
+ * one: to save over an open model, rename the old file first, or close the model.
  */
 #include <stdio.h>
 #include <windows.h>
 
-static tq_status fail_windows(tq_error *error, const char *what)
+static tq_status fail_windows(tq_error *error, const char *function)
 {
     unsigned long number = GetLastError();
-    tq_status status = tq_fail(error, TQ_IO, TQ_NO_OFFSET, "%s failed with Windows error %lu", what, number);
+    tq_status status = tq_fail(error, TQ_IO, TQ_NO_OFFSET, "%s failed with Windows error %lu", function, number);
     if (error) /* the errno values that Python turns into FileNotFoundError and PermissionError */
         error->os_error = number == ERROR_FILE_NOT_FOUND || number == ERROR_PATH_NOT_FOUND ? 2
                           : number == ERROR_ACCESS_DENIED                                  ? 13

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C's fmaf for Windows: that of mingw-w64 adds in long double and rounds twice.  Where the compiler has an instruction
- * for it, nothing calls this.
+ * C's fmaf for Windows: mingw-w64's adds in long double and rounds twice.  Not called where the compiler uses an
+ * instruction.
  *
- * The product of two floats is exact as a double.  The sum is rounded to odd: where bits are lost, the last one is set.
- * A double has more than two bits beyond a float, so that rounding such a sum to a float rounds the exact one.
+ * The product of two floats is exact in float64.  The sum is rounded to odd: where bits are lost, the last bit is set.
+ * float64 has more than two bits beyond float32, so rounding this sum to float32 equals rounding the exact sum.
  */
 #include <math.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@ struct tq_pool {
     tq_allocator allocator;
     uint64_t limit;
     atomic_ullong used, peak;
-    uint64_t borrowed; /* the owner's thread alone looks at it */
-    atomic_long references; /* the owner's and one a block */
+    uint64_t borrowed; /* read and written on the owner's thread alone */
+    atomic_long references; /* one of the owner, one a block */
 };
 
 static uint64_t machine_memory(void)
@@ -160,7 +160,7 @@ tq_status tq_blocks_add(tq_block **list, tq_pool *pool, uint64_t count, size_t s
     return TQ_OK;
 }
 
-/* Twice as large as the list's last: what a list has already says how much may follow. */
+/* The size of the next shared block: twice the last, within bounds. */
 static uint64_t next_size(const tq_block *last)
 {
     enum { FIRST = 2048, MOST = 32768 };

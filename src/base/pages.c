@@ -11,8 +11,8 @@
 void tq_pages_prefer_large(void *memory, size_t size)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-    /* Bytes.  The first and the last page are asked for whole, with what else they hold: a range that began a page
-       later than the memory would leave out the large page that begins there, which are 512 faults. */
+    /* Bytes.  The range is rounded outwards to whole pages: rounded inwards, it would lose the large page that begins
+       with the memory, which is 512 faults. */
     enum { LARGE = 1 << 21, SMALL = 1 << 12 };
     uintptr_t begin = (uintptr_t)memory / SMALL * SMALL;
     uintptr_t end = ((uintptr_t)memory + size + SMALL - 1) / SMALL * SMALL;

@@ -38,7 +38,7 @@ static bool read_line(const char *folder, const char *name, char *line, int size
     return found;
 }
 
-/* quota / period, rounded up; 0 where these are no numbers, or no limit. */
+/* quota / period, rounded up; 0: no limit. */
 static long processors_of(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)
@@ -47,7 +47,7 @@ static long processors_of(long long quota, long long period)
     return whole > LONG_MAX ? LONG_MAX : (long)whole;
 }
 
-/* Of the group that a folder is, in either version. */
+/* The quota of one group, a folder, in either version; 0: none. */
 static long quota_of(const char *folder)
 {
     char line[64];
@@ -68,8 +68,8 @@ static long smaller(long a, long b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* The smallest of the group `path` of the hierarchy in the folder `mount`, and of those around it.  A container often
-   has its own group for the root, and a path that is the machine's: folders that do not exist are passed over. */
+/* The smallest quota of the group `path` in the hierarchy of the folder `mount`, and of its parents.  In a container
+   the root is often the container's group, and `path` the machine's: missing folders are skipped. */
 static long quota_along(const char *mount, const char *path)
 {
     char folder[PATH_SIZE];
@@ -96,7 +96,7 @@ static bool has_cpu(const char *controllers)
     return false;
 }
 
-/* Of a line "number:controllers:path"; version 2 has the number 0 and no controllers. */
+/* The quota of a line "number:controllers:path"; version 2 has the number 0 and no controllers. */
 static long quota_of_line(char *line, const char *root)
 {
     char mount[PATH_SIZE], *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many processors this process may use: those of its affinity mask, and no more than the quota of CPU time of its
- * control groups (cgroups, Linux) lets it keep busy.
+ * How many processors this process may use: the processors of its affinity mask, and at most as many as the CPU quota
+ * of its control groups (cgroups, Linux) keeps busy.
  */
 #ifndef TQ_BASE_PROCESSORS_H
 #define TQ_BASE_PROCESSORS_H
@@ -9,9 +9,9 @@
 /* At least 1.  The quota is read once a process, the affinity mask each time. */
 long tq_processors(void);
 
-/* The smallest quota, in processors, rounded up, of the groups that the file `groups` (/proc/self/cgroup) names, and of
-   those around them, below the folder `root` (/sys/fs/cgroup), where version 2 is mounted or, in folders of their own,
-   the controllers of version 1.  0: there is none.
+/* The smallest quota, in processors, rounded up, of the groups in the file `groups` (/proc/self/cgroup) and of their
+   parents.  root: the folder (/sys/fs/cgroup) where version 2 is mounted or, in subfolders, the controllers of
+   version 1. 0: there is no quota.
 
    Sources: Documentation/admin-guide/cgroup-v2.rst, cpu.max; Documentation/scheduler/sched-bwc.rst, cpu.cfs_quota_us.
  */

@@ -5,12 +5,12 @@
 
 #include "base/checked.h"
 
-/* Chunks double from the first of these sizes to the second; a larger piece gets one of its own size. */
+/* Chunks double in size from LEAST_CHUNK to MOST_CHUNK; a larger piece gets a chunk of its own size. */
 enum { ALIGNMENT = 16, LEAST_CHUNK = 4096, MOST_CHUNK = 1 << 20 };
 
 typedef struct tq_region_chunk {
     struct tq_region_chunk *next;
-    size_t size; /* of what follows the header */
+    size_t size; /* bytes behind the header */
 } chunk;
 
 _Static_assert(sizeof(chunk) <= ALIGNMENT, "a header takes one unit of alignment");

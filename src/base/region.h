@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is given out piece by piece and taken back all at once.
+ * Memory that is allocated piece by piece and released all at once.
  */
 #ifndef TQ_BASE_REGION_H
 #define TQ_BASE_REGION_H
@@ -9,16 +9,17 @@
 
 typedef struct tq_region {
     tq_allocator allocator;
-    struct tq_region_chunk *chunks; /* the newest first; pieces come from it alone */
-    size_t left;                    /* bytes of it that are not given out */
+    struct tq_region_chunk *chunks; /* newest first; pieces are cut from the newest */
+    size_t left;                    /* free bytes of the newest */
 } tq_region;
 
+/* An empty region; copies *allocator. */
 void tq_region_open(const tq_allocator *allocator, tq_region *out);
 
-/* count * size bytes, all zero and aligned to 16, which live until the region closes; fails with
-   TQ_NO_MEMORY.  No bytes give a pointer that is not NULL. */
+/* *out: count * size zeroed bytes, aligned to 16, until the region closes; not NULL for 0 bytes.  TQ_NO_MEMORY. */
 tq_status tq_region_get(tq_region *region, uint64_t count, size_t size, void *out, tq_error *error);
 
+/* Releases every piece; the region is empty again. */
 void tq_region_close(tq_region *region);
 
 #endif

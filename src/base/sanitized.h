@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TQ_SANITIZED is 1 where the address sanitizer watches, else 0.  gcc says so by a macro, clang by a feature.
+ * TQ_SANITIZED: 1 under the address sanitizer, else 0.  gcc defines a macro, clang a feature.
  */
 #ifndef TQ_BASE_SANITIZED_H
 #define TQ_BASE_SANITIZED_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A hash table under a lock that is held for a few loads and stores, and a state for each item.  Both name the process
- * of the thread that has them (tq_forks): fork() copies a lock that is held, but not its holder.  Whoever finds another
- * process there takes it.  The table is sound between any two of the stores that its holder makes (chains end, and what
- * is not found in them is made again), so that this costs no more than memory.
+ * A hash table under a lock that is held for a few loads and stores, and a state for each item.  Lock and state hold
+ * the process of their thread (tq_forks): fork() copies a held lock, but not its holder, so a thread takes over a lock
+ * or a state of another process.  The table is sound between any two stores of a holder (chains end, and an item that
+ * is lost from them is made again), so taking over costs memory at most.
  */
 #include "base/system.h"
 
@@ -25,13 +25,13 @@ enum { FIRST_CHAINS = 32, EMPTY = 0, MADE = 1 };
 
 struct tq_shared {
     tq_allocator allocator;
-    atomic_long holder; /* of the lock: a process, or EMPTY */
-    atomic_size_t count; /* of items; stored under the lock */
+    atomic_long holder;  /* the process that holds the lock, or EMPTY */
+    atomic_size_t count; /* items; stored under the lock */
     size_t chain_count;
-    tq_shared_item **chains, *first[FIRST_CHAINS]; /* `first` until there are more */
+    tq_shared_item **chains, *first[FIRST_CHAINS]; /* chains: `first` until the table grows */
 };
 
-/* ---- who, and waiting ---- */
+/* ---- the process, and waiting ---- */
 
 static long who(void)
 {
@@ -58,7 +58,7 @@ static void wait_a_little(unsigned turn)
 
 #endif
 
-/* Takes what is EMPTY, or another process's, for the caller's. */
+/* Takes a lock or state that is EMPTY or another process's. */
 static bool take(atomic_long *owner, long found, long me)
 {
     return found != me && atomic_compare_exchange_strong(owner, &found, me);
@@ -102,8 +102,8 @@ void tq_shared_close(tq_shared *shared)
     tq_release(&allocator, shared);
 }
 
-/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 divided by the golden ratio; the shift brings
-   the upper bits, which depend on all, down to those that choose a chain. */
+/* Eight bytes at a time, of the first TQ_KEY_HASHED.  The factor is 2^64 / the golden ratio; the shift mixes the upper
+   bits, which depend on all bits, into those that choose a chain. */
 static uint64_t hash_of(tq_bytes key)
 {
     const size_t size = key.size < TQ_KEY_HASHED ? key.size : TQ_KEY_HASHED;
@@ -117,7 +117,7 @@ static uint64_t hash_of(tq_bytes key)
     return hash;
 }
 
-/* Where the pointer to a item stands; the chain's end where there is none.  Under the lock. */
+/* The link to the item of a key, or the end of its chain.  Under the lock. */
 static tq_shared_item **link_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 {
     tq_shared_item **at = &shared->chains[hash & (shared->chain_count - 1)];
@@ -144,7 +144,7 @@ tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key)
     return item;
 }
 
-/* To at least as many chains as items; where there is no memory for that they stay long. */
+/* Grows to `wanted` chains; without memory for them chains stay long. */
 static void grow(tq_shared *shared, size_t wanted)
 {
     tq_shared_item **chains, **old = NULL;
@@ -170,8 +170,8 @@ static void grow(tq_shared *shared, size_t wanted)
     tq_release(&shared->allocator, chains);
 }
 
-/* Links the item, unless there is one of its key, which is returned with one user more.  *wanted: so many chains, or 0
-   where there are enough. */
+/* Links the item and returns NULL; or returns the item that has its key already, with one more user.  *wanted: the
+   number of chains to grow to, or 0. */
 static tq_shared_item *link_item(tq_shared *shared, tq_shared_item *item, size_t *wanted)
 {
     lock(shared);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heapsort: qsort may allocate or be quadratic, and takes no context.
+ * Heapsort: qsort may allocate, may be quadratic, and has no context.
  */
 #include "base/sort.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorting indices by the items that they stand for: in place, without further memory, n log n at worst.
+ * Sorting indices by their items: in place, without further memory, n log n at worst.
  */
 #ifndef TQ_BASE_SORT_H
 #define TQ_BASE_SORT_H
@@ -12,6 +12,8 @@
 /* Whether item `a` comes before item `b`. */
 typedef bool tq_before(const void *context, uint32_t a, uint32_t b);
 
+/* Sorts indices[count] so that no item comes before an earlier one.  Hears Ctrl-C (stop.h): then the order is
+   unspecified, and indices are a permutation of themselves. */
 void tq_sort_indices(uint32_t *indices, size_t count, tq_before *before, const void *context);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Statuses and the record that says more about one.
+ * Statuses, and the error record with the text of one.
  *
  * A fallible function returns a tq_status and writes its results through out-pointers, which it
  * leaves untouched on failure.  It takes a tq_error that may be NULL; on failure it fills it.
@@ -26,7 +26,7 @@ typedef struct tq_error {
     tq_status status;
     uint64_t offset; /* byte offset in the file, or TQ_NO_OFFSET */
     int os_error;    /* errno for TQ_IO, else 0 */
-    char text[256];  /* what was found, and what is needed; ends in NUL */
+    char text[256];  /* the thing, the found and the needed value; NUL-terminated, cut where longer */
 } tq_error;
 
 /* mingw-w64's gcc takes `printf` for that of Microsoft's library, which does not know %zu. */
@@ -48,7 +48,7 @@ tq_status tq_fail(tq_error *error, tq_status status, uint64_t offset, const char
             return status_;         \
     } while (0)
 
-/* "VECTOR_RANGE" and "a vector or string is ..."; "?" for a number that is no status. */
+/* "VECTOR_RANGE" and "a vector or string is ..."; "?" for a number without a row. */
 const char *tq_status_name(tq_status status);
 const char *tq_status_text(tq_status status);
 

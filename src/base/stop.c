@@ -4,8 +4,8 @@
 #include "base/clock.h"
 
 enum {
-    ASK_EVERY = 20000000, /* nanoseconds between two questions whether to stop */
-    BYTES = 1 << 20       /* that are copied between two looks */
+    ASK_EVERY = 20000000, /* nanoseconds between two calls of `ask` */
+    BYTES = 1 << 20       /* copied between two looks */
 };
 
 _Thread_local tq_stop_state tq_stop_mine TQ_STATIC_TLS;
@@ -27,7 +27,7 @@ bool tq_stop_listens(void)
     return tq_stop_mine.listener.stop != NULL;
 }
 
-/* What the caller runs to answer is no part of the computation, and may begin another. */
+/* `ask` runs arbitrary code of the caller, which may begin another computation: with no listener, in its own mode. */
 static bool ask_outside(tq_stop *stop)
 {
     const tq_denormals mode = tq_denormals_mode();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For files that call more of the system than C11 has; they include it before all else.
+ * For files that call system functions beyond C11; they include it first.
  *
  * glibc, musl and Cygwin hide such functions under -std=c11 unless _GNU_SOURCE asks for them.  macOS and the BSDs show
  * them unless a file asks for a standard by name (_POSIX_C_SOURCE hides madvise and MAP_ANON there), so no file does.

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job lives on its caller's stack and is cut into one segment a thread, each cut again into a few
- * pieces that are taken with one atomic add.  A helper starts at a segment of its own, so that
- * repeated calls find their data in the same core's cache, and then helps with the others.  The caller
- * works too and never waits for a helper that has not started.  An idle worker spins for some tens
- * of microseconds before it sleeps: waking a sleeper costs more than a small job.  A job wakes as many sleepers as it
- * wants helpers, those that fell asleep last first; one that nobody wakes for some seconds ends.
+ * A job lives on its caller's stack.  It has one segment a thread; a segment has a few pieces, each taken by one atomic
+ * add.  A helper starts with its own segment, so that repeated calls find their data in the same core's cache, and then
+ * helps with the others.  The caller works too, and never waits for a helper that has not started.  An idle worker
+ * spins for 20 to 150 microseconds before it sleeps, since waking a sleeper costs more than a small job.  A job wakes
+ * as many sleepers as it needs helpers, the last to fall asleep first.  A worker that sleeps for IDLE_SECONDS ends.
  */
 #include "base/system.h"
 
@@ -18,12 +17,10 @@
 #include "base/processors.h"
 #include "base/stop.h"
 
-enum {
-    FIRST_GRAINS = 16
-}; /* of the first piece: items of a grain of 1 take what they take, others some microseconds */
+enum { FIRST_GRAINS = 16 }; /* in the first piece; a grain above 1 takes some microseconds */
 
-/* A range that nobody waits for is done in one go; one that hears Ctrl-C, in pieces that grow until one takes as long
-   as the coarse clock ticks, some milliseconds. */
+/* Without a tq_stop, one call of body; with one, pieces that grow until a piece takes a tick of the coarse clock, some
+   milliseconds. */
 static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
 {
     const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
@@ -86,7 +83,7 @@ int tq_default_threads(void)
 #include <stdbool.h>
 #include <time.h>
 
-#define PIECES 4   /* a segment's, for balance */
+#define PIECES 4   /* of a segment, for balance */
 #define ASK_EVERY 20000000 /* nanoseconds between two questions whether to stop, while helpers work */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
 #define IDLE_SECONDS 2 /* of sleep, after which a worker ends */
@@ -100,31 +97,31 @@ struct job {
     tq_range_fn body;
     void *context;
     size_t grain, piece;
-    int segments, joined; /* joined: helpers that ever came; under the pool's lock */
+    int segments, joined; /* joined: helpers so far; under the pool's lock */
     atomic_int active;    /* helpers at work */
     tq_denormals denormals; /* the caller's */
-    tq_listener listener;   /* its helpers' */
+    tq_listener listener;   /* of its helpers */
     struct job *after;
     struct segment segment[TQ_MAX_THREADS];
 };
 
-/* A worker that sleeps; on its own stack. */
+/* A sleeping worker; on the worker's stack. */
 struct sleeper {
     pthread_cond_t wake;
     bool called;
-    struct sleeper *before; /* fell asleep before it */
+    struct sleeper *before; /* the previous one to fall asleep */
 };
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t idle; /* a helper left */
-    struct job *jobs;    /* those that can still take a helper */
+    struct job *jobs;    /* that can take another helper */
     struct sleeper *last;
     int workers, spinning;
-    atomic_uint posted; /* changes with each job: what a spinning worker watches */
+    atomic_uint posted; /* counts jobs; spinning workers watch it */
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
-static atomic_long forks; /* stored where there is one thread: in a child that begins */
+static atomic_long forks; /* stored in a new child, which has one thread */
 
 static inline void pause_briefly(void)
 {
@@ -181,8 +178,8 @@ static void forget(struct sleeper *sleeper)
     *p = sleeper->before;
 }
 
-/* Under the lock, which it gives up meanwhile.  False: nobody called for some seconds.  A clock that is set makes them
-   more or fewer, which costs no more than a thread. */
+/* Under the lock, which it releases while it sleeps.  false: no call for IDLE_SECONDS.  Setting the clock changes that
+   time, which costs a thread at most. */
 static bool sleep_until_called(void)
 {
     struct sleeper self = {.before = pool.last};
@@ -209,7 +206,7 @@ static void call_sleepers(int wanted)
     }
 }
 
-/* Under the lock, which it gives up meanwhile. */
+/* Under the lock, which it releases while it spins. */
 static void spin_until_posted(void)
 {
     const unsigned before = atomic_load(&pool.posted);
@@ -233,7 +230,7 @@ static void *worker(void *unused)
             tq_denormals_restore(job->denormals);
             tq_stop_enter(job->listener);
             work(job, first);
-            /* After this the job may be gone: its caller waits for active to reach 0 and no longer. */
+            /* The job may not exist after this: its caller waits only until `active` is 0. */
             bool last = atomic_fetch_sub_explicit(&job->active, 1, memory_order_acq_rel) == 1;
             pthread_mutex_lock(&pool.lock);
             if (last)
@@ -274,7 +271,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* Only the forking thread lives on: no worker, and no job but those of threads that are gone. */
+/* The child has the forking thread alone: no workers, and no jobs but those of threads that no longer exist. */
 static void in_child(void)
 {
     pthread_mutex_init(&pool.lock, NULL);
@@ -335,7 +332,7 @@ static void wait_idle(void)
 static void await_helpers(struct job *job)
 {
     pthread_mutex_lock(&pool.lock);
-    unlink_job(job); /* nobody new comes in */
+    unlink_job(job); /* no further helper joins */
     pthread_mutex_unlock(&pool.lock);
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&job->active, memory_order_acquire) == 0)
@@ -350,7 +347,7 @@ static void await_helpers(struct job *job)
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
 {
-    if (threads <= 1 || count <= grain) { /* before it takes a division */
+    if (threads <= 1 || count <= grain) { /* without a division */
         if (count)
             run_range(body, context, 0, count, grain);
         return;

@@ -4,7 +4,7 @@
 #include "kernels/kernels.h"
 #include "model/rewrite.h"
 
-enum { PIECE = 2048 }; /* values that are limited at a time, in the first cache */
+enum { PIECE = 2048 }; /* values converted at a time, in the first-level cache */
 
 static const float greatest = 65504;
 

@@ -8,15 +8,15 @@
 #include "quant/packing.h"
 
 typedef struct weights {
-    tq_maker values, scales; /* first, so that a pointer to it is one to the record */
+    tq_maker values, scales; /* first: a pointer to `values` is a pointer to the record */
     tq_weight_source source;
-    float *factors, *chosen; /* by channel; chosen: the scales */
-    bool is_ready;           /* both are */
+    float *factors, *chosen; /* [channels]; chosen: the scales */
+    bool is_ready;           /* both are computed */
 } weights;
 
 static tq_status make_values(tq_maker *self, uint8_t *out, tq_error *error);
 
-/* The scales, without quantized values. */
+/* Computes scales and factors, without quantized values. */
 static tq_status choose(weights *k, tq_error *error)
 {
     const tq_weight_source *source = &k->source;
@@ -71,7 +71,7 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
     return status;
 }
 
-/* Whether the rule has such a type: asked with no weights at all. */
+/* Whether the rule has the type: tq_weight_scales of no weights. */
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A dense array seen around one axis: [outer, channels, inner], in row-major order.
+ * A dense array as [outer, channels, inner] around one axis, in row-major order.
  *
- * Element (o, c, i) stands at (o * channels + c) * inner + i.  Per tensor is one channel and no
- * outer.  The product of the three is the array's size, so it fits size_t.
+ * Element (o, c, i) has the index (o * channels + c) * inner + i.  Per tensor: outer 1 and channels 1.  The product of
+ * the three is the array's size, so it fits size_t.
  */
 #ifndef TQ_QUANT_AXIS_VIEW_H
 #define TQ_QUANT_AXIS_VIEW_H
@@ -14,12 +14,14 @@ typedef struct tq_axis_view {
     size_t outer, channels, inner;
 } tq_axis_view;
 
+/* The number of elements. */
 static inline size_t tq_axis_view_size(tq_axis_view view)
 {
     return view.outer * view.channels * view.inner;
 }
 
-/* The runs of one channel between two elements, in order; the last has count 0.  begin <= end:
+/* The contiguous runs of one channel each that cover the elements [begin, end), in order; begin <= end <= size.  After
+   the last run, count is 0:
        for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))          */
 typedef struct tq_axis_run {
     size_t at, count, channel;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Biases: their scale is their accumulator's unit, so what is left to choose is where it does not fit.
+ * Biases: their scale is that of the accumulator, unless the quantized bias would not fit.
  */
 #include <math.h>
 
@@ -42,7 +42,7 @@ tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float
     if (!isfinite(b_bound))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "b holds %g; it must be finite", b_bound);
     float usual = input_scale * weight_scale;
-    double quantized = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
+    double quantized = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product of scales underflowed */
     bool fits = per_channel ? quantized <= most : quantized < most;
     *bias_scale = fits ? usual : (float)(b_bound / most);
     *fitted = fits ? weight_scale : (float)(b_bound / most / input_scale);
@@ -54,6 +54,6 @@ int64_t tq_bias_value(float b, float scale, int64_t limit)
     float rounded = scale == 0 ? 0 : tq_round_f32(b * tq_inverse_scale(scale));
     if (rounded != rounded)
         return 0;
-    /* (float)limit is limit + 1, so what is below it converts. */
+    /* (float)limit is limit + 1, so every smaller float converts. */
     return rounded >= (float)limit ? limit : rounded <= -(float)limit ? -limit : (int64_t)rounded;
 }

@@ -16,7 +16,7 @@ static double zero_point_of(const parameters *p, uint64_t index)
     return (double)p->zero_point[p->zero_point_count == 1 ? 0 : index];
 }
 
-/* `count` neighbours along the last dimension that share one scale. */
+/* `count` contiguous values that share one scale. */
 #define RUN(name, type)                                                                                  \
     static void run_##name(const uint8_t *values, uint64_t count, double scale, double zero, float *out) \
     {                                                                                                    \
@@ -44,7 +44,8 @@ static const struct {
     [TQ_I32] = {run_i32, 4}, [TQ_U32] = {run_u32, 4}, [TQ_I64] = {run_i64, 8}, [TQ_U64] = {run_u64, 8},
 };
 
-/* The last dimensions along which scales do not vary, as one run. */
+/* The elements of the last dimensions along which scales do not vary: one run.  *outer_rank: the other dimensions.  0:
+   the runs are blocks along dimension *outer_rank - 1. */
 static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
 {
     uint64_t run = 1;
@@ -53,7 +54,7 @@ static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
         run *= map->dims[--d];
     if (d > 0 && map->block[d - 1] > 1 && run == 1) {
         *outer_rank = d;
-        return 0; /* blocks along dimension d - 1 are the runs */
+        return 0;
     }
     *outer_rank = d;
     return run;
@@ -82,7 +83,7 @@ void tq_dequantize_values(tq_scalar type, const void *values, const tq_scale_map
         types[type].run(at, count, scale[s], zero_point_of(&p, s), out);
         at += count * types[type].size;
         out += count;
-        int d = rank - 1; /* the next place, last dimension fastest */
+        int d = rank - 1; /* the next index, last dimension fastest */
         for (; d >= 0; d--, step = 1) {
             index[d] += step;
             if (index[d] < map->dims[d])

@@ -8,7 +8,7 @@
 #include "base/round.h"
 #include "base/threads.h"
 
-#define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
+#define BYTES_A_THREAD 131072 /* with fewer, another thread costs more than it saves */
 #define GRAIN 1024            /* elements: no thread gets less */
 
 tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nudged *nudged, tq_error *error)
@@ -34,7 +34,7 @@ tq_status tq_fake_quant_nudge(float min, float max, int bits, bool narrow, tq_nu
     return TQ_OK;
 }
 
-/* The nearest integer, ties to even, for |x| < 2^22: the sum's last place is 1, so it is rounded there,
+/* The nearest integer, ties to even, for |x| < 2^22: the sum's last bit is worth 1, so it is rounded there,
    and the difference is exact.  NaN stays NaN.  Compilers vectorize this as they cannot a call. */
 static inline float round_even(float x)
 {
@@ -42,7 +42,7 @@ static inline float round_even(float x)
     return (x + shifter) - shifter;
 }
 
-/* away(x) for 0 <= x < 2^22: the even rule errs where it went down from a tie.  x - r is exact. */
+/* away(x) for 0 <= x < 2^22: ties to even differs where it rounded a tie down.  x - r is exact. */
 static inline float round_away(float x)
 {
     float r = round_even(x);
@@ -80,7 +80,7 @@ static inline float tensorflow_channel_one(float x, const tq_nudged *n)
     return round_down(shifted * n->steps - n->zero + 0.5f) * n->scale;
 }
 
-/* One run of a channel; a loop a rule, so that each is vectorized. */
+/* One run of a channel; a loop for each rule, so that each is vectorized. */
 #define DEFINE_RUN(name, one)                                             \
     static void name(tq_nudged n, const float *x, float *y, size_t count) \
     {                                                                     \
@@ -124,7 +124,7 @@ void tq_fake_quant(tq_fake_quant_rule rule, bool per_channel, const tq_nudged *n
 
 /* ---- gradient ---- */
 
-/* Sums are made a chunk at a time and then added chunk after chunk, so that they do not depend on threads. */
+/* Sums of chunks, added in the order of chunks: they do not depend on threads. */
 #define CHUNK ((size_t)1 << 16)
 #define CHUNK_CHANNELS 256 /* elements for each channel's sums at least, which bounds their memory */
 
@@ -144,7 +144,7 @@ typedef struct deriving {
 static void derive_run(const tq_nudged *nudged, const float *dy, const float *x, float *dx, size_t count,
                        end_sums *sums)
 {
-    const tq_nudged n = *nudged; /* a copy: for all the compiler knows dx writes to it */
+    const tq_nudged n = *nudged; /* a copy that writes to dx cannot alias */
     bool pass = n.scale == 0;
     double below = 0, above = 0;
     for (size_t i = 0; i < count; i++) {

@@ -27,9 +27,8 @@ static bool is_float_rule(tq_requantize_rule rule)
     return rule == TQ_REQUANTIZE_FLOAT64_AWAY || rule == TQ_REQUANTIZE_FLOAT32_EVEN;
 }
 
-/* The real form, multiplier * 2^(shift - 31), exactly, where the rule reads it.  Past 2000 places either
-   way every rule gives what it gives at 2000: 0, the ends of int32, or an infinity; and the shift can
-   be negated. */
+/* The real form, multiplier * 2^(shift - 31), exactly, where the rule reads it.  Shifts beyond
+   2000 give the result of 2000 under every rule (0, an end of int32, or an infinity), and 2000 can be negated. */
 static inline tq_multiplier given(int32_t multiplier, int32_t shift, tq_requantize_rule rule)
 {
     int near = shift < -2000 ? -2000 : shift > 2000 ? 2000 : shift;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of fixed-point numbers: exponential, logarithm, reciprocal, inverse square root.
+ * Exponential, logarithm, reciprocal and inverse square root in 32-bit fixed point.
  *
- * A number in "Qk" is an int32 whose value is raw / 2^(31 - k): k integer bits.  The product of Qa and Qb by
- * tq_saturating_rounding_doubling_high_mul (H below) is in Q(a+b).
- * Source: gemmlowp fixedpoint/fixedpoint.h and LiteRT f6745779, tflite/kernels/internal/common.h, as stated in
- * their formulas; results equal theirs wherever theirs are defined.  Where their sums of int32 could
- * overflow, these wrap or saturate.
+ * A value in Qk is an int32 of real value raw / 2^(31 - k): k integer bits.  The product of Qa and Qb by
+ * tq_saturating_rounding_doubling_high_mul (tq_q_mul below) is in Q(a+b).
+ * Source: gemmlowp fixedpoint/fixedpoint.h and LiteRT f6745779, tflite/kernels/internal/common.h.  Results equal theirs
+ * wherever theirs are defined; where their int32 sums could overflow, these wrap or saturate.
  */
 #ifndef TQ_QUANT_FIXED_MATH_H
 #define TQ_QUANT_FIXED_MATH_H
@@ -15,18 +14,19 @@
 
 /* ---- bits ---- */
 
-/* 32 for 0. */
+/* Leading zero bits; 32 for 0. */
 static inline int tq_leading_zeros_u32(uint32_t x)
 {
     return x == 0 ? 32 : __builtin_clz(x);
 }
 
+/* Leading zero bits; 64 for 0. */
 static inline int tq_leading_zeros_u64(uint64_t x)
 {
     return x >> 32 ? tq_leading_zeros_u32((uint32_t)(x >> 32)) : 32 + tq_leading_zeros_u32((uint32_t)x);
 }
 
-/* The bits after the sign bit that equal it; 31 for 0, as in the runtime. */
+/* How many bits after the sign bit equal it; 31 for 0, as in the runtime. */
 static inline int tq_leading_sign_bits(int32_t x)
 {
     return tq_leading_zeros_u32((uint32_t)(x < 0 ? ~x : x)) - 1;
@@ -34,12 +34,13 @@ static inline int tq_leading_sign_bits(int32_t x)
 
 /* ---- arithmetic ---- */
 
+/* Qa * Qb in Q(a+b). */
 static inline int32_t tq_q_mul(int32_t a, int32_t b)
 {
     return tq_saturating_rounding_doubling_high_mul(a, b);
 }
 
-/* Sums of the runtime that cannot overflow for the numbers that reach them; they wrap for others. */
+/* Sums and differences; they wrap where the runtime, for other arguments than its own, would overflow. */
 static inline int32_t tq_q_add(int32_t a, int32_t b)
 {
     return (int32_t)((uint32_t)a + (uint32_t)b);
@@ -75,8 +76,8 @@ static inline int32_t tq_q_exp_small(int32_t a)
     return tq_q_add(at, tq_q_mul(at, tq_q_add(x, tq_rounding_divide_by_pot(higher, 1))));
 }
 
-/* e^a for a <= 0 in Qk, 0 <= k <= 6, in Q0: the fraction of a quarter by the polynomial, and one factor
-   e^-2^E for each bit E of what is left. */
+/* e^a for a <= 0 in Qk, 0 <= k <= 6, in Q0; a > 0 gives 1.  a modulo 1/4 by the polynomial, and a factor e^-2^E for
+   each bit E of the rest. */
 static inline int32_t tq_q_exp_negative(int32_t a, int k)
 {
     static const int32_t factor[] = {1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242};
@@ -95,7 +96,7 @@ static inline int32_t tq_q_exp_negative(int32_t a, int k)
 
 /* ---- reciprocal ---- */
 
-/* 2 / (1 + a) in Q2 less what the last step adds: the Newton-Raphson iteration that both forms share. */
+/* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration. */
 static inline int32_t tq_q_newton_half(int32_t a)
 {
     int32_t half = tq_q_half_sum(a, INT32_MAX);
@@ -113,8 +114,8 @@ static inline int32_t tq_q_inverse_of_one_plus(int32_t a)
     return tq_shift_left_saturating(tq_q_newton_half(a), 1);
 }
 
-/* 1 / x for x > 0 with `digits` bits left of its point: the result is scale * 2^-over, scale in Q0, in (1/2, 1].
-   An x that does not fit 32 bits is cut to its leading 32, of which the algorithm uses no more. */
+/* 1 / x for x > 0 with `digits` integer bits: the result is scale * 2^-over, scale in Q0, in (1/2, 1].  Of an x beyond
+   32 bits the leading 32 are used. */
 static inline int32_t tq_reciprocal(uint64_t x, int digits, int *over)
 {
     int zeros = tq_leading_zeros_u64(x) - 32;
@@ -125,7 +126,7 @@ static inline int32_t tq_reciprocal(uint64_t x, int digits, int *over)
 
 /* ---- inverse square root ---- */
 
-/* 1 / sqrt(x), x >= 0, as multiplier * 2^(shift - 31); 0 counts as 1. */
+/* 1 / sqrt(x) as multiplier * 2^(shift - 31); x = 0 counts as 1. */
 static inline void tq_inverse_sqrt(uint64_t x, int32_t *multiplier, int *shift)
 {
     if (x <= 1) {
@@ -153,8 +154,8 @@ static inline void tq_inverse_sqrt(uint64_t x, int32_t *multiplier, int *shift)
 
 /* ---- logarithm ---- */
 
-/* ln(x) in Q5 for x >= 1 in Q12; what is not positive counts as its last bit.  The larger of two choices of the power
-   of two, a quarter apart, keeps the argument of the rational function near 1. */
+/* ln(x) in Q5 for x > 0 in Q12; x <= 0 counts as the least positive value.  Of two choices of the power of two, a
+   quarter apart, the larger makes the argument of the rational function near 1. */
 static inline int32_t tq_q_log(int32_t x)
 {
     const int32_t sqrt_half = 1518500250, root = 1805811301; /* 2^-1/2 and 2^-1/4 */

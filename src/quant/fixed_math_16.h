@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logistic function and hyperbolic tangent of 16-bit fixed-point numbers: what integer LSTM cells are made of.
+ * Logistic function and hyperbolic tangent in 16-bit fixed point, for integer LSTM cells.
  *
- * A number in "Qk" is an int16 whose value is raw / 2^(15 - k).  The algorithms are those of quant/fixed_math.h
- * with constants of 16 bits, and one sum that saturates.
+ * A value in Qk is an int16 of real value raw / 2^(15 - k).  The algorithms are those of quant/fixed_math.h with 16-bit
+ * constants, and one sum that saturates.
  * Source: gemmlowp fixedpoint/fixedpoint.h, as LiteRT f6745779 uses it in
  * tflite/kernels/internal/reference/portable_tensor_utils.cc.
  */
@@ -12,23 +12,26 @@
 
 #include "quant/rounding.h"
 
+/* x modulo 2^16. */
 static inline int16_t tq_q16_wrap(int32_t x)
 {
     uint16_t low = (uint16_t)x;
     return low < 0x8000 ? (int16_t)low : (int16_t)(low - 0x10000);
 }
 
+/* x clamped to int16. */
 static inline int16_t tq_q16_saturate(int32_t x)
 {
     return (int16_t)(x < INT16_MIN ? INT16_MIN : x > INT16_MAX ? INT16_MAX : x);
 }
 
-/* a * b / 2^15, ties up. */
+/* a * b / 2^15, ties up; saturates. */
 static inline int16_t tq_q16_mul(int16_t a, int16_t b)
 {
     return tq_q16_saturate(((int32_t)a * b + (1 << 14)) >> 15);
 }
 
+/* x * 2^bits, 0 <= bits <= 15; saturates. */
 static inline int16_t tq_q16_shift_left(int16_t x, int bits)
 {
     return tq_q16_saturate((int32_t)x * (1 << bits));

@@ -34,7 +34,7 @@ void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to)
     int32_t half = (int32_t)(bins / 2);
     if (shift <= 0)
         return;
-    /* From zero outwards: a bin's new place lies no further out, where all is already moved. */
+    /* From zero outwards: a bin moves inwards, among bins that have moved already. */
     for (int32_t i = 0; i < half; i++) {
         uint64_t count = counts[half + i];
         counts[half + i] = 0;
@@ -84,7 +84,7 @@ typedef struct adding {
     uint32_t bins;
     const tq_histogram_unit *units;
     uint64_t *counts;
-    size_t parts; /* of a lone channel's elements, each with counts of its own */
+    size_t parts; /* of a single channel's elements, each with its own counts */
 } adding;
 
 static void add_run(const adding *a, size_t at, size_t n, size_t channel, uint64_t *counts)
@@ -113,7 +113,7 @@ static void add_parts(void *context, size_t begin, size_t end)
         add_run(a, i * each, i + 1 == a->parts ? total - i * each : each, 0, a->counts + i * a->bins);
 }
 
-/* A lone channel's, in parts; false, with nothing done, where they do not pay or there is no memory for their
+/* Counts a single channel in parts.  false, with nothing counted: parts do not pay, or there is no memory for their
    counts. */
 static bool add_apart(const adding *whole, int threads)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Histograms whose result does not depend on how the data were split, ordered or merged.
+ * Histograms that do not depend on the order, the split or the merging of data.
  *
- * Bin i of 2N holds the values with floor(x / 2^e) = i - N: widths are powers of two and edges their
- * multiples, so that doubling the width merges bins in pairs, exactly: floor(floor(x / w) / 2) =
- * floor(x / 2w).  The exponent e is the least for which every value so far fits, which only the least
- * and greatest value determine.  So the state is a function of the multiset of values.
- * Between N / 2 and N bins hold the side with the greater |x|.
+ * Bin i of 2N counts the values with floor(x / 2^e) = i - N.  Widths are powers of two and edges their multiples, so
+ * that doubling the width merges bins in pairs exactly: floor(floor(x / w) / 2) = floor(x / 2w).  The exponent e is the
+ * least at which all values fit; the least and the greatest value determine it.  So the histogram is a function of the
+ * multiset of values.  The side with the greater |x| takes between N / 2 and N bins.
  */
 #ifndef TQ_QUANT_HISTOGRAM_H
 #define TQ_QUANT_HISTOGRAM_H
@@ -15,27 +14,27 @@
 #include "quant/observe.h"
 #include "quant/params.h"
 
-/* With a power of two, the exponent follows from the values' exponents. */
+/* Bins: a power of two, so that the exponent follows from the exponents of values. */
 #define TQ_HISTOGRAM_LEAST_BINS 16
 #define TQ_HISTOGRAM_MOST_BINS (1 << 20)
 
-/* Where a histogram of nothing, or of zeros, starts: the exponent of the least double. */
+/* The exponent of an empty histogram, and of zeros: that of the least float64. */
 #define TQ_HISTOGRAM_LEAST_EXPONENT (-1074)
 
-/* The least exponent at which `bins` bins hold min and max (both finite), or the one above. */
+/* The least exponent at which `bins` bins hold min and max, both finite, or the next. */
 int tq_histogram_exponent(double min, double max, uint32_t bins);
 
-/* Merges bins so that counts made for exponent `from` become those for `to` >= from. */
+/* Merges bins: counts for exponent `from` become counts for exponent `to` >= from. */
 void tq_histogram_fold(uint64_t *counts, uint32_t bins, int from, int to);
 
-/* 2^-e as two factors, since 2^1074 is no double.  A value times both is exact, but where the quotient is far below 1,
-   and there only its sign matters. */
+/* 2^-e as two factors, since 2^1074 exceeds float64.  The product of a value and both is exact, except far below 1,
+   where only its sign matters. */
 typedef struct tq_histogram_unit {
     double first, second;
 } tq_histogram_unit;
 
-/* Adds every finite value; one that does not fit counts in the end bin.  counts is [channels, bins];
-   units are scratch, one a channel.  threads: at most; 0: as many as pay. */
+/* Counts every finite value of x; a value outside the bins counts in an end bin.  exponents: [channels]; units:
+   [channels], scratch; counts: [channels][bins].  threads: at most; 0: as many as pay. */
 void tq_histogram_add(const tq_reals *x, uint32_t bins, const int32_t *exponents, tq_histogram_unit *units, int threads,
                       uint64_t *counts);
 
@@ -46,7 +45,7 @@ typedef enum tq_histogram_method {
     TQ_HISTOGRAM_METHODS
 } tq_histogram_method;
 
-/* One channel's counts, with the exact range of what was counted (min <= max). */
+/* The counts of one channel, and the exact range of the counted values: min <= max, finite. */
 typedef struct tq_histogram {
     const uint64_t *counts;
     uint32_t bins;
@@ -54,8 +53,8 @@ typedef struct tq_histogram {
     double min, max;
 } tq_histogram;
 
-/* The range to quantize.  percentile is over 0 and at most 100, and read by that method alone.
-   Allocates a few arrays of `bins` entries; fails if that fails, or if tq_params_choose does. */
+/* The range to quantize, *low <= *high.  percentile: over 0, at most 100; read by that method alone.  Allocates a few
+   arrays of `bins` entries.  TQ_NO_MEMORY; TQ_BAD_ARGUMENT for percentile; the errors of tq_params_choose. */
 tq_status tq_histogram_range(const tq_histogram *histogram, tq_histogram_method method, double percentile,
                              const tq_params_target *target, double *low, double *high, tq_error *error);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The range whose histogram loses least when its bins are merged into levels.  Sums over all bins before
- * each bin make every candidate cost one logarithm a level.
+ * Method entropy: the range whose histogram loses least when its bins are merged into levels.  With running sums over
+ * bins, a candidate costs one logarithm a level.
  */
 #include "quant/histogram_methods.h"
 
 #include <stdlib.h>
 
-/* Sums over bins before each bin, index 0 standing for bin -N: counts, filled bins, and c log c. */
+/* Running sums over the bins before each bin, index 0 for bin -N: counts, filled bins, and c log c. */
 typedef struct sums {
     uint64_t *count;
     uint32_t *filled;
@@ -49,8 +49,8 @@ static uint64_t between(const sums *s, int32_t from, int32_t to)
     return s->count[to + s->half] - s->count[from + s->half];
 }
 
-/* KL(P || Q) for the window [from, to).  P: its counts, all that lies outside added to its end bins.
-   Q: its counts alone, merged into levels and spread evenly over each level's bins that P fills.
+/* KL(P || Q) for the window [from, to).  P: its counts, with all counts outside added to its end bins.
+   Q: its counts, merged into levels and spread evenly over each level's bins that P fills.
    With T and W the totals of P and Q, a level's mass p in P and c in Q, over f filled bins,
        KL = (sum of P log P - sum over levels of p log(c / f)) / T - log T + log W,
    infinite where P has mass and Q none. */
@@ -96,8 +96,8 @@ static void window_of(int32_t reach, int32_t first, int32_t last, bool symmetric
     *to = symmetric ? reach : least_int(reach, last + 1);
 }
 
-/* Divergences this near, in nats, are equal: rounding parts them.  An average of logarithms below 64, each right
-   to 2^-52, from running sums, errs by far less. */
+/* Divergences that differ by less, in nats, are equal up to rounding: an average of logarithms below 64, each exact to
+   2^-52, from running sums, is off by far less. */
 #define SAME 1e-9
 
 static void entropy_search(const tq_histogram *h, const sums *s, const tq_params_target *target, double *low,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The range with the least squared error, by descent along its two ends.
+ * Method mse: the range with the least squared error, by descent along its two ends.
  */
 #include "quant/histogram_methods.h"
 
@@ -28,7 +28,7 @@ typedef struct search {
     const tq_params_target *target;
     const mass *masses;
     size_t n;
-    double min, max; /* what factor 1 stands for */
+    double min, max; /* the ends for factor 1 */
     int low, high;   /* the factors, in 1 / STEPS */
     double error;
 } search;
@@ -51,8 +51,8 @@ static tq_status error_of(const search *s, int low, int high, double *sum, tq_er
     for (size_t i = 0; i < s->n; i++) {
         double x = s->masses[i].centre, scale = p.scale;
         const double whole = tq_round_f64(x / scale);
-        int32_t q_value = scale > 0 ? tq_value_of_rounded(whole, p.zero_point, q.low, q.high) : p.zero_point;
-        double off = ((double)q_value - p.zero_point) * scale - x;
+        int32_t quantized = scale > 0 ? tq_value_of_rounded(whole, p.zero_point, q.low, q.high) : p.zero_point;
+        double off = ((double)quantized - p.zero_point) * scale - x;
         *sum += s->masses[i].count * off * off;
     }
     return TQ_OK;
@@ -87,7 +87,7 @@ static tq_status mse_search(search *s, tq_error *error)
         better = false;
         if (s->target->symmetric) {
             status = descend(s, true, true, &better, error);
-            break; /* one dimension: the first scan saw everything */
+            break; /* one dimension: one scan covers it */
         }
         if (s->min < 0)
             status = descend(s, true, false, &better, error);

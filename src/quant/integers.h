@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The integer types of values and what they can hold, from the rows of quant/integers.def.
+ * The integer types of quantized values and their ranges, from the rows of quant/integers.def.
  */
 #ifndef TQ_QUANT_INTEGERS_H
 #define TQ_QUANT_INTEGERS_H
@@ -19,11 +19,12 @@ typedef struct tq_value_range {
     int32_t low, high;
 } tq_value_range;
 
+/* Name ("int8"), bits (2 to 32) and signedness of a type. */
 const char *tq_integer_name(tq_integer_type type);
 int tq_integer_bits(tq_integer_type type);
 bool tq_integer_is_signed(tq_integer_type type);
 
-/* What the type holds; a narrow range leaves out the lowest value. */
+/* The range of a type; a narrow range excludes the lowest value. */
 tq_value_range tq_value_range_of(tq_integer_type type, bool narrow);
 
 #endif

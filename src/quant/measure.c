@@ -14,9 +14,9 @@
 #define BUFFER 512             /* elements read at a time: two buffers of 4 KiB */
 #define CHUNK ((size_t)1 << 16) /* elements summed before sums are added to others */
 #define CHUNK_CHANNELS 256     /* elements for each channel's sums at least, which bounds their memory */
-#define BYTES_A_THREAD 524288  /* below it, another thread costs more than it brings */
+#define BYTES_A_THREAD 524288  /* with fewer, another thread costs more than it saves */
 
-/* What a kind adds up: MSE d^2; SQNR_DB d^2, x^2; COSINE xy, x^2, y^2; MAX_ERROR the greatest |d|. */
+/* The sums of a kind: MSE d^2; SQNR_DB d^2, x^2; COSINE xy, x^2, y^2; MAX_ERROR the greatest |d|. */
 typedef struct sums {
     double a, b, c;
 } sums;
@@ -25,7 +25,7 @@ typedef struct wide_sums {
     long double a, b, c;
 } wide_sums;
 
-/* Adds n elements to the one set of sums, or, `apart`, each to its own. */
+/* Adds n elements to one set of sums; apart: each element to a set of its own. */
 typedef void (*adder)(const double *x, const double *y, size_t n, bool apart, void *sums);
 
 /* ---- adding doubles, in lanes ---- */
@@ -39,45 +39,25 @@ static double sum_of_lanes(const double *lane)
 #define SQNR_TERMS(x, y, A, B, C) (A) += ((x) - (y)) * ((x) - (y)), (B) += (x) * (x)
 #define COSINE_TERMS(x, y, A, B, C) (A) += (x) * (y), (B) += (x) * (x), (C) += (y) * (y)
 
-#define DEFINE_ADDER(name, TERMS)                                                                 \
-    static void name(const double *x, const double *y, size_t n, bool apart, void *memory)        \
-    {                                                                                             \
-        sums *s = memory;                                                                         \
-        double a[LANES] = {0}, b[LANES] = {0}, c[LANES] = {0};                                    \
-        size_t i = 0;                                                                             \
-        for (; apart && i < n; i++)                                                               \
-            TERMS(x[i], y[i], s[i].a, s[i].b, s[i].c);                                            \
-        for (; i + LANES <= n; i += LANES)                                                        \
-            for (int k = 0; k < LANES; k++)                                                       \
-                TERMS(x[i + k], y[i + k], a[k], b[k], c[k]);                                      \
-        for (int k = 0; i < n; i++, k++)                                                          \
-            TERMS(x[i], y[i], a[k], b[k], c[k]);                                                  \
-        if (apart)                                                                                \
-            return;                                                                               \
-        s->a += sum_of_lanes(a);                                                                  \
-        s->b += sum_of_lanes(b);                                                                  \
-        s->c += sum_of_lanes(c);                                                                  \
-    }                                                                                             \
-    static void wide_##name(const double *x, const double *y, size_t n, bool apart, void *memory) \
-    {                                                                                             \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            wide_sums *s = (wide_sums *)memory + (apart ? i : 0);                                 \
-            const long double u = x[i], v = y[i];                                                 \
-            TERMS(u, v, s->a, s->b, s->c);                                                        \
-        }                                                                                         \
-    }
+#define NAME add_mse
+#define TERMS MSE_TERMS
+#include "quant/measure_adder_template.h"
 
-DEFINE_ADDER(add_mse, MSE_TERMS)
-DEFINE_ADDER(add_sqnr, SQNR_TERMS)
-DEFINE_ADDER(add_cosine, COSINE_TERMS)
+#define NAME add_sqnr
+#define TERMS SQNR_TERMS
+#include "quant/measure_adder_template.h"
 
-/* NaN, once come, stays. */
+#define NAME add_cosine
+#define TERMS COSINE_TERMS
+#include "quant/measure_adder_template.h"
+
+/* The greater; NaN if either is NaN. */
 static inline double greater(double greatest, double d)
 {
     return d <= greatest || greatest != greatest ? greatest : d;
 }
 
-/* The greatest |d| of n; NaN if there is one.  d != d is added up beside, as comparisons pass over it. */
+/* The greatest |d| of n; NaN if one is NaN: d != d is counted, since comparisons ignore NaN. */
 static double greatest_of(const double *x, const double *y, size_t n)
 {
     double most[LANES] = {0}, nan[LANES] = {0};
@@ -134,7 +114,7 @@ static bool join(const dimension *outer, const dimension *inner)
            outer->y == inner->y * (ptrdiff_t)inner->n;
 }
 
-/* The dimensions in the order of memory, neighbours joined where they are one. */
+/* The dimensions in the order of memory; adjacent ones joined where one stride covers both. */
 static void find_dimensions(walk *w, const tq_measure_shape *shape, const tq_measured *x, const tq_measured *y)
 {
     dimension sorted[TQ_MEASURE_MAX_RANK];
@@ -181,7 +161,7 @@ static position position_of(const walk *w, size_t row)
     return p;
 }
 
-/* n elements of a row from the offset on. */
+/* Adds n elements of a row, from `offset` on. */
 static void add_run(const walk *w, const position *p, size_t offset, size_t n, char *table)
 {
     const dimension *d = &w->dims[w->rank - 1];
@@ -230,7 +210,7 @@ static double measure_of(tq_measure_kind kind, const wide_sums *s, size_t n)
     return NAN;
 }
 
-/* Whether a sum of squares may have left double's range, or lost what is below it. */
+/* Whether a sum of squares may have overflowed float64, or lost terms that underflowed. */
 static bool is_non_finite(const wide_sums *s, tq_measure_kind kind)
 {
     const long double low = 1e-270L, high = 1e300L;
@@ -283,7 +263,7 @@ static tq_status sum_up(walk *w, adder add, size_t sums_size, int threads, tq_er
     return TQ_OK;
 }
 
-/* Writes every measure; true if a second pass in long doubles may tell more. */
+/* Writes every measure; true: a second pass in long doubles is more exact. */
 static bool finish(walk *w, tq_measure_kind kind, double *out)
 {
     bool non_finite = false;
@@ -322,7 +302,7 @@ tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const 
         return TQ_OK;
     if (w.channels > CHUNK / CHUNK_CHANNELS)
         w.chunk = w.channels < SIZE_MAX / CHUNK_CHANNELS ? w.channels * CHUNK_CHANNELS : SIZE_MAX;
-    threads = tq_threads_for(threads, 8 * w.size, BYTES_A_THREAD); /* two operands of, say, 4 bytes */
+    threads = tq_threads_for(threads, 8 * w.size, BYTES_A_THREAD); /* two operands of about 4 bytes */
     tq_status status = sum_up(&w, adders[kind], sizeof(sums), threads, error);
     if (status)
         return status;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a calibration set teaches about a tensor: its range, exactly, and a histogram.
+ * The exact range of a tensor's values over a calibration set.  kernels/arrays/observe.h fills the records, one a
+ * channel.
  *
- * kernels/arrays/observe.h fills the records.  Everything is one record a channel, in arrays that the caller owns.  NaN
- * and the infinities lie in no range: they are counted and otherwise passed over.  A zero of either sign counts as +0,
- * so that results do not depend on the order of the data.
+ * NaN and infinities are counted, and no part of the range.  Zeros of either sign count as +0, so that results do not
+ * depend on the order of data.
  */
 #ifndef TQ_QUANT_OBSERVE_H
 #define TQ_QUANT_OBSERVE_H
@@ -20,14 +20,15 @@ typedef struct tq_observed {
     uint64_t finite, nan, infinite;
 } tq_observed;
 
-/* A dense array of floats or doubles, seen around one axis. */
+/* A dense array of float32 or float64, around one axis. */
 typedef struct tq_reals {
     const void *data;
     bool is_double;
     tq_axis_view view;
 } tq_reals;
 
-/* At most so many threads for a walk over x: below so many bytes, another costs more than it brings. */
+/* Threads for a walk over x; wanted: at most, or 0: as many as pay.  With fewer bytes a thread costs more than it
+ * saves. */
 static inline int tq_observe_threads(const tq_reals *x, int wanted)
 {
     const size_t bytes_a_thread = 262144;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inner loops have a constant number of steps, so that compilers make vectors of them.
+ * Inner loops have constant counts, so that compilers vectorize them.
  */
 #include "quant/packing.h"
 

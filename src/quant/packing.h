@@ -9,18 +9,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The bytes that hold `count` values; the last one's unused bits are zero.  Cannot overflow. */
+/* Bytes of `count` packed values; unused bits of the last byte are 0.  Cannot overflow. */
 static inline size_t tq_packed_size(size_t count, int bits)
 {
     size_t each = 8 / (size_t)bits;
     return count / each + (count % each != 0);
 }
 
-/* values: the low bits of each byte. */
+/* Packs the low `bits` bits of each of `count` bytes into tq_packed_size bytes.  No overlap. */
 void tq_pack_values(const uint8_t *values, size_t count, int bits, uint8_t *packed);
 
-/* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make
-   vectors of them. */
+/* tq_pack_values, inlined into loops of an instruction set.  Inner loops have constant counts, so that compilers
+   vectorize them. */
 static inline void tq_pack_values_inline(const uint8_t *values, size_t count, int bits, uint8_t *packed)
 {
     size_t each = 8 / (size_t)bits, whole = count / each;
@@ -39,7 +39,8 @@ static inline void tq_pack_values_inline(const uint8_t *values, size_t count, in
     }
 }
 
-/* low: the type's lowest value, 0 or -2^(bits - 1), which tells whether values are sign-extended. */
+/* Unpacks `count` values, a byte each.  low: the type's lowest value; 0: zero-extended; -2^(bits - 1): sign-extended.
+   No overlap. */
 void tq_unpack_values(const uint8_t *packed, size_t count, int bits, int low, uint8_t *values);
 
 #endif

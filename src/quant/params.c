@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rules of quant/params.def.  Each is written in the precision its source computes in, one
- * operation a rounding, so that scale and zero point are that source's bits.
+ * The rules of quant/params.def.  Each computes in its source's precision, one rounding an operation, so that scale and
+ * zero point have the source's bits.
  */
 #include "quant/params.h"
 
@@ -36,7 +36,7 @@ double tq_params_scale_toco(double min, double max, tq_value_range q)
     return (max - min) / ((double)q.high - q.low);
 }
 
-/* A rule sees min <= 0 <= max and either a symmetric target (`centre` not NULL) or a range of values. */
+/* Rules take min <= 0 <= max; centre: of a symmetric target, or NULL. */
 static tq_params choose_toco(double min, double max, tq_value_range q, const tq_integer_centre *centre)
 {
     if (min == max)
@@ -95,7 +95,7 @@ static tq_params choose_power_of_two(double min, double max, tq_value_range q, c
     double least = (max - min) / ((double)q.high - q.low);
     if (least == 0) /* underflow */
         return (tq_params){0, q.low};
-    if (!isfinite(least)) /* frexp says nothing of infinity */
+    if (!isfinite(least)) /* frexp of infinity is unspecified */
         return (tq_params){INFINITY, q.low};
     double scale = ldexp(1, power_above(least));
     double zero_point = q.low - min / scale;

@@ -20,22 +20,22 @@ typedef struct tq_params {
     int32_t zero_point;
 } tq_params;
 
-/* What is to be represented: the quantized values, and how they lie about zero. */
+/* The quantized values to choose parameters for.  symmetric: zero_point is the middle value; narrow: without the
+ * lowest. */
 typedef struct tq_params_target {
     tq_params_rule rule;
     tq_integer_type type;
     bool symmetric, narrow;
 } tq_params_target;
 
-/* min <= max, both finite; the range is widened to hold 0.  Fails where that is not so and where
-   the scale would be infinite.  The scale is 0 for the range [0, 0] under rules that say so, and
-   where it underflows. */
+/* Parameters for [min, max], min <= max, both finite; the range is widened to include 0.  scale >= 0; 0 where it
+   underflows, and for [0, 0] under rules that say so.  TQ_BAD_ARGUMENT: min or max, or the scale would be infinite. */
 tq_status tq_params_choose(const tq_params_target *target, double min, double max, tq_params *params, tq_error *error);
 
-/* Rule TOCO's scale before it is rounded to float32, min <= 0 <= max. */
+/* Rule TOCO's scale, not yet rounded to float32; min <= 0 <= max. */
 double tq_params_scale_toco(double min, double max, tq_value_range q);
 
-/* The middle value and the quantized values above it: symmetric ranges map to middle +- half. */
+/* The middle value of a type, and how many values lie above it: symmetric ranges map to middle +- half. */
 typedef struct tq_integer_centre {
     int32_t middle, half;
 } tq_integer_centre;

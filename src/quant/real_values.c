@@ -12,8 +12,8 @@ static inline double from_bfloat16(uint16_t bits)
     return value;
 }
 
-/* Exponents move to float's bias, 112 higher; 31, of infinity and NaN, to 255; and 0 counts in 2^-24.  Without
-   branches, so that compilers make vectors of it. */
+/* Exponents move to float32's bias, 112 higher; 31 (infinity, NaN) to 255; mantissas of exponent 0 are multiples of
+   2^-24.  Without branches, so that compilers vectorize it. */
 static inline double from_float16(uint16_t bits)
 {
     uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023u;
@@ -25,7 +25,7 @@ static inline double from_float16(uint16_t bits)
     return size;
 }
 
-/* The stride is written out where elements are neighbours, so that compilers make vectors of it. */
+/* Contiguous elements have a constant stride, so that compilers vectorize the loop. */
 #define LOADER(name, type, value_of)                                                         \
     static inline void walk_##name(const char *from, ptrdiff_t stride, size_t n, double *to) \
     {                                                                                        \

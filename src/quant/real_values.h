@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements of any type and stride as doubles.
+ * Elements of any type and stride as float64.
  */
 #ifndef TQ_QUANT_REAL_VALUES_H
 #define TQ_QUANT_REAL_VALUES_H
@@ -24,9 +24,10 @@ typedef enum tq_real_type {
     TQ_REAL_TYPES
 } tq_real_type;
 
-/* to[i] = the element at from + i * stride bytes. */
+/* to[i] = the element at from + i * stride bytes, for i < n; any alignment.  64-bit integers round. */
 typedef void (*tq_real_loader)(const char *from, ptrdiff_t stride, size_t n, double *to);
 
+/* The loader of a type below TQ_REAL_TYPES. */
 tq_real_loader tq_real_loader_of(tq_real_type type);
 
 #endif

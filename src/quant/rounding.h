@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every scalar rounding rule, once, by name.  Everything else in tq that rounds calls these, and
- * every SIMD variant equals them bit for bit.
+ * Every scalar rounding rule, once, by name.  All other code that rounds calls these functions, or equals them bit for
+ * bit (SIMD variants).
  *
- * The rules a user can name are the rows of quant/rounding.def, where each has its formula and
- * source.  All functions are defined for every argument: where the runtime's C would overflow, shift
- * too far or convert out of range (undefined, in practice a wrap or INT_MIN), these saturate.
- * Floating point is IEEE in the default mode (nearest, ties to even), with nothing fused.
+ * The rules that a user can name are the rows of quant/rounding.def, with formula and source.  Functions are defined
+ * for every argument unless a comment limits it: where the runtime's C would overflow, shift too far or convert out of
+ * range (undefined; in practice a wrap or INT_MIN), they saturate.  Floating point is IEEE in the default mode
+ * (nearest, ties to even), without fused operations.
  */
 #ifndef TQ_QUANT_ROUNDING_H
 #define TQ_QUANT_ROUNDING_H
@@ -30,31 +30,31 @@ typedef enum tq_requantize_rule {
     TQ_REQUANTIZE_RULES
 } tq_requantize_rule;
 
-/* C leaves >> of a negative number to the implementation; gcc, clang and MSVC shift arithmetically,
-   and this file relies on it. */
+/* In C, >> of a negative integer is implementation-defined; gcc and clang shift arithmetically. */
 _Static_assert((-1 >> 1) == -1, "arithmetic right shift");
 
 /* ---- saturation ---- */
 
+/* x clamped to [low, high], low <= high, both within int32. */
 static inline int32_t tq_clamp_i64(int64_t x, int64_t low, int64_t high)
 {
     return (int32_t)(x < low ? low : x > high ? high : x);
 }
 
+/* x clamped to int32. */
 static inline int32_t tq_saturate_i32(int64_t x)
 {
     return tq_clamp_i64(x, INT32_MIN, INT32_MAX);
 }
 
-/* x * 2^shift for shift >= 0.  Beyond 31 places only the sign is left, so the shift stops there:
-   |x| * 2^31 <= 2^62 fits. */
+/* x * 2^shift, shift >= 0; saturates.  A shift beyond 31 gives the result of 31, and |x| * 2^31 <= 2^62 fits. */
 static inline int32_t tq_shift_left_saturating(int32_t x, int shift)
 {
     return tq_saturate_i32((int64_t)x * ((int64_t)1 << (shift < 31 ? shift : 31)));
 }
 
-/* The quantized value of a scaled value that is already an integer or an infinity; NaN gives the zero point.
-   Quantized values and zero points span less than 2^32, so past 2^33 only the side matters. */
+/* clamp(rounded + zero_point) for an integer or infinite `rounded`; NaN gives the zero point.  low <= high.  Quantized
+   values and zero points span less than 2^32, so beyond 2^33 only the sign matters. */
 static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, int32_t low, int32_t high)
 {
     const double far = 8589934592.0;
@@ -64,20 +64,22 @@ static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, in
     return tq_clamp_i64((int64_t)rounded + zero_point, low, high);
 }
 
-/* ---- float to quantized value; low <= zero_point <= high, scale finite and > 0 ---- */
+/* ---- float to quantized value; any x, low <= zero_point <= high, scale finite and > 0 ---- */
 
+/* clamp(away(f32(x / scale)) + zero_point). */
 static inline int32_t tq_quantize_away(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     return tq_value_of_rounded(tq_round_f32(x / scale), zero_point, low, high);
 }
 
-/* `inverse` is tq_inverse_scale(scale).  A scale below 2^-128 has the inverse infinity: then every
-   x but 0 saturates, and 0 * infinity, a NaN, gives the zero point, as it should. */
+/* f32(1 / scale).  Scales below 2^-128 have the inverse infinity: every x but 0 saturates, and 0 * infinity is NaN,
+   which gives the zero point. */
 static inline float tq_inverse_scale(float scale)
 {
     return 1.0f / scale;
 }
 
+/* clamp(even(f32(x * inverse)) + zero_point), inverse = tq_inverse_scale(scale). */
 static inline int32_t tq_quantize_even(float x, float inverse, int32_t zero_point, int32_t low, int32_t high)
 {
     return tq_value_of_rounded(rintf(x * inverse), zero_point, low, high);
@@ -85,25 +87,25 @@ static inline int32_t tq_quantize_even(float x, float inverse, int32_t zero_poin
 
 /* ---- quantized value to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
 
-/* The difference is exact in 64 bits and rounds once on its way to float32; it fits int32, as in
-   the runtime, for every type but int32 itself. */
+/* Any scale.  The difference is exact in 64 bits and is rounded once to float32; for every type but int32 it fits
+   int32, as in the runtime. */
 static inline float tq_dequantize(int32_t q, float scale, int32_t zero_point)
 {
     return (float)((int64_t)q - zero_point) * scale;
 }
 
-/* ---- fixed point: a real multiplier is m * 2^(e - 31), its parts "multiplier" and "shift" ---- */
+/* ---- fixed point: a real multiplier is multiplier * 2^(shift - 31) ---- */
 
-/* gemmlowp's H: a * b / 2^31, ties up (its truncating division of a * b + 2^30, or 1 - 2^30 for
-   negative products, is this floor).  Only INT32_MIN squared overflows. */
+/* gemmlowp's H: a * b / 2^31, ties up.  (Its truncating division of a * b + 2^30, or of a * b + 1 - 2^30 for negative
+   products, is this floor.)  Only INT32_MIN * INT32_MIN overflows, and saturates. */
 static inline int32_t tq_saturating_rounding_doubling_high_mul(int32_t a, int32_t b)
 {
     return tq_saturate_i32(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/* gemmlowp's R: x / 2^exponent, ties away from zero.  The runtime's exponents are 0 to 31; below 0
-   counts as 0, and beyond 33 the result is 0 whatever the exponent, so it stops at 62, where the
-   sum still fits.  The bias is half a unit, less one where x is negative, so that a tie falls. */
+/* gemmlowp's R: x / 2^exponent, ties away from zero.  The runtime's exponents are 0 to 31; negative ones count as 0.
+   From 33 on the result is 0, so the exponent is clamped to 62, where the sum still fits.  The bias is half a unit,
+   less 1 where x < 0, so that ties fall. */
 static inline int32_t tq_rounding_divide_by_pot(int32_t x, int exponent)
 {
     if (exponent <= 0)
@@ -121,13 +123,14 @@ static inline int32_t tq_rounding_shift_right_up(int32_t x, int exponent)
     return (int32_t)(((int64_t)x + ((int64_t)1 << (exponent - 1))) >> exponent);
 }
 
-/* The right part of a shift.  63 places leave what any more would, and -INT_MIN is not an int. */
+/* How far a shift goes right: -shift, or 0.  Clamped to 63, which gives the result of any larger shift; -INT_MIN would
+   overflow. */
 static inline int tq_right_shift_of(int shift)
 {
     return shift >= 0 ? 0 : shift < -63 ? 63 : -shift;
 }
 
-/* MultiplyByQuantizedMultiplier, by rule.  The left shift saturates. */
+/* MultiplyByQuantizedMultiplier under rules double and up.  The left shift saturates. */
 static inline int32_t tq_multiply_double(int32_t x, int32_t multiplier, int shift)
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
@@ -142,16 +145,16 @@ static inline int32_t tq_multiply_up(int32_t x, int32_t multiplier, int shift)
     return tq_rounding_shift_right_up(high, tq_right_shift_of(shift));
 }
 
-/* One rounding, ties up; the result saturates.  The rule is for shifts of -31 to 30, and others
-   count as the nearest of these (quantize_multiplier never gives them: see its saturating form).
-   |x * multiplier| <= 2^62 and the bias is at most 2^61: no overflow. */
+/* MultiplyByQuantizedMultiplier under rule single: one rounding, ties up; saturates.  Shifts are clamped to [-31, 30],
+   the range of tq_quantize_multiplier_single.  |x * multiplier| <= 2^62 and the bias is at most 2^61: no overflow. */
 static inline int32_t tq_multiply_single(int32_t x, int32_t multiplier, int shift)
 {
     int total = 31 - (shift < -31 ? -31 : shift > 30 ? 30 : shift);
     return tq_saturate_i32(((int64_t)x * multiplier + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* The 64-bit form's parts: 15 bits of multiplier, and how far products are shifted, 1 to 46. */
+/* The parameters of the 64-bit form: *reduced, 15 bits of the multiplier; *total, the right shift of products, 1 to 46.
+ */
 static inline void tq_reduce_multiplier(int32_t multiplier, int shift, int32_t *reduced, int32_t *total)
 {
     int32_t positive = multiplier < 0 ? 0 : multiplier;
@@ -159,10 +162,9 @@ static inline void tq_reduce_multiplier(int32_t multiplier, int shift, int32_t *
     *total = 15 - (shift < -31 ? -31 : shift > 14 ? 14 : shift);
 }
 
-/* The 64-bit form (16x8 operators): 15 bits of multiplier, one rounding, ties up.  The runtime's
-   contract is -2^47 <= x < 2^47, -31 <= shift <= 7, multiplier >= 0, and what is released keeps on
-   up to a shift of 14.  x, shifts and a negative multiplier beyond these saturate, and so does the
-   result to int32.  |x * reduced| < 2^62: no overflow. */
+/* The 64-bit form, of 16x8 operators: 15 bits of multiplier, one rounding, ties up.  The runtime's contract is
+   -2^47 <= x < 2^47, -31 <= shift <= 7 and multiplier >= 0; the released runtime works up to a shift of 14.  x, shift,
+   negative multipliers and the result saturate.  |x * reduced| < 2^62: no overflow. */
 static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
 {
     const int64_t limit = (int64_t)1 << 47;
@@ -213,15 +215,16 @@ static inline void tq_quantize_multiplier_single(double real, int32_t *multiplie
 
 /* ---- quantized value to quantized value ---- */
 
-/* One real multiplier in every form that a rule needs, and the rule. */
+/* A real multiplier in the forms of all rules, and the rule. */
 typedef struct tq_multiplier {
     double f64;
     float f32;
-    int32_t fixed; /* with shift: by tq_quantize_multiplier, its single form for that rule */
+    int32_t fixed; /* with shift: by tq_quantize_multiplier; under rule single by its single form */
     int shift;
     tq_requantize_rule rule;
 } tq_multiplier;
 
+/* real: finite. */
 static inline tq_multiplier tq_multiplier_of(double real, tq_requantize_rule rule)
 {
     tq_multiplier m = {real, (float)real, 0, 0, rule};
@@ -232,12 +235,13 @@ static inline tq_multiplier tq_multiplier_of(double real, tq_requantize_rule rul
     return m;
 }
 
+/* clamp(product + zero_point). */
 static inline int32_t tq_requantize_fixed(int32_t product, int32_t zero_point, int32_t low, int32_t high)
 {
     return tq_clamp_i64((int64_t)product + zero_point, low, high);
 }
 
-/* acc: the quantized input less the input's zero point. */
+/* acc: the accumulator, or the quantized input less its zero point.  low <= zero_point <= high. */
 static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,
                                     int32_t low, int32_t high)
 {

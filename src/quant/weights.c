@@ -17,8 +17,9 @@ static const char *const names[] = {
 
 #define LEAST_FLOAT16 0x1p-24f
 
-/* x > 0 rounded to bfloat16 and then to float16, each to nearest with ties to even.  bfloat16's 8 bits fit
-   float16's 11 from 2^-14 to its greatest, 65280; below, float16 holds the multiples of its least number. */
+/* x > 0 rounded to bfloat16 and then to float16, each to nearest, ties to even.  From 2^-14 to its greatest value below
+   2^16, 65280, the 8 bits of bfloat16 fit the 11 of float16; below 2^-14 float16 holds the multiples of its least
+   value. */
 static float to_float16_scale(float x)
 {
     uint32_t bits;
@@ -47,7 +48,6 @@ static float scale_of(const tq_weight_target *target, float bound, float half)
     return 0;
 }
 
-/* What a weight is multiplied by; divided by, under AI_EDGE. */
 float tq_weight_factor(const tq_weight_target *target, float scale)
 {
     return target->rule == TQ_WEIGHTS_AI_EDGE ? scale : tq_inverse_scale(scale);

@@ -19,7 +19,7 @@ tq_status tq_weight_toco(tq_integer_type type, bool narrow, double min, double m
     tq_status status = tq_params_choose(&target, min, max, &chosen, error);
     if (status)
         return status;
-    /* Widened as tq_params_choose widens it. */
+    /* The range includes 0, as in tq_params_choose. */
     double scale = tq_params_scale_toco(fmin(min, 0), fmax(max, 0), tq_value_range_of(type, narrow));
     double inverse = scale == 0 ? 0 : 1 / scale;
     tq_value_range q = tq_value_range_of(type, false);

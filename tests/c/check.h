@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C tests' one macro, and bytes that a sanitizer watches from the first to the last.
+ * The macro of the C tests, and copies of bytes whose ends a sanitizer watches.
  */
 #ifndef TQ_TESTS_CHECK_H
 #define TQ_TESTS_CHECK_H
@@ -24,7 +24,7 @@ static inline void check(int holds, const char *text, const char *file, int line
     fprintf(stderr, "%s:%d: %s\n", file, line, text);
 }
 
-/* A copy of `size` bytes in an allocation of exactly that many, to be freed. */
+/* A copy of `size` bytes in an allocation of exactly that size; the caller frees it. */
 static inline tq_bytes copy_exactly(const void *data, size_t size)
 {
     uint8_t *copy = malloc(size ? size : 1);

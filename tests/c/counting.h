@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator of the C tests' that fails when it is told to, and counts what is not released.
+ * An allocator of the C tests that fails at a chosen allocation, and counts blocks that are not released.
  */
 #ifndef TQ_TESTS_COUNTING_H
 #define TQ_TESTS_COUNTING_H
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 typedef struct counting {
-    unsigned left, live; /* allocations until one fails */
+    unsigned left, live; /* allocations until one fails; blocks not released */
 } counting;
 
 static inline void *allocate(void *context, size_t size)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs models on made inputs, to compare machines: `models FILE...` prints a line for each, with a checksum of what its
- * outputs hold, or the status with which it does not run.
+ * Runs models on generated inputs, to compare machines: `models FILE...` prints a line for each, with a checksum of its
+ * outputs, or the status with which it fails.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +28,7 @@ static tq_bytes read_file(const char *path)
     return (tq_bytes){data, (size_t)size};
 }
 
-/* Numbers between -4 and 4, or small integers. */
+/* Floats between -4 and 4, or small integers. */
 static void fill(tq_tensor *tensor)
 {
     const size_t size = tq_element_bytes(tensor->type);
@@ -41,7 +41,7 @@ static void fill(tq_tensor *tensor)
             memcpy((uint8_t *)tensor->data + i * size, &real, size);
         else if (tensor->type == TQ_TensorType_BOOL)
             ((uint8_t *)tensor->data)[i] = state >> 31;
-        else if (size <= 8) /* its low bytes: of machines that run models alone */
+        else if (size <= 8) /* the low bytes: models run on little-endian machines alone */
             memcpy((uint8_t *)tensor->data + i * size, &whole, size);
     }
 }
@@ -53,7 +53,7 @@ static uint64_t add(uint64_t sum, const uint8_t *data, size_t size)
     return sum;
 }
 
-/* A NaN that an operation makes is negative on x86 and positive elsewhere: any counts as one. */
+/* The NaN of an invalid operation is negative on x86 and positive elsewhere: all NaNs count as one. */
 static bool is_nan(const tq_tensor *tensor, const uint8_t *at)
 {
     float real = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of gemm.def against sums written out, without Python: for emulated processors and for
+ * Every available row of gemm.def and depthwise.def against plain sums, without Python: for emulated processors and for
  * sanitizers.  Prints how many products were compared; exits 1 at the first difference.
  */
 #include "kernels/depthwise/depthwise.h"
@@ -33,7 +33,7 @@ static size_t between(size_t low, size_t high)
 #define free_aligned free
 #endif
 
-/* Exactly as many bytes as asked for, so that a sanitizer sees one too many. */
+/* An allocation of exactly these bytes, so that a sanitizer sees one too many. */
 static void *make(size_t bytes)
 {
     void *data = malloc(bytes + (bytes == 0));
@@ -207,7 +207,7 @@ static struct product choose(void)
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
-    if (random32() % 3 == 0) { /* few channels of one tap, which have loops of their own */
+    if (random32() % 3 == 0) { /* few channels of one tap: gemm_loops.c */
         p.channels = between(1, 4);
         p.depth = random32() % 2 ? between(1, 4) : p.depth;
         p.groups = random32() % 2 ? 1 : p.groups;
@@ -225,7 +225,7 @@ static struct product choose(void)
     }
     p.threads = random32() % 4 ? 1 : between(2, 4);
     const bool parts = !p.depthwise && random32() % (p.in == TQ_f32 ? 4 : 24) == 0;
-    if (parts) { /* few rows, and work enough for threads: they share channels */
+    if (parts) { /* few rows, and work enough for threads: threads split channels */
         p.scan = (tq_scan){3, 3, 2, 2, 3, 3, 2, 2, 1, 1, 1, 1, false};
         p.images = 1, p.groups = 1, p.channels = between(130, 200), p.depth = between(60, 90),
         p.threads = between(2, 4);

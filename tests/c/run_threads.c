@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under a race detector: `run_threads FILE...` opens each model once, and several threads open, allocate, run and close
- * runs of it at the same time, under each numerics, so that they make and share what follows from its constants.  All
- * threads must find the same outputs, bit for bit.  Prints how many runs ended well.
+ * Under a race detector: `run_threads FILE...` opens each model once; several threads open, allocate, run and close
+ * runs of it at the same time, under each numerics, so that they make and share prepacked constants.  All threads must
+ * give the same outputs, bit for bit.  Prints how many runs succeeded.
  */
 #include <pthread.h>
 #include <stdio.h>

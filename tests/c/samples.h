@@ -7,11 +7,11 @@
 
 #include "maker.h"
 
-/* A model with one of everything that the accessors know: scalars of several widths, vectors of each
+/* A model with one part of every kind that the accessors know: scalars of several widths, vectors of each
    kind, strings, tables, unions, a constant, a sparse tensor, external buffers of ids 7 and 3. */
 void make_sample_model(maker *m);
 
-/* What a sparse tensor says, in C's terms; index vectors are stored `width` bytes wide. */
+/* The parameters of a sparse tensor; index vectors have elements of `width` bytes. */
 typedef struct sample_level {
     int64_t format, dense_size;
     uint32_t segment_count;

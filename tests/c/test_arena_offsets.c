@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * runtime/arena_offsets.h against the plainest way to do the same, over lifetimes of many kinds; that and small parts
- * of blocks (base/memory.h) with every allocation failing in turn.
+ * runtime/arena_offsets.h against a plain reference, over lifetimes of many kinds; both it and small parts of blocks
+ * (base/memory.h) with every allocation failing in turn.
  */
 #include "check.h"
 #include "counting.h"
@@ -30,7 +30,7 @@ static bool live_together(const tq_arena_item *a, const tq_arena_item *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* Where `it` goes, beside items that have places and stand by offset. */
+/* The offset of `it`, beside planned items, which are sorted by offset. */
 static uint64_t plan_one(const tq_arena_item *it, tq_arena_item *const *planned, uint32_t count)
 {
     uint64_t free_from = 0, best = 0, smallest = UINT64_MAX;
@@ -127,7 +127,7 @@ static void test_equal(void)
     tq_pool_close(pool);
 }
 
-/* Past the work that it does for a plan, it still makes one. */
+/* Beyond the limit of its work, it still makes a plan. */
 static void test_too_many(void)
 {
     enum { ITEMS = 20000 };
@@ -164,7 +164,7 @@ static void test_no_memory(void)
     CHECK(status == TQ_OK);
 }
 
-/* Sizes around those that share blocks, and where a count does. */
+/* Sizes around the largest that share a block, alone and times a count. */
 static const size_t cuts[] = {1, 0, 64, 65, TQ_CUT_BYTES, TQ_CUT_BYTES + 1, 100000, 3, 63, 700, 700, 700};
 
 static tq_status cut_all(tq_pool *pool, unsigned char *parts[], uint32_t count, tq_block **list)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/file.h: a file while it is mapped, and paths that are none.
+ * base/file.h: a file while it is mapped, and paths that are no regular files.
  */
 #include "base/file.h"
 #include "check.h"
 
 #ifdef _WIN32
-static const bool replaces_mapped_files = false; /* Windows moves nothing over a file that is mapped */
+static const bool replaces_mapped_files = false; /* Windows does not move a file over a mapped one */
 #include <windows.h>
 static bool replace(const char *from, const char *to)
 {
@@ -33,7 +33,7 @@ static bool holds(const tq_file *file, const char *text)
     return file->bytes.size == strlen(text) && memcmp(file->bytes.data, text, file->bytes.size) == 0;
 }
 
-/* Another name for a mapped file frees its own: a new file takes its place, and the mapping keeps the old bytes. */
+/* A mapped file is renamed, and a new file takes its name: the mapping still has the old bytes. */
 static void test_moved_aside(void)
 {
     tq_file file = {0}, again = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fixed-point functions against those of real numbers, over their ranges, and at arguments outside these for the
- * sanitizers' sake.
+ * Fixed-point functions against the functions of real numbers, over their ranges; and at arguments outside, where
+ * sanitizers watch for overflow.
  */
 #include "quant/fixed_math.h"
 
@@ -21,7 +21,7 @@ static void test_bits(void)
     CHECK(tq_q_half_sum(3, 4) == 4 && tq_q_half_sum(-3, -4) == -4 && tq_q_half_sum(INT32_MAX, INT32_MAX) == INT32_MAX);
 }
 
-/* The polynomial leaves out x^5 / 120, for |x| <= 1/8. */
+/* The polynomial omits x^5 / 120, for |x| <= 1/8. */
 static void test_exponential(void)
 {
     for (int k = 0; k <= 6; k++) {
@@ -67,7 +67,7 @@ static void test_log(void)
     CHECK(error < 1e-7);
 }
 
-/* Results mean nothing here; nothing may overflow. */
+/* Results are unspecified; nothing may overflow. */
 static void test_unusual_arguments(void)
 {
     static const int32_t odd[] = {INT32_MIN, INT32_MIN + 1, -(1 << 30), -1, 0, 1, 1 << 30, INT32_MAX};

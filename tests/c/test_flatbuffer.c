@@ -3,11 +3,11 @@
 #include "flatbuffer/verify.h"
 #include "samples.h"
 
-/* ---- reading everything that the rows can name, verified or not ---- */
+/* ---- reading every field of the schema, verified or not ---- */
 
 typedef struct reading {
     unsigned left;  /* vectors and tables that may still be read: unverified bytes may share them */
-    uint64_t total; /* of what was read, so that no load is left out */
+    uint64_t total; /* of values read, so that no load is optimized away */
 } reading;
 
 static void read_table(reading *r, tq_table_id id, const tq_table *table, unsigned depth);
@@ -20,7 +20,7 @@ static void read_bytes(reading *r, tq_bytes bytes)
 
 static void read_vector(reading *r, const tq_field *field, const tq_vector *vector, unsigned depth)
 {
-    uint32_t count = vector->count < 100 ? vector->count + 1 : 100; /* one past the end is no element */
+    uint32_t count = vector->count < 100 ? vector->count + 1 : 100; /* also one index past the end */
     for (uint32_t i = 0; i < count; i++) {
         if (field->shape == TQ_SHAPE_VEC_STRING)
             read_bytes(r, tq_vector_string(vector, i));
@@ -69,7 +69,7 @@ static void read_table(reading *r, tq_table_id id, const tq_table *table, unsign
         read_field(r, table, (tq_field_id)i, depth + 1);
 }
 
-/* Reads bytes as a model: as the verifier allows, and then although it may not. */
+/* Reads bytes as a model: verified, and then also if the verifier rejects them. */
 static tq_status read_model(const uint8_t *data, size_t size)
 {
     tq_bytes file = copy_exactly(data, size);
@@ -108,7 +108,7 @@ static void test_every_byte(const maker *m)
     }
 }
 
-/* ---- accessors and the file's last byte ---- */
+/* ---- accessors at the file's last byte ---- */
 
 static void test_file_ends(void)
 {
@@ -139,7 +139,7 @@ static void test_file_ends(void)
 
 /* ---- the verifier's budgets ---- */
 
-/* `outer` subgraphs that are one, of `inner` tensors that are one, whose name has 1000 bytes. */
+/* `outer` references to one subgraph, with `inner` references to one tensor, whose name has 1000 bytes. */
 static void make_shared(maker *m, uint32_t outer, uint32_t inner)
 {
     char name[1001];

@@ -52,7 +52,7 @@ static void test_sample(void)
     free_copy(bytes);
 }
 
-/* A root that is one number: the slot, the type, the width. */
+/* A root that is one scalar: the slot, the type, the width. */
 static tq_value read_number(unsigned wire, unsigned width, uint64_t bits, tq_status expected)
 {
     uint8_t data[10];
@@ -114,7 +114,7 @@ static void test_every_length(void)
     for (size_t size = 0; size < 3; size++)
         CHECK(verify_copy(sample, size) == TQ_BAD_FLEXBUFFER);
     for (size_t size = 0; size < sizeof sample; size++) {
-        verify_copy(sample, size);                         /* the end, which is where reading starts */
+        verify_copy(sample, size);                         /* the end, where reading starts */
         verify_copy(sample + sizeof sample - size, size); /* the start */
     }
     CHECK(verify_copy(sample + 1, sizeof sample - 1) == TQ_BAD_FLEXBUFFER);
@@ -237,7 +237,7 @@ static void test_ends(void)
     CHECK(VERIFY(0, 0, 37 << 2, 1) == TQ_BAD_FLEXBUFFER);
 }
 
-/* {k: 42}: key, keys' size and slot, the map's three numbers, its value and type, the root. */
+/* {k: 42}: key; size and slot of keys; offset and width of keys and size of the map; value and type; the root. */
 static void test_map(void)
 {
     CHECK(VERIFY('k', 0, 1, 3, 1, 1, 1, 42, T_INT, 2, T_MAP, 1) == TQ_OK);

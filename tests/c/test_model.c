@@ -4,7 +4,7 @@
 #include "model/tensor.h"
 #include "samples.h"
 
-/* An allocator whose nth call finds no memory, and that counts what is not released. */
+/* An allocator whose nth call fails, and that counts blocks that are not released. */
 typedef struct failing {
     unsigned calls, fail_at;
     int live;
@@ -97,7 +97,7 @@ static void test_strings(void)
     CHECK(tq_strings_item(&strings, 0).size == 0 && tq_strings_item(&strings, 2).size == 1);
     CHECK(tq_strings_item(&strings, 1).size == 3 && memcmp(tq_strings_item(&strings, 1).data, "abc", 3) == 0);
     CHECK(!tq_strings_item(&strings, 3).data && !tq_strings_item(&strings, UINT32_MAX).data);
-    for (size_t at = 0; at < 20; at++) { /* opened, then changed by someone else */
+    for (size_t at = 0; at < 20; at++) { /* changed after opening */
         uint8_t *changed = (uint8_t *)(uintptr_t)bytes.data;
         changed[at] ^= 0xff;
         tq_strings open = {bytes, 3};

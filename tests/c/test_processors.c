@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base/processors.h: quotas of made-up control groups, of both versions.
+ * base/processors.h: quotas of invented control groups, of both versions.
  */
 #include "base/system.h"
 
@@ -19,7 +19,7 @@ typedef struct made_file {
 
 enum { FILES = 5 };
 
-/* Processors, of what /proc/self/cgroup says and of what the folder of groups holds. */
+/* The expected processors, the text of /proc/self/cgroup, and the files of groups. */
 static const struct row {
     long processors;
     const char *groups;
@@ -31,10 +31,10 @@ static const struct row {
     {2, "0::/\n", {{"cpu.max", "150000 100000\n"}}},
     {1, "0::/\n", {{"cpu.max", "1000 100000\n"}}},
     {4, "0::/a/b\n", {{"a/b/cpu.max", "400000 100000\n"}}},
-    /* a group around it has less; the group itself none */
+    /* the parent has the smaller quota; the group none */
     {3, "0::/a/b\n", {{"a/b/cpu.max", "max 100000\n"}, {"a/cpu.max", "300000 100000\n"}}},
     {2, "0::/a/b\n", {{"a/b/cpu.max", "800000 100000\n"}, {"a/cpu.max", "200000 100000\n"}}},
-    /* in a container the path is the machine's, and the root its own group */
+    /* in a container: the path is the machine's, and the root is the container's group */
     {5, "0::/machine/abc\n", {{"cpu.max", "500000 100000\n"}}},
     /* version 1 */
     {0, "3:cpu,cpuacct:/\n", {{"cpu,cpuacct/cpu.cfs_quota_us", "-1\n"}, {"cpu,cpuacct/cpu.cfs_period_us", "100000\n"}}},

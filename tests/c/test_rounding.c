@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding to whole numbers: tq's own (base/round.h), and that of the C library, on which results rest, too; fmaf,
- * which rounds once.
+ * Rounding to integers: base/round.h, and the C library's functions, on which results depend too; fmaf, which rounds
+ * once.
  */
 #include <math.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 typedef enum rule { AWAY, EVEN, TRUNCATE, FLOOR, CEILING, RULES } rule;
 
-/* By pointers, so that the library's functions are called. */
+/* By pointers, so that the C library's functions are called. */
 static float (*const volatile of_float[RULES])(float) = {tq_round_f32, rintf, truncf, floorf, ceilf};
 static double (*const volatile of_double[RULES])(double) = {tq_round_f64, rint, trunc, floor, ceil};
 
@@ -60,7 +60,7 @@ static void try_around(double x)
     }
 }
 
-/* x * y + z, each of which is chosen so that the sum lies beside a tie of floats, and a double does not show it. */
+/* x * y + z, chosen so that the sum lies beside a tie of floats by less than float64 shows. */
 static void test_fused(void)
 {
     float (*const volatile fused)(float, float, float) = fmaf;

@@ -61,7 +61,7 @@ static void test_making(void)
     tq_shared_end(part, false);
     CHECK(tq_shared_begin(part, &again) && again);
 #ifndef _WIN32
-    /* the child has no thread that makes the part: it does itself, and does not wait */
+    /* the child has no thread that makes the item: it makes it, and does not wait */
     const pid_t child = fork();
     if (child == 0) {
         again = false;

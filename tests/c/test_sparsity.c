@@ -3,7 +3,7 @@
 #include "model/sparsity.h"
 #include "samples.h"
 
-/* 4 x 4 in blocks of 2 x 2, the first of which is empty. */
+/* 4 x 4 in blocks of 2 x 2; the first block is empty. */
 static const sample_sparsity blocks = {
     .rank = 2,
     .shape = {4, 4},
@@ -70,11 +70,11 @@ static void test_blocks(void)
     uint8_t longer[14];
     memcpy(longer, blocks_stored, 12);
     CHECK(densify_sample(&s, longer, 14, dense, 16, &error) == TQ_OK && memcmp(dense, blocks_dense, 16) == 0);
-    s.order[0] = 1, s.order[1] = 0, s.order[2] = 3, s.order[3] = 2; /* columns first, in and outside blocks */
+    s.order[0] = 1, s.order[1] = 0, s.order[2] = 3, s.order[3] = 2; /* column-major, in and outside blocks */
     static const uint8_t turned[] = {0, 0, 5, 7, 0, 0, 6, 8, 1, 3, 9, 11, 2, 4, 10, 12};
     CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_OK && memcmp(dense, turned, 16) == 0);
     s = blocks;
-    s.block_map[0] = 1, s.block_map[1] = 0; /* the same, inside blocks alone */
+    s.block_map[0] = 1, s.block_map[1] = 0; /* column-major inside blocks alone */
     static const uint8_t turned_inside[] = {0, 0, 1, 3, 0, 0, 2, 4, 5, 7, 9, 11, 6, 8, 10, 12};
     CHECK(densify_sample(&s, blocks_stored, 12, dense, 16, &error) == TQ_OK && memcmp(dense, turned_inside, 16) == 0);
 }
@@ -130,7 +130,7 @@ static void test_shapes(void)
     CHECK(status == TQ_BAD_SPARSITY); /* INT32_MAX^3 positions cannot be counted */
     none.shape[2] = none.levels[2].dense_size = 1;
     CHECK(densify_sample(&none, "", 0, dense, 0, NULL) == TQ_OK);
-    /* an index that stands twice: the later value */
+    /* an index that occurs twice: the later value */
     static const sample_sparsity twice = {
         .rank = 1,
         .shape = {3},
@@ -200,7 +200,7 @@ static void test_contradictions(void)
           strstr(error.text, "no sparsity"));
 }
 
-/* Nothing is verified here: the accessors and checks alone must keep every access inside. */
+/* Bytes are not verified here: accessors and checks alone must keep every access inside. */
 static void test_every_length_and_byte(void)
 {
     static const uint8_t changes[] = {0x01, 0x02, 0x80, 0xff};

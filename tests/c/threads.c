@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under a race detector: tq_parallel_for, with several callers at once, calls inside bodies, every index once; loops
- * that are stopped, asked on the caller's thread alone; and parts of base/shared.h that threads come for at the same
- * time, each made once as long as it has users.
+ * Under a race detector: tq_parallel_for with several callers at once and calls inside bodies, which computes every
+ * index once; loops that stop, where `ask` runs on the caller's thread alone; and items of base/shared.h that threads
+ * need at the same time, each made once as long as it has users.
  */
 #include "base/shared.h"
 #include "base/stop.h"
@@ -59,7 +59,7 @@ static void *call(void *unused)
 
 typedef struct asked {
     pthread_t thread;
-    int times; /* it is asked before it says stop */
+    int times; /* calls of `ask` before it says stop */
 } asked;
 
 static bool ask(void *context)
@@ -96,7 +96,7 @@ enum { PARTS = 50, SIZE = 64 };
 
 typedef struct owner {
     int value[SIZE];
-    int made; /* written by the part's maker alone */
+    int made; /* written by the item's maker alone */
 } owner;
 
 static tq_shared *shared;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of elementwise.def against its scalar row, and what stands beside the rows, without Python: for
+ * Every available row of elementwise.def against its scalar row, and kernels without rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
 #include "kernels/arrays/arrays.h"
@@ -30,7 +30,7 @@ static double random_unit(void)
     return random32() / 4294967296.0;
 }
 
-/* Exactly as many bytes as the array has, so that a sanitizer sees one too many. */
+/* An allocation of exactly the array's bytes, so that a sanitizer sees one too many. */
 struct array {
     void *data;
     size_t bytes;
@@ -79,7 +79,7 @@ struct parameters {
     int32_t zero_point[LONGEST], input_zero_point[LONGEST];
     int32_t low, high;
     uint8_t value_mask;
-    bool many, many_zero_points, made_before; /* sets of requantize, that is */
+    bool many, many_zero_points, made_before; /* made_before: by tq_requantize_sets_make */
 };
 
 static int32_t between(int64_t low, int64_t high)
@@ -107,7 +107,7 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
         p->zero_point[i] =
             between(quantizes ? p->low : tq_element_low(zero_type), quantizes ? p->high : tq_element_high(zero_type));
         p->input_zero_point[i] = between(tq_element_low(in), tq_element_high(in));
-        if (plain && (in == TQ_i32 || out == TQ_i32)) /* or scalar bodies do all the work */
+        if (plain && (in == TQ_i32 || out == TQ_i32)) /* else scalar bodies would compute everything */
             p->input_zero_point[i] = p->zero_point[i] = 0;
     }
 }
@@ -143,7 +143,7 @@ static tq_status perform(const tq_kernel *row, const tq_array_job *job, const st
     }
 }
 
-/* NaNs differ in their payloads, which no one promises. */
+/* Payloads of NaN are unspecified. */
 static bool equal(const struct array *a, const struct array *b, tq_element type, size_t n)
 {
     if (type != TQ_f32)
@@ -164,8 +164,8 @@ static const tq_kernel *scalar_row(const tq_kernel *row)
     return scalar;
 }
 
-/* Numbers that become a tie between two codes, or next to it, by the parameters of their place in a row, or, by_row,
-   of the row. */
+/* Values at or next to a tie between two quantized values, by the parameters of their index in a row or, by_row, of
+   their row. */
 static void fill_ties(const struct array *a, tq_element type, size_t n, size_t of_each, bool by_row,
                       const struct parameters *p)
 {
@@ -192,7 +192,7 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
     uint64_t bytes = 0;
     if (!tq_array_scratch(&layout, &bytes) || !(job.scratch = malloc((size_t)bytes + !bytes)))
         exit(2);
-    const tq_kernel *scalar = scalar_row(row); /* which ends forcing */
+    const tq_kernel *scalar = scalar_row(row); /* ends forcing */
     tq_kernels_force(row->feature);
     tq_status status = perform(row, &job, p);
     tq_kernels_force(TQ_CPU_INDEX_SCALAR);
@@ -210,7 +210,7 @@ static void compare_layout(const tq_kernel *row, const struct array *in, tq_layo
     free(b.data);
 }
 
-/* `outer` times n elements, with parameters an element of n, by_row: of `outer`, or one set. */
+/* `outer` rows of `of_each` elements, with a parameter set an element of a row, by_row: a set a row; or one set. */
 static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_row)
 {
     static struct parameters p;
@@ -221,7 +221,7 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_
     if (outer > 1) {
         p.many = true;
         bool powers = random32() % 2;
-        for (size_t i = 0; i < LONGEST && powers; i++) /* of which many sums are ties */
+        for (size_t i = 0; i < LONGEST && powers; i++) /* powers of two: many sums are ties */
             p.multiplier[i] = ldexp(0.5, -(int)(random32() % 20));
         fill_ties(&in, row->in, n, of_each, by_row, &p);
     }
@@ -232,8 +232,8 @@ static void compare(const tq_kernel *row, size_t outer, size_t of_each, bool by_
     free(in.data);
 }
 
-/* Rows that share their parameters, and rows with a set each: kernels do several at a time, or go on from one to the
-   next, so that blocks hold the end of one and the start of another. */
+/* Rows that share their parameters, and rows with a set each: kernels compute several rows at a time, and blocks may
+   contain the end of one row and the start of the next. */
 static size_t compare_rows(const tq_kernel *row)
 {
     static const size_t lengths[] = {1, 3, 32, 64, 65, 96, 100, 128, 160, 299}, rows[] = {2, 8, 9, 19};
@@ -249,7 +249,7 @@ static size_t compare_rows(const tq_kernel *row)
 static size_t compare_long(const tq_kernel *row)
 {
     static struct parameters p;
-    static const size_t each[] = {32, 24, 128, 40}; /* whole blocks, or patterns of them */
+    static const size_t each[] = {32, 24, 128, 40}; /* whole blocks, or patterns that repeat to whole blocks */
     const size_t outer = 8192 + 11, most = 128;
     if (row->in != TQ_i32 || tq_element_size(row->out) != 1 || row->operation < TQ_KERNEL_requantize_double)
         return 0;
@@ -282,7 +282,7 @@ static void expect(const int16_t *found, int16_t wanted, int a, const char *what
     exit(1);
 }
 
-/* kernels/arrays/fixed_16.h: all numbers, and one more, so that vectors do not fit. */
+/* kernels/arrays/fixed_16.h: all int16 values, and one more, so that a remainder follows the vectors. */
 static size_t compare_fixed_16(void)
 {
     static int16_t in[(1 << 16) + 1], out[(1 << 16) + 1];

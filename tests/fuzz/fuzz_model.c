@@ -2,9 +2,8 @@
  *
  * A libFuzzer target for the verifier, the accessors and the views on top of them.
  *
- * One input is one file.  Whatever it holds, opening it either fails with a status and a message
- * and leaves the model alone, or gives a model all of which can be read.  Sanitizers watch the reads;
- * abort() reports the promises that they cannot see.
+ * One input is one file.  Opening it either fails with a status and a message and leaves the model unchanged, or gives
+ * a model that can be read completely.  Sanitizers watch the reads; abort() reports promises that they cannot check.
  */
 #include "flatbuffer/writer.h"
 #include "fuzz_model.h"
@@ -39,7 +38,7 @@ static void list_problems(const tq_model *model)
     }
 }
 
-/* Fails the first, the second, ... allocation of an opening until it needs no more. */
+/* Fails the first, the second, ... allocation of opening, until opening needs no more. */
 static void open_without_memory(tq_bytes file)
 {
     for (long n = 0; n < 16; n++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fuzz targets and the replayer share.
+ * Declarations that the fuzz targets and the replayer share.
  */
 #ifndef TQ_TESTS_FUZZ_MODEL_H
 #define TQ_TESTS_FUZZ_MODEL_H
@@ -8,9 +8,9 @@
 #include "model/model.h"
 
 #define PROMISE(condition) ((condition) ? (void)0 : fuzz_broken(#condition, __FILE__, __LINE__))
-void fuzz_broken(const char *condition, const char *file, int line); /* says so, and aborts */
+void fuzz_broken(const char *condition, const char *file, int line); /* prints the broken promise, and aborts */
 
-/* Memory that a target gives: counted, and at an end after some blocks. */
+/* An allocator of a target: blocks are counted, and allocations fail after some blocks. */
 typedef struct fuzz_heap {
     long live, until_failure; /* blocks; allocations that still succeed */
 } fuzz_heap;
@@ -20,7 +20,7 @@ tq_allocator fuzz_allocator(fuzz_heap *heap);
    runs it.  Aborts where a promise is broken. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Calls every accessor on every part of an open model and returns a checksum of the answers.  At
+/* Calls every accessor on every part of an open model and returns a checksum of the results.  At
    most `steps` tables are visited: a model whose bytes changed since it was opened has no budget of
    its own. */
 uint64_t fuzz_walk(const tq_model *model, uint64_t steps);
@@ -28,8 +28,8 @@ uint64_t fuzz_walk(const tq_model *model, uint64_t steps);
 /* Of the inputs that open, how many are written again: all by default. */
 extern unsigned fuzz_rewrites_one_in;
 
-/* Reads the model into a tree, writes it and compares what is read back.  `limit` and `share_equal` are
-   tq_rewrite_plan's.  Fails with what kept it from writing. */
+/* Reads the model into a tree, writes it, and compares the written model.  limit, share_equal: of tq_rewrite_plan.
+   Returns the status of writing. */
 tq_status fuzz_rewrite(const tq_model *model, uint64_t limit, bool share_equal);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads an open model into a tree, writes it, and holds what is read back against what was: every
- * field that the rows know, whether it is stored, and every buffer's bytes.
+ * Reads an open model into a tree, writes it, and compares the written model with the original: every field of the
+ * schema, its presence, and every buffer's bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void same_bytes(tq_bytes a, tq_bytes b)
     PROMISE(!a.size || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* A written string has a NUL behind it, whether or not the one that was read had. */
+/* A written string ends in NUL, whether or not the original did. */
 static void same_text(const tq_table *table, tq_bytes a, tq_bytes b)
 {
     same_bytes(a, b);
@@ -99,7 +99,7 @@ static void same_field(tq_field_id id, const tq_table *a, const tq_table *b)
     }
 }
 
-/* Where bytes stand outside the flatbuffer, their places differ and the bytes are compared. */
+/* The fields that locate bytes outside the flatbuffer: they differ, and the bytes are compared instead. */
 static bool is_location(tq_field_id id)
 {
     return id == TQ_Buffer_offset || id == TQ_Operator_large_custom_options_offset;

@@ -5,8 +5,8 @@
  * One input is one file.  Under each of the three numerics it is opened, allocated, fed, invoked twice, resized,
  * allocated and invoked again, and every tensor is read; a second run of one in sixteen finds no memory at some block.
  * The file's own bytes choose threads, preserved tensors, values and shapes, so that a file does the same wherever it
- * is run. Sanitizers watch; abort() reports the promises that they cannot see: a failure has a message, no block is
- * left, what a caller would be shown has memory.
+ * is run. Sanitizers watch; abort() reports promises that they cannot check: a failure has a message, no block is left,
+ * every tensor that a caller reads has memory.
  */
 #include "fuzz_model.h"
 
@@ -17,16 +17,16 @@
 #include "runtime/run.h"
 
 enum {
-    MEMORY = 4 << 20, /* what a run may take */
-    ASKS = 3,         /* that an interrupt waits for: 50 ms lie between two */
-    GRAPHS = 4,       /* that are run by themselves */
+    MEMORY = 4 << 20, /* bytes: the limit of a run */
+    ASKS = 3,         /* calls of `ask` before it says stop; 20 ms or more apart */
+    GRAPHS = 4,       /* graphs that are run by themselves, at most */
     NEVER = 1 << 30
 };
 
 typedef struct session {
     uint64_t draws; /* state of `draw` */
     int asks;       /* since the last call began */
-    uint64_t sum;   /* of what was read */
+    uint64_t sum;   /* of bytes read */
 } session;
 
 /* xorshift64*: the same for a file on every machine. */
@@ -51,7 +51,7 @@ static bool interrupted(void *context)
     return ++((session *)context)->asks > ASKS;
 }
 
-/* A failure says what it is. */
+/* A failure has a status and a message. */
 static bool holds(session *s, tq_status status, const tq_error *error)
 {
     s->asks = 0;
@@ -95,7 +95,7 @@ static void fill_wild(tq_tensor *tensor, session *s)
         at[i] = (uint8_t)draw(s);
 }
 
-/* What no caller can set: other numbers than 0 and 1, and values that 4 or 2 bits do not hold. */
+/* Replaces values that no caller can set: booleans above 1, and values that do not fit 4 or 2 bits. */
 static void limit_values(tq_tensor *tensor, const tq_type_row *row)
 {
     uint8_t *at = tensor->data;
@@ -128,7 +128,7 @@ static void fill(tq_graph_run *graph, session *s)
     }
 }
 
-/* Reads every byte that a caller would be shown. */
+/* Reads every byte that a caller can read. */
 static void look(tq_graph_run *graph, session *s)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fuzz targets share: everything of an open model is read, and memory is counted.
+ * Shared by the fuzz targets: reading every part of an open model, and counted memory.
  */
 #include "fuzz_model.h"
 
@@ -21,7 +21,7 @@ void fuzz_broken(const char *condition, const char *file, int line)
     abort();
 }
 
-/* ---- memory that is counted, and may run out ---- */
+/* ---- counted memory, which may run out ---- */
 
 static void *heap_allocate(void *context, size_t size)
 {
@@ -44,9 +44,9 @@ tq_allocator fuzz_allocator(fuzz_heap *heap)
     return (tq_allocator){.allocate = heap_allocate, .release = heap_release, .context = heap};
 }
 
-/* ---- everything of a model is read ---- */
+/* ---- reading every part of a model ---- */
 
-/* An answer must reach somewhere, or the compiler drops the read behind it. */
+/* Every result enters the checksum; otherwise compilers remove the read. */
 typedef struct sink {
     uint64_t sum, steps;
 } sink;
@@ -77,7 +77,7 @@ static void take_bytes(sink *s, tq_bytes bytes)
 {
     take(s, bytes.size);
     PROMISE(bytes.data || !bytes.size);
-    /* The ends tell whether the run lies inside; a stride keeps shared vectors cheap. */
+    /* The ends show whether the run lies inside; a stride makes shared vectors cheap. */
     for (size_t i = 0; i < bytes.size; i += 1 + bytes.size / 64)
         take(s, bytes.data[i]);
     if (bytes.size)
@@ -90,7 +90,7 @@ static void take_name(sink *s, const char *name)
         take(s, (unsigned char)*name);
 }
 
-/* ---- everything that the schema's rows reach ---- */
+/* ---- every field of the schema ---- */
 
 static void walk_table(sink *s, tq_table_id id, const tq_table *table);
 
@@ -254,7 +254,7 @@ static void walk_tensor(sink *s, const tq_model *model, const tq_table *tensor)
     take(s, tq_tensor_is_constant(model, tensor));
     walk_packed(s, tensor, bytes);
     if (bytes.data)
-        walk_strings(s, bytes); /* of any type: the more bytes, the better */
+        walk_strings(s, bytes); /* of any type, so that more bytes are read as strings */
     walk_quantization(s, tensor);
     walk_sparsity(s, tensor, bytes);
     tq_table external = tq_model_external_buffer(model, tq_get_int(tensor, TQ_Tensor_external_buffer));

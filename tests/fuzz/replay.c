@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs a target, fuzz_model.c or fuzz_run.c, over files and over what becomes of them when they are damaged, inside one
- * process, so that a million cases take seconds.
+ * Runs a target, fuzz_model.c or fuzz_run.c, over files and damaged copies of them, inside one process, so that a
+ * million cases take seconds.
  *
  *   replay run FILE...             each file as it is
  *   replay digest FILE...          each file's checksum of all that can be read in it: the same on every machine
  *   replay truncate FILE...        each file cut at every length
- *   replay mutate FILE...          every structural byte, halfword and word set to every extreme;
+ *   replay mutate FILE...          every structural byte, 16- and 32-bit value set to every extreme;
  *                                  opened anew, and changed under a model that is open
- *   replay havoc SEED COUNT FILE...   COUNT copies of each file, each damaged in 2 to 9 places
- *   replay tiny                    short files made of everything interesting
+ *   replay havoc SEED COUNT FILE...   COUNT copies of each file, each damaged at 2 to 9 positions
+ *   replay tiny                    short files made of extreme values
  *   replay stream [FROM]           files from the standard input, each behind its length in 4 bytes: how
- *                                  tests/support/impossible.py writes them; those before number FROM are passed over
+ *                                  tests/support/impossible.py writes them; files before number FROM are skipped
  *
  * Each case lies in a heap block of exactly its size, so that AddressSanitizer sees an overread of
  * one byte.  A case that takes more than 20 seconds of the processor, or 10 minutes, is a hang.  The last line counts
@@ -33,13 +33,13 @@
 
 enum { SECONDS_A_CASE = 20, SECONDS_WITH_WAITS = 600, CHANGED_STEPS = 20000 };
 
-#ifdef _WIN32 /* it has no alarm: a hang there is for the caller to see */
+#ifdef _WIN32 /* no alarm: the caller must notice a hang */
 enum { SIGALRM = -1, SIGPROF = -2 };
 static void watch(void)
 {
 }
 #else
-/* From now on; a machine that has much else to do makes no hang. */
+/* Restarts the clock.  CPU time: a busy machine is no hang. */
 static void watch(void)
 {
     const struct itimerval limit = {.it_value = {SECONDS_A_CASE, 0}};
@@ -111,7 +111,7 @@ static block copy_of(const uint8_t *data, size_t size)
     block b = {malloc(size ? size : 1), size};
     if (!b.data)
         fail("no memory for", now.path);
-    if (size == 0) { /* a block of no bytes, so that byte 0 is outside it */
+    if (size == 0) { /* a block of no bytes: byte 0 lies outside */
         free(b.data);
         b.data = malloc(0);
     } else {
@@ -144,7 +144,7 @@ typedef struct marks {
     uint64_t steps;
 } marks;
 
-/* Longer vectors are weights; their first bytes stand for the rest. */
+/* Longer vectors are weights; their first bytes represent the rest. */
 enum { LONGEST_MARKED = 256 };
 
 static void mark(marks *m, size_t at, size_t length)
@@ -244,7 +244,7 @@ static uint64_t get(const uint8_t *at, unsigned width)
     return value;
 }
 
-/* The extremes of a word of `width` bytes at `at`: constants, neighbours of what stands there, and
+/* The extremes of an integer of `width` bytes at `at`: constants, neighbours of the present value, and
    distances that lead to the ends of the file. */
 static size_t extremes(const block *file, size_t at, unsigned width, uint64_t out[24])
 {
@@ -282,7 +282,7 @@ static size_t extremes(const block *file, size_t at, unsigned width, uint64_t ou
     return count;
 }
 
-/* One place: every extreme, in a file opened anew and under the model that is open. */
+/* One position: every extreme, in a file opened anew and under an open model. */
 static void mutate_position(const block *file, const tq_model *open, size_t at, unsigned width)
 {
     uint64_t values[24], old = get(file->data + at, width);
@@ -300,7 +300,7 @@ static void mutate_file(const block *file)
 {
     tq_model model;
     if (tq_model_open((tq_bytes){file->data, file->size}, &tq_default_allocator, &model, NULL) != TQ_OK)
-        return; /* a file that is broken already has no structure to break */
+        return; /* a broken file has no structure to damage */
     uint8_t *structure = structure_of(&model);
     for (size_t at = 0; at < file->size; at++) {
         static const unsigned widths[] = {1, 2, 4};
@@ -335,7 +335,7 @@ static void damage(block *copy, const uint8_t *structure, uint64_t *state)
     uint64_t values[24];
     size_t count = extremes(copy, at, width, values);
     uint64_t value = values[draw(state) % count];
-    if (draw(state) % 4 == 0) /* what stands elsewhere in the file */
+    if (draw(state) % 4 == 0) /* a value from elsewhere in the file */
         value = get(copy->data + draw(state) % (copy->size - width + 1), width);
     put(copy->data + at, width, value);
 }
@@ -359,7 +359,7 @@ static void havoc_file(const block *file, uint64_t seed, uint64_t count)
     tq_model_close(&model);
 }
 
-/* All files of 0 to 64 bytes that repeat one interesting word, with an interesting first word. */
+/* All files of 0 to 64 bytes that repeat one extreme value, after an extreme first value. */
 static void run_tiny(void)
 {
     static const uint32_t values[] = {0,          1,          2,          3,          4,         5,       6,
@@ -381,7 +381,7 @@ static void run_tiny(void)
     }
 }
 
-/* The files of the standard input; `at` in what is said of a failure is the file's number. */
+/* The files of the standard input; in the report of a failure `at` is the file's number. */
 static void run_stream(uint64_t from)
 {
     uint8_t head[4];
@@ -398,7 +398,7 @@ static void run_stream(uint64_t from)
     }
 }
 
-/* What cannot be opened has its status. */
+/* A file that does not open has its status. */
 static void digest_file(const block *file)
 {
     tq_model model;
@@ -418,7 +418,7 @@ static int usage(void)
     return 2;
 }
 
-/* Sanitizers tell of faults themselves.  A stack that is at its end has no room for who tells of it. */
+/* Sanitizers report faults themselves.  A full stack has no room for the reporting function. */
 #ifdef _WIN32
 static void listen_for_signals(void)
 {

@@ -18,7 +18,7 @@
 enum {
     BYTES_A_THREAD = 1 << 19, /* of weights; with fewer, waking a thread costs more than it saves */
     LEAST_CHANNEL_RUN = 64, /* elements of a channel; with fewer a thread, bounds a thread cost more than they save */
-    GRAIN = 1024, /* elements; a multiple of what a byte packs */
+    GRAIN = 1024, /* elements: whole packed bytes */
     PIECE = 4096, /* elements that are packed at a time */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/gemm/products.h"
+#include "kernels/inline.h"
 
 #define LANES 8 /* channels of a panel; compilers vectorize over them */
 
@@ -43,29 +44,32 @@ static void tile_i16(const tq_tile *t)
     memcpy(t->sums, sums, sizeof sums);
 }
 
-#define DEFINE_FLOATS(name, first, last, multiply_add)                                        \
-    static void name(const tq_tile *t)                                                        \
-    {                                                                                         \
-        float sums[LANES];                                                                    \
-        const float *weights = (const float *)(const void *)t->panel, *bias = t->bias;        \
-        for (size_t c = 0; c < LANES; c++)                                                    \
-            sums[c] = first(bias[c]);                                                         \
-        for (size_t run = 0; run < t->runs; run++) {                                          \
-            const float *row = t->row[run * t->step];                                         \
-            for (size_t k = 0; k < t->length; k++, weights += LANES)                          \
-                for (size_t c = 0; c < LANES; c++)                                            \
-                    sums[c] = multiply_add(row[k], weights[c], sums[c]);                      \
-        }                                                                                     \
-        for (size_t c = 0; c < LANES; c++)                                                    \
-            ((float *)t->sums)[c] = tq_bounded(last(sums[c], bias[c]), t->floor, t->ceiling); \
+/* The two orders of gemm.h; always inlined, so that each has its own loop. */
+TQ_INLINE void float_tile(const tq_tile *t, const bool fused)
+{
+    float sums[LANES];
+    const float *weights = (const float *)(const void *)t->panel, *bias = t->bias;
+    for (size_t c = 0; c < LANES; c++)
+        sums[c] = fused ? bias[c] : 0;
+    for (size_t run = 0; run < t->runs; run++) {
+        const float *row = t->row[run * t->step];
+        for (size_t k = 0; k < t->length; k++, weights += LANES)
+            for (size_t c = 0; c < LANES; c++)
+                sums[c] = fused ? fmaf(row[k], weights[c], sums[c]) : sums[c] + row[k] * weights[c];
     }
-#define ZERO(bias) 0
-#define SAME(bias) bias
-#define PLUS(sum, bias) ((sum) + (bias))
-#define DONE(sum, bias) sum
-#define ROUND_TWICE(x, w, sum) ((sum) + (x) * (w))
-DEFINE_FLOATS(tile_f32, ZERO, PLUS, ROUND_TWICE)
-DEFINE_FLOATS(tile_f32_fused, SAME, DONE, fmaf)
+    for (size_t c = 0; c < LANES; c++)
+        ((float *)t->sums)[c] = tq_bounded(fused ? sums[c] : sums[c] + bias[c], t->floor, t->ceiling);
+}
+
+static void tile_f32(const tq_tile *t)
+{
+    float_tile(t, false);
+}
+
+static void tile_f32_fused(const tq_tile *t)
+{
+    float_tile(t, true);
+}
 
 static tq_tile_fn find_i8(size_t rows, size_t panels)
 {
