@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Model: a file or a buffer, open.  It owns the bytes; everything else is a place in it.
+ * tq.Model: an open file or buffer.  It owns the bytes; all items refer to it.
  */
 #include "python/model/model.h"
 
@@ -22,7 +22,7 @@ static int is_path(PyObject *source)
     return PyUnicode_Check(source) || PyObject_HasAttrString(source, "__fspath__");
 }
 
-/* Gives `self` its bytes: a mapped file's, or those of an object with a buffer. */
+/* Sets the bytes of `self`: a mapped file, or an object with a buffer. */
 static int take_source(ModelObject *self, tq_state *state, PyObject *source, tq_bytes *bytes)
 {
     if (is_path(source)) {
@@ -175,8 +175,7 @@ static PyObject *get_subgraphs(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.subgraphs.count);
 }
 
-/* tensors, operators, inputs, outputs: those of subgraph 0, whose attribute name is the closure.  A model
-   without subgraphs has none. */
+/* tensors, operators, inputs and outputs of subgraph 0; closure: the attribute's name.  Empty without subgraphs. */
 static PyObject *get_of_main(ModelObject *self, void *closure)
 {
     PyObject *main = make_subgraph((PyObject *)self, 0);
@@ -230,8 +229,8 @@ static PyObject *get_external_buffers(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.external_buffers.count);
 }
 
-/* The bytes of the buffer that a metadata entry names; empty where the file has none.  `seen` keeps them
-   by buffer, so that entries which share a large one do not copy it each. */
+/* The bytes of a metadata entry's buffer; empty where the file has none.  seen: a dict by buffer, so that entries with
+   the same large buffer share one copy. */
 static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *seen)
 {
     int64_t index = tq_get_int(entry, TQ_Metadata_buffer);
@@ -248,7 +247,7 @@ static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObje
     return data;
 }
 
-/* {name: bytes}; of two entries with one name the last wins. */
+/* {name: bytes}; of two entries with equal names the last. */
 static PyObject *get_metadata(ModelObject *self, void *closure)
 {
     (void)closure;
@@ -266,7 +265,7 @@ static PyObject *get_metadata(ModelObject *self, void *closure)
     return dict;
 }
 
-/* The metadata entry that the converter pads with NULs to 16 bytes. */
+/* A metadata entry, which the converter pads with NULs to 16 bytes. */
 static PyObject *get_min_runtime_version(ModelObject *self, void *closure)
 {
     static const char wanted[] = "min_runtime_version";
@@ -390,7 +389,7 @@ static PyObject *repr(ModelObject *self)
     "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n"                 \
     "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n"           \
     "(float32, empty where it stores none), range_min and range_max, which the quantized values can represent\n" \
-    "(scale * (lowest or highest code - zero_point), one a scale).\n\n"                                          \
+    "(scale * (lowest or highest value - zero_point), one a scale).\n\n"                                         \
     "ValueError: there is no such subgraph."
 
 static PyMethodDef methods[] = {

@@ -11,8 +11,8 @@
 
 typedef struct QuantizationObject {
     PyObject_HEAD PyObject *scale, *zero_point, *min, *max, *range_min, *range_max, *details;
-    PyObject *tensor;  /* whose it is; NULL for one made in Python */
-    PyObject *dtype;   /* str: the type of the quantized values; None where the tensor has none */
+    PyObject *tensor;  /* the Tensor; NULL for a quantization made in Python */
+    PyObject *dtype;   /* str: the type of the quantized values; None: the tensor has none */
     int quantized_dimension, block_size;
     tq_quantization_kind kind;
 } QuantizationObject;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequence: a model's tensors, operators, buffers ... as a view that makes items when asked for, so
- * that looking at one tensor of ten thousand costs one tensor.
+ * Sequence: a view of a model's tensors, operators, buffers ... that makes an item when it is read, so that
+ * reading one tensor of ten thousand costs one tensor.
  */
 #include "python/model/sequence.h"
 
@@ -46,7 +46,7 @@ static PyObject *item(SequenceObject *self, Py_ssize_t index)
     return self->items->item(self->owner, (size_t)index);
 }
 
-/* KeyError for a name that no item has, with those that are like it. */
+/* KeyError for an unknown name, with similar names. */
 static PyObject *refuse_name(SequenceObject *self, PyObject *name)
 {
     PyObject *names = PyList_New(0);
