@@ -4,7 +4,7 @@
  * bits and from sparse ones, and constants that operators read in another form than the file's.
  *
  * The model has a table of shared items (base/shared.h).  An item's key has everything that the value depends on: the
- * operator or the tensor, the form that it asked for, and the addresses of the constants.  Addresses suffice: two
+ * operator or the tensor, the key that it asked for, and the addresses of the constants.  Addresses suffice: two
  * interpreters with a constant at one address have the same constant, and a user of an item also holds the item's
  * constants, so that no other constant can have the address while the item lives.
  *
@@ -21,7 +21,7 @@ enum { OF_STEP, OF_TENSOR, OF_FOLDED };
 enum { INPUTS = 8, HEAD = 8 };
 
 typedef struct key {
-    int64_t values[HEAD + TQ_FORM + INPUTS];
+    int64_t values[HEAD + TQ_PREPACK_KEY + INPUTS];
     size_t count;
 } key;
 
@@ -70,8 +70,8 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     /* not shared: values that depend on shapes, or on more inputs than a key has room for */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
-    for (int i = 0; i < node->request.form_count; i++)
-        put(&k, node->request.form[i]);
+    for (int i = 0; i < node->request.key_count; i++)
+        put(&k, node->request.key[i]);
     return k;
 }
 

@@ -234,7 +234,7 @@ static bool writes_no_element(const tq_node *node)
 
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
-    if (!(step->node.op->flags & TQ_OP_LATER))
+    if (!(step->node.op->flags & TQ_OP_NO_FLOATS))
         TQ_TRY(tq_step_compute_inputs(graph, step, error));
     graph->host.in_prepare = true;
     step->phase = TQ_NODE_READY;

@@ -94,7 +94,7 @@ static void list_nodes(tq_resources *r, const tq_graph_run *graph)
 
 static void sort_names(tq_resources *r)
 {
-    tq_sort_places(r->names, r->entry_count, name_before, r);
+    tq_sort_indices(r->names, r->entry_count, name_before, r);
     for (uint32_t i = 0; i < r->entry_count; i++) {
         const entry *e = &r->entries[r->names[i]];
         if (r->name_count == 0 || compare_names(&r->entries[r->names[r->name_count - 1]], e->container, e->name) != 0)
@@ -104,7 +104,7 @@ static void sort_names(tq_resources *r)
 
 static void sort_table_ids(tq_resources *r)
 {
-    tq_sort_places(r->table_ids, r->table_count, table_id_before, r);
+    tq_sort_indices(r->table_ids, r->table_count, table_id_before, r);
     for (uint32_t i = 0; i < r->table_count; i++)
         if (r->table_id_count == 0 ||
             r->tables[r->table_ids[r->table_id_count - 1]].table_id != r->tables[r->table_ids[i]].table_id)
@@ -323,7 +323,7 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
     t->order = order->data;
     for (size_t i = 0; i < count; i++)
         t->order[i] = (uint32_t)i;
-    tq_sort_places(t->order, count, comes_before, t);
+    tq_sort_indices(t->order, count, comes_before, t);
     TQ_EACH(i, count)
     if (t->count == 0 || compare_entries(t, t->order[t->count - 1], t->order[i]) != 0)
         t->order[t->count++] = t->order[i];

@@ -32,7 +32,7 @@ typedef struct tq_step {
     tq_node_phase phase;
     tq_backend backend;  /* the kernels whose results the node gives, and why */
     bool writes_nothing; /* no output has elements: the operator need not run */
-    bool unbound;        /* an index in the file leads to no tensor: node.wrong_operands */
+    bool unbound;        /* an index in the file leads to no tensor: the node has wrong operands */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */

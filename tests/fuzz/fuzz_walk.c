@@ -189,10 +189,10 @@ static void walk_packed(sink *s, const tq_table *tensor, tq_bytes bytes)
         return;
     take(s, needed);
     if ((type->bits == 4 || type->bits == 2) && bytes.size) {
-        uint8_t codes[256];
+        uint8_t values[256];
         uint64_t count = bytes.size * 8 / type->bits;
-        tq_unpack_bits(bytes.data, type->bits, type->low < 0, count < 256 ? count : 256, codes);
-        take(s, codes[0]);
+        tq_unpack_bits(bytes.data, type->bits, type->low < 0, count < 256 ? count : 256, values);
+        take(s, values[0]);
     }
 }
 

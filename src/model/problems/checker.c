@@ -168,7 +168,7 @@ tq_status tq_check_names(tq_checker *checker, const tq_vector *items, tq_field_i
         return status;
     for (uint32_t i = 0; i < items->count; i++)
         order[i] = i;
-    tq_sort_places(order, items->count, name_before, &n);
+    tq_sort_indices(order, items->count, name_before, &n);
     for (uint32_t i = 1; i < items->count; i++) {
         tq_bytes name = name_of(&n, order[i]);
         if (!name.data || !name.size || compare_names(name_of(&n, order[i - 1]), name) != 0)

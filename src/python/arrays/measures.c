@@ -22,7 +22,7 @@
 static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured *measured)
 {
     PyArrayObject *array = tq_py_array(value, name, false);
-    if (array && (PyArray_ISBYTESWAPPED(array) || tq_py_real_type(array) == TQ_NUMBERS)) {
+    if (array && (PyArray_ISBYTESWAPPED(array) || tq_py_real_type(array) == TQ_REAL_TYPES)) {
         PyArrayObject *doubles = tq_py_doubles((PyObject *)array, name);
         Py_SETREF(array, doubles);
     }

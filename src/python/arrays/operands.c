@@ -192,24 +192,24 @@ static PyArrayObject *reals_of(PyObject *value, const char *name)
 tq_real_type tq_py_real_type(PyArrayObject *array)
 {
     switch (PyArray_TYPE(array)) {
-    case NPY_FLOAT: return TQ_NUMBER_F32;
-    case NPY_DOUBLE: return TQ_NUMBER_F64;
-    case NPY_HALF: return TQ_NUMBER_F16;
-    case NPY_BYTE: return TQ_NUMBER_I8;
+    case NPY_FLOAT: return TQ_REAL_F32;
+    case NPY_DOUBLE: return TQ_REAL_F64;
+    case NPY_HALF: return TQ_REAL_F16;
+    case NPY_BYTE: return TQ_REAL_I8;
     case NPY_BOOL:
-    case NPY_UBYTE: return TQ_NUMBER_U8;
-    case NPY_SHORT: return TQ_NUMBER_I16;
-    case NPY_USHORT: return TQ_NUMBER_U16;
-    case NPY_INT: return TQ_NUMBER_I32;
-    case NPY_UINT: return TQ_NUMBER_U32;
-    case NPY_LONG: return sizeof(long) == 4 ? TQ_NUMBER_I32 : TQ_NUMBER_I64;
-    case NPY_ULONG: return sizeof(long) == 4 ? TQ_NUMBER_U32 : TQ_NUMBER_U64;
-    case NPY_LONGLONG: return TQ_NUMBER_I64;
-    case NPY_ULONGLONG: return TQ_NUMBER_U64;
+    case NPY_UBYTE: return TQ_REAL_U8;
+    case NPY_SHORT: return TQ_REAL_I16;
+    case NPY_USHORT: return TQ_REAL_U16;
+    case NPY_INT: return TQ_REAL_I32;
+    case NPY_UINT: return TQ_REAL_U32;
+    case NPY_LONG: return sizeof(long) == 4 ? TQ_REAL_I32 : TQ_REAL_I64;
+    case NPY_ULONG: return sizeof(long) == 4 ? TQ_REAL_U32 : TQ_REAL_U64;
+    case NPY_LONGLONG: return TQ_REAL_I64;
+    case NPY_ULONGLONG: return TQ_REAL_U64;
     default: break;
     }
     tq_py_type type;
-    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_NUMBER_BF16 : TQ_NUMBERS;
+    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_REAL_BF16 : TQ_REAL_TYPES;
 }
 
 /* Converts to dense float32 or float64, without NumPy's warnings about overflow and signalling NaN. */
@@ -235,7 +235,7 @@ static PyArrayObject *dense_of(PyArrayObject *array, int type)
 {
     const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY;
     tq_real_type number = tq_py_real_type(array);
-    if (PyArray_TYPE(array) == type || number == TQ_NUMBERS)
+    if (PyArray_TYPE(array) == type || number == TQ_REAL_TYPES)
         return cast(array, type, NPY_ARRAY_C_CONTIGUOUS);
     PyArrayObject *from = (PyArrayObject *)PyArray_FromArray(array, PyArray_DescrFromType(PyArray_TYPE(array)), flags);
     Py_DECREF(array);

@@ -24,7 +24,7 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers);
    must fit. */
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
 
-/* The core's type of the array's elements; TQ_NUMBERS: none. */
+/* The core's type of the array's elements; TQ_REAL_TYPES: none. */
 tq_real_type tq_py_real_type(PyArrayObject *array);
 
 /* The value as an array of float64 (new reference). */

@@ -34,7 +34,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         status = tq_rewrite_new(&tq_default_allocator, &self->tree, &error);
     } else {
         self->model = Py_NewRef(model);
-        Py_BEGIN_ALLOW_THREADS status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
         if (status == TQ_OK)
             self->end = tq_tree_end(&self->tree, ((ModelObject *)model)->model.file);
         Py_END_ALLOW_THREADS
@@ -114,10 +115,13 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     tq_sink sink = tq_sink_to_memory(&memory);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && trailing->len)
         status = sink.put(sink.context, (tq_bytes){trailing->buf, (size_t)trailing->len}, &error);
-    Py_END_ALLOW_THREADS if (tq_py_tree_result(self, status, &error) < 0) Py_CLEAR(bytes);
+    Py_END_ALLOW_THREADS
+    if (tq_py_tree_result(self, status, &error) < 0)
+        Py_CLEAR(bytes);
     return bytes;
 }
 
@@ -131,12 +135,14 @@ static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *tr
     tq_sink sink = tq_sink_to_file(file);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && trailing->len)
         status = sink.put(sink.context, (tq_bytes){trailing->buf, (size_t)trailing->len}, &error);
     if (status == TQ_OK)
         status = tq_file_sink_end(file, &error);
-    Py_END_ALLOW_THREADS PyMem_Free(file);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(file);
     if (tq_py_tree_result(self, status, &error) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(plan->size + (uint64_t)trailing->len);

@@ -10,7 +10,8 @@
 #include "model/rewrite.h"
 
 typedef struct {
-    PyObject_HEAD tq_tree tree;
+    PyObject_HEAD
+    tq_tree tree;
     bool is_open;
     bool is_busy;       /* being written, without the GIL: may be read, but not changed */
     uint64_t end;       /* the end of the bytes that the tree borrows from the model's file */
@@ -20,7 +21,8 @@ typedef struct {
 } TreeObject;
 
 typedef struct {
-    PyObject_HEAD TreeObject *tree;
+    PyObject_HEAD
+    TreeObject *tree;
     tq_tree_node *node;
 } NodeObject;
 

@@ -20,7 +20,8 @@ typedef struct tq_py_op {
 
 /* tq._core.Interpreter: a run of a model.  tq.Interpreter, in Python, derives from it. */
 typedef struct InterpreterObject {
-    PyObject_HEAD tq_run *run; /* NULL: not initialized */
+    PyObject_HEAD
+    tq_run *run; /* NULL: not initialized */
     ModelObject *model;
     PyObject *registered; /* dict: name -> (prepare, eval), or NULL */
     tq_py_op *custom;     /* list */
