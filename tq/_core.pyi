@@ -55,7 +55,7 @@ class Problem(NamedTuple):
     code: str  # "scale-count"
     place: str  # "subgraph 0, tensor 4 'conv/weights'"
     text: str  # what was found and what is needed
-    severity: str  # "error": TFLite refuses it or cannot do what the file says; "warning": hardly meant
+    severity: str  # "error": TFLite refuses it or cannot compute it; "warning": hardly intended
 
 class ExternalBuffer(NamedTuple):
     id: int

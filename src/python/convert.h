@@ -21,6 +21,7 @@ PyObject *tq_py_array_f32(const tq_vector *vector);
 PyObject *tq_py_array_i64(const tq_vector *vector);
 PyObject *tq_py_array_i32_from_i64(const tq_vector *vector); /* the low 32 bits, as LiteRT's zero points */
 
+/* A tuple of a vector's int32 elements. */
 PyObject *tq_py_tuple_i32(const tq_vector *vector);
 
 /* The member of a schema enum; the int for a value unknown to the schema. */

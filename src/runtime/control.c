@@ -53,11 +53,11 @@ static tq_status shape_results(tq_node *node, tq_graph_run *const *callees, int 
     return TQ_OK;
 }
 
-static tq_status check_condition(tq_node *node, const tq_tensor *condition, const char *what, tq_error *error)
+static tq_status check_condition(tq_node *node, const tq_tensor *condition, const char *noun, tq_error *error)
 {
     if (condition && condition->type == TQ_TensorType_BOOL && tq_tensor_count(condition) == 1)
         return TQ_OK;
-    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %s with %llu elements; it needs to be one BOOL", what,
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %s with %llu elements; it needs to be one BOOL", noun,
                       condition ? tq_type_name(condition->type) : "missing",
                       condition ? (unsigned long long)tq_tensor_count(condition) : 0);
 }
@@ -122,7 +122,7 @@ static tq_status eval_while(tq_node *node, tq_error *error)
     for (;;) {
         TQ_TRY(tq_call(node, state->condition, node->out, node->out_count, error));
         const tq_tensor *condition = tq_callee_output(state->condition, 0);
-        TQ_TRY(check_condition(node, condition, "what the condition gives", error));
+        TQ_TRY(check_condition(node, condition, "the condition's result", error));
         if (!is_true(condition))
             return TQ_OK;
         uint64_t spent = 0; /* each iteration counts, even of a body without operators */

@@ -456,12 +456,12 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
             node->out[i]->storage = TQ_STORAGE_DYNAMIC;
         }
     TQ_TRY(status);
-    tq_shape *seen;
-    TQ_TRY(tq_node_memory(node, (uint64_t)node->in_count, sizeof *seen, &seen, error));
+    tq_shape *shapes;
+    TQ_TRY(tq_node_memory(node, (uint64_t)node->in_count, sizeof *shapes, &shapes, error));
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i])
-            seen[i] = node->in[i]->shape;
-    step->prepared_shapes = seen;
+            shapes[i] = node->in[i]->shape;
+    step->prepared_shapes = shapes;
     if (node->reset)
         node->reset(node);
     return TQ_OK;

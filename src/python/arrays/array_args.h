@@ -101,6 +101,7 @@ typedef struct tq_py_parameters {
     PyArrayObject *out;     /* the caller's `out`, or NULL: results are written to it while parameters are read */
 } tq_py_parameters;
 
+/* Reads axis and block_size for an input and the caller's `out` (NULL: none). */
 bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyObject *block_size, PyObject *out);
 
 /* Scales, multipliers or zero points: a scalar, stored in the struct, or an array with an entry for each set.
@@ -116,6 +117,7 @@ typedef struct tq_py_column {
     PyArrayObject *array;
 } tq_py_column;
 
+/* Scales: finite, > 0 in float32.  Multipliers: finite, >= 0, as float32 or float64. */
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p);
 bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters *p, bool float32);
 /* NULL: 0.  Values must be in [low, high], the range of the type named `of`. */

@@ -215,7 +215,7 @@ static PyMethodDef methods[] = {
     {"get", (PyCFunction)held_get, METH_O,
      "get($self, field, /)\n--\n\n"
      "A scalar, or its default where it is not stored; an str; a read-only array; a _Node; a list of\n"
-     "them or of str.  None where what is no scalar is not stored."},
+     "them or of str.  None: not stored, and no scalar."},
     {"has", (PyCFunction)held_has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
     {"numbers", (PyCFunction)held_numbers, METH_O,
      "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
@@ -224,7 +224,7 @@ static PyMethodDef methods[] = {
     {"store", (PyCFunction)(void (*)(void))held_tq_py_node_store, METH_FASTCALL,
      "store($self, field, value, /)\n--\n\n"
      "Sets a field to an int or a bool, a short list of ints or an array of its own dtype; False, and nothing is\n"
-     "done, for all else and for what does not fit."},
+     "done, for other values, and for values that do not fit."},
     {"set", (PyCFunction)held_tq_py_node_set, METH_VARARGS,
      "set($self, field, value, /)\n--\n\n"
      "A number for a scalar, bytes for a string or a vector of scalars, a _Node of the same tree, a\n"

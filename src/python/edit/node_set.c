@@ -188,20 +188,20 @@ PyObject *tq_py_node_store(NodeObject *self, PyObject *const *args, Py_ssize_t c
 }
 
 /* The node of a value, which must be a _Node of this tree and of this table (NONE: any); NULL with an exception. */
-static tq_tree_node *node_of(NodeObject *self, const char *what, PyObject *value, tq_table_id id)
+static tq_tree_node *node_of(NodeObject *self, const char *argument, PyObject *value, tq_table_id id)
 {
     PyObject *type = tq_state_of((PyObject *)self)->Node;
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type)) {
-        PyErr_Format(PyExc_TypeError, "%s: a table is needed, not %.100s", what, Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s: a table is needed, not %.100s", argument, Py_TYPE(value)->tp_name);
         return NULL;
     }
     NodeObject *other = (NodeObject *)value;
     if (other->tree != self->tree) {
-        PyErr_Format(PyExc_ValueError, "%s: the table belongs to another model; copy it into this one", what);
+        PyErr_Format(PyExc_ValueError, "%s: the table belongs to another model; copy it into this one", argument);
         return NULL;
     }
     if (id != TQ_TABLE_NONE && other->node->id != id) {
-        PyErr_Format(PyExc_ValueError, "%s: a table %s is needed", what, tq_tables[id].name);
+        PyErr_Format(PyExc_ValueError, "%s: a table %s is needed", argument, tq_tables[id].name);
         return NULL;
     }
     return other->node;

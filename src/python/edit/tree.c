@@ -229,7 +229,7 @@ static PyGetSetDef properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
     {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.",
      NULL},
-    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.",
+    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were left out.",
      NULL},
     {"changes", (getter)held_get_changes, NULL,
      "A number that rises whenever a field is set, and when the tree is written.", NULL},

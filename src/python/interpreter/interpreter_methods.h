@@ -9,6 +9,7 @@
 
 /* ---- interpreter_tensors.c ---- */
 
+/* Interpreter.set_tensor, get_tensor, and the view that tensor() returns. */
 PyObject *tq_py_set_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tq_py_get_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tq_py_view_tensor(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names);
@@ -21,11 +22,12 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
 
 /* ---- interpreter_custom.c ---- */
 
+/* tq_run_hooks.custom_op: the registered operator of this name; NULL: none. */
 const tq_op *tq_py_custom_op(void *interpreter, tq_bytes name);
 void tq_py_custom_clear(InterpreterObject *self); /* releases the callables; the rows stay, for the run */
-void tq_py_custom_free(InterpreterObject *self);
+void tq_py_custom_free(InterpreterObject *self); /* releases the rows, after the run */
 
-/* ---- interpreter_look.c ---- */
+/* ---- interpreter_look.c: methods, described there ---- */
 
 PyObject *tq_py_changed_shapes(PyObject *self, PyObject *args);
 PyObject *tq_py_memory_plan(PyObject *self, PyObject *args);

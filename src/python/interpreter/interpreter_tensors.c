@@ -171,13 +171,13 @@ static int check_narrow(const tq_tensor *tensor, PyArrayObject *value)
     const tq_type_row *row = tq_type(tensor->type);
     if (row->bits >= 8)
         return 0;
-    const uint8_t *codes = PyArray_DATA(value);
+    const uint8_t *bytes = PyArray_DATA(value);
     for (npy_intp i = 0; i < PyArray_SIZE(value); i++) {
-        int code = row->low < 0 ? (int8_t)codes[i] : codes[i];
-        if (code < row->low || code > row->high) {
+        int element = row->low < 0 ? (int8_t)bytes[i] : bytes[i];
+        if (element < row->low || element > row->high) {
             PyErr_Format(PyExc_ValueError,
                          "Cannot set tensor: Values for %s input must be between %d and %d. Element %zd is %d",
-                         row->name, (int)row->low, (int)row->high, (Py_ssize_t)i, code);
+                         row->name, (int)row->low, (int)row->high, (Py_ssize_t)i, element);
             return -1;
         }
     }

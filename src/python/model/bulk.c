@@ -171,7 +171,7 @@ static PyObject *constant_facts(const facts *f, const tq_table *tensor)
                   external = tq_get_int(tensor, TQ_Tensor_external_buffer);
     const tq_table outside = tq_model_external_buffer(f->model, external);
     unsigned long long offset = 0, length = 0;
-    PyObject *place;
+    PyObject *owner;
     if (index > 0 && index < f->model->buffers.count && (external || tq_tensor_is_constant(f->model, tensor))) {
         tq_bytes bytes;
         if (tq_model_buffer(f->model, (uint64_t)index, &bytes, NULL) != TQ_OK)
@@ -180,24 +180,24 @@ static PyObject *constant_facts(const facts *f, const tq_table *tensor)
             offset = (unsigned long long)(bytes.data - f->model->file.data);
             length = bytes.size;
         }
-        place = PyUnicode_InternFromString("buffer");
+        owner = PyUnicode_InternFromString("buffer");
     } else if (external && outside.at) {
         const tq_table group =
             tq_vector_table(&f->model->external_groups, (size_t)tq_get_int(&outside, TQ_ExternalBuffer_group));
         PyObject *name = tq_py_text_or_none(tq_get_string(&group, TQ_ExternalBufferGroup_name));
-        place = name ? PyUnicode_FromFormat("external %S", name) : NULL;
+        owner = name ? PyUnicode_FromFormat("external %S", name) : NULL;
         Py_XDECREF(name);
         offset = tq_get_u64(&outside, TQ_ExternalBuffer_offset);
         length = tq_get_u64(&outside, TQ_ExternalBuffer_length);
     } else {
         Py_RETURN_NONE;
     }
-    if (!place)
+    if (!owner)
         return NULL;
     PyObject *count = parameters(tensor);
     if (count)
-        return typed(f->constant_type, Py_BuildValue("((NKK)NK)", place, offset, length, count, length));
-    Py_DECREF(place);
+        return typed(f->constant_type, Py_BuildValue("((NKK)NK)", owner, offset, length, count, length));
+    Py_DECREF(owner);
     return NULL;
 }
 

@@ -199,15 +199,15 @@ static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared,
     return dict;
 }
 
-PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of what)
+PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of which)
 {
     tq_state *state = tq_state_of((PyObject *)model);
     tq_subgraph view = tq_model_subgraph(&model->model, subgraph);
-    const tq_vector *chosen = what == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
-    uint32_t count = what == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
+    const tq_vector *chosen = which == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
+    uint32_t count = which == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
     PyObject *list = PyList_New(0), *item = tq_py_item(state->Tensor, model, subgraph, 0), *shared = PyDict_New();
     for (uint32_t i = 0; list && item && shared && i < count; i++) {
-        int64_t index = what == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
+        int64_t index = which == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
         if (index < 0 || index >= view.tensors.count)
             continue;
         ((ItemObject *)item)->index = (uint32_t)index; /* one object for all tensors; no one else has a reference */

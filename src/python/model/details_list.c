@@ -14,17 +14,17 @@ typedef struct {
     _Atomic(ModelObject *) model; /* NULL once filled */
     tq_py_mutex lock;             /* of filling */
     size_t subgraph;
-    tq_py_details_of what;
+    tq_py_details_of which;
 } DetailsListObject;
 
-PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of what)
+PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of which)
 {
     PyTypeObject *type = (PyTypeObject *)tq_state_of((PyObject *)model)->DetailsList;
     DetailsListObject *self = (DetailsListObject *)type->tp_alloc(type, 0);
     if (self) {
         self->model = (ModelObject *)Py_NewRef(model);
         self->subgraph = subgraph;
-        self->what = what;
+        self->which = which;
     }
     return (PyObject *)self;
 }
@@ -38,7 +38,7 @@ static int fill(PyObject *object)
     TQ_LOCK(&self->lock);
     PyObject *model = Py_XNewRef((PyObject *)self->model), *done = NULL;
     TQ_UNLOCK(&self->lock);
-    PyObject *details = model ? tq_py_details((ModelObject *)model, self->subgraph, self->what) : NULL;
+    PyObject *details = model ? tq_py_details((ModelObject *)model, self->subgraph, self->which) : NULL;
     int result = !model || details ? 0 : -1;
     /* Another thread may have filled it, or code that a garbage collection ran while the dicts were made. */
     TQ_LOCK(&self->lock);

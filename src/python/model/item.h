@@ -14,6 +14,7 @@ typedef struct {
     uint32_t index;
 } ItemObject;
 
+/* A new item of this type; index in range.  NULL with an exception. */
 PyObject *tq_py_item(PyObject *type, ModelObject *model, size_t subgraph, size_t index);
 
 static inline tq_subgraph tq_py_subgraph_of(ItemObject *item)

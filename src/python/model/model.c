@@ -230,18 +230,18 @@ static PyObject *get_external_buffers(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.external_buffers.count);
 }
 
-/* The bytes of a metadata entry's buffer; empty where the file has none.  seen: a dict by buffer, so that entries with
-   the same large buffer share one copy. */
-static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *seen)
+/* The bytes of a metadata entry's buffer; empty where the file has none.  copies: a dict by buffer, so that entries
+   with the same large buffer share one copy. */
+static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *copies)
 {
     int64_t index = tq_get_int(entry, TQ_Metadata_buffer);
     PyObject *key = PyLong_FromLongLong(index);
-    PyObject *data = key ? Py_XNewRef(PyDict_GetItemWithError(seen, key)) : NULL;
+    PyObject *data = key ? Py_XNewRef(PyDict_GetItemWithError(copies, key)) : NULL;
     if (key && !data && !PyErr_Occurred()) {
         tq_bytes bytes = {NULL, 0};
         tq_model_buffer(&self->model, (uint64_t)index, &bytes, NULL);
         data = PyBytes_FromStringAndSize((const char *)bytes.data, bytes.data ? (Py_ssize_t)bytes.size : 0);
-        if (data && PyDict_SetItem(seen, key, data) < 0)
+        if (data && PyDict_SetItem(copies, key, data) < 0)
             Py_CLEAR(data);
     }
     Py_XDECREF(key);
@@ -252,17 +252,17 @@ static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObje
 static PyObject *get_metadata(ModelObject *self, void *closure)
 {
     (void)closure;
-    PyObject *dict = PyDict_New(), *seen = PyDict_New();
-    if (!seen)
+    PyObject *dict = PyDict_New(), *copies = PyDict_New();
+    if (!copies)
         Py_CLEAR(dict);
     for (size_t i = 0; dict && i < self->model.metadata.count; i++) {
         tq_table entry = tq_vector_table(&self->model.metadata, i);
         PyObject *name = tq_py_text(tq_get_string(&entry, TQ_Metadata_name));
-        if (!name || tq_py_set(dict, name, metadata_bytes(self, &entry, seen)) < 0)
+        if (!name || tq_py_set(dict, name, metadata_bytes(self, &entry, copies)) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(name);
     }
-    Py_XDECREF(seen);
+    Py_XDECREF(copies);
     return dict;
 }
 
@@ -330,7 +330,7 @@ static PyGetSetDef properties[] = {
 
 /* ---- methods ---- */
 
-static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs, tq_py_details_of what)
+static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs, tq_py_details_of which)
 {
     static char *names[] = {"subgraph_index", NULL};
     Py_ssize_t index = 0;
@@ -340,7 +340,7 @@ static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs,
     if (index < 0 || (size_t)index >= count)
         return PyErr_Format(PyExc_ValueError,
                             "subgraph_index is out of range: %zd for the model, which has %u subgraphs.", index, count);
-    return tq_py_details_list(self, (size_t)index, what);
+    return tq_py_details_list(self, (size_t)index, which);
 }
 
 static PyObject *get_tensor_details(ModelObject *self, PyObject *args, PyObject *kwargs)

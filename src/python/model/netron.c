@@ -100,11 +100,11 @@ static int line_of(const values *v, npy_intp i, char out[256])
     }
     float scale = at(v->scale, i);
     if (i < v->scale.count && scale != 1) {
-        char codes[64];
-        snprintf(codes, sizeof codes, "%.60s", middle);
+        char inside[64];
+        snprintf(inside, sizeof inside, "%.60s", middle);
         if (js_number(scale, number) < 0)
             return -1;
-        snprintf(middle, sizeof middle, inner ? "%s * (%s)" : "%s * %s", number, codes);
+        snprintf(middle, sizeof middle, inner ? "%s * (%s)" : "%s * %s", number, inside);
     }
     float low = at(v->min, i), high = at(v->max, i);
     size_t length = 0;

@@ -23,7 +23,7 @@ PyObject *tq_py_quantization(ItemObject *tensor)
     tq_state *state = tq_state_of((PyObject *)tensor);
     tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
-    int64_t codes = tq_get_int(&view, TQ_Tensor_type);
+    int64_t tensor_type = tq_get_int(&view, TQ_Tensor_type);
     PyTypeObject *type = (PyTypeObject *)state->Quantization;
     QuantizationObject *self = (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
@@ -34,11 +34,11 @@ PyObject *tq_py_quantization(ItemObject *tensor)
     self->min = tq_py_array_f32(&q.min);
     self->max = tq_py_array_f32(&q.max);
     self->details = details_of(state, &q);
-    self->dtype = tq_py_integer_name(codes);
+    self->dtype = tq_py_integer_name(tensor_type);
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details || !self->dtype ||
         tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
-        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
+        tq_py_range_of_arrays(tensor_type, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }

@@ -98,20 +98,20 @@ PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *k
         !tq_py_optional_int(axis, "quantized_dimension", INT32_MIN, INT32_MAX, &given, &dimension) ||
         !tq_py_optional_int(block_size, "block_size", 0, INT32_MAX, &given, &block))
         return NULL;
-    int64_t codes = dtype ? type_of(dtype) : TQ_TensorType_INT8;
-    QuantizationObject *self = codes < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
+    int64_t tensor_type = dtype ? type_of(dtype) : TQ_TensorType_INT8;
+    QuantizationObject *self = tensor_type < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->quantized_dimension = (int)dimension;
     self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
-    self->dtype = tq_py_integer_name(codes);
+    self->dtype = tq_py_integer_name(tensor_type);
     self->scale = own_reals(scale, "scale", block > 0);
     self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
     self->min = self->zero_point ? own_reals(min, "min", false) : NULL;
     self->max = self->min ? own_reals(max, "max", false) : NULL;
     if (!self->dtype || !self->max || !counts_fit(self) ||
-        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
+        tq_py_range_of_arrays(tensor_type, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -18,12 +18,12 @@ typedef struct QuantizationObject {
     tq_quantization_kind kind;
 } QuantizationObject;
 
-/* ---- quantization_new.c ---- */
+/* ---- quantization_new.c: tp_new ---- */
 
 PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused);
 
-/* ---- quantization_arrays.c ---- */
+/* ---- quantization_arrays.c: Quantization.quantize and dequantize ---- */
 
 PyObject *tq_py_quantization_quantize(QuantizationObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tq_py_quantization_dequantize(QuantizationObject *self, PyObject *args, PyObject *kwargs);

@@ -36,7 +36,7 @@ static PyStructSequence_Desc external_buffer_desc = {
     "tq.ExternalBuffer",
     "A constant's bytes in a file beside the model.",
     (PyStructSequence_Field[]){
-        {"id", "what Tensor.external_buffer refers to"},
+        {"id", "the id in Tensor.external_buffer"},
         {"group", "the side file's name, or None where the model does not give it"},
         {"offset", "of the first byte in the side file"},
         {"length", "in bytes"},

@@ -43,7 +43,7 @@ static PyObject *item(SequenceObject *self, Py_ssize_t index)
 {
     if (index < 0 || index >= self->count)
         return PyErr_Format(PyExc_IndexError, "there are %zd %s, index %zd is out of range", self->count,
-                            self->items->what, index);
+                            self->items->noun, index);
     return self->items->item(self->owner, (size_t)index);
 }
 
@@ -60,7 +60,7 @@ static PyObject *refuse_name(SequenceObject *self, PyObject *name)
     PyObject *pair = names ? PyTuple_Pack(2, name, names) : NULL;
     PyObject *hint = pair ? tq_py_call("tq.nearest", "pair_hint", pair) : NULL;
     if (hint)
-        PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R%U", self->count, self->items->what, name, hint);
+        PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R%U", self->count, self->items->noun, name, hint);
     Py_XDECREF(hint);
     Py_XDECREF(pair);
     Py_XDECREF(names);
@@ -114,7 +114,7 @@ static PyObject *subscript(SequenceObject *self, PyObject *key)
 
 static PyObject *repr(SequenceObject *self)
 {
-    return PyUnicode_FromFormat("<%zd %s>", self->count, self->items->what);
+    return PyUnicode_FromFormat("<%zd %s>", self->count, self->items->noun);
 }
 
 PyDoc_STRVAR(doc,

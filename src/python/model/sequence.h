@@ -7,7 +7,7 @@
 /* The kind of items of a Sequence: a function that makes item `index` of `owner`, and one that reads its name without
    making it (NULL: items have no names). */
 typedef struct tq_py_items {
-    const char *what; /* "tensors", for repr and errors */
+    const char *noun; /* "tensors", for repr and errors */
     PyObject *(*item)(PyObject *owner, size_t index);
     PyObject *(*name)(PyObject *owner, size_t index);
 } tq_py_items;

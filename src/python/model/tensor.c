@@ -367,7 +367,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "A value of a subgraph: an input, a constant, or what an operator computes."},
+    {Py_tp_doc, "A value of a subgraph: an input, a constant, or an operator's output."},
     TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
