@@ -55,7 +55,7 @@ class Problem(NamedTuple):
     code: str  # "scale-count"
     place: str  # "subgraph 0, tensor 4 'conv/weights'"
     text: str  # what was found and what is needed
-    severity: str  # "error": TFLite refuses it or cannot do what the file says; "warning": hardly meant
+    severity: str  # "error": TFLite refuses it or cannot compute it; "warning": hardly intended
 
 class ExternalBuffer(NamedTuple):
     id: int
@@ -93,7 +93,7 @@ class Quantization:
     zero_point: NDArray[np.int64]
     min: NDArray[np.float32]  # as stored; empty where the file stores none
     max: NDArray[np.float32]
-    range_min: NDArray[np.float32]  # scale * (lowest code - zero_point), one a scale
+    range_min: NDArray[np.float32]  # scale * (lowest value - zero_point), one a scale
     range_max: NDArray[np.float32]
     quantized_dimension: int
     block_size: int
@@ -274,10 +274,10 @@ class _Node:
     def set(self, field: str, value: Any, /) -> None: ...
     def unknown_slots(self) -> list[int]: ...
 
-def _codes_into(
+def _quantize_into(
     node: _Node, w: ArrayLike, axis: int | None, dtype: str, block_size: int | None, label: str
 ) -> tuple[int, ...]: ...  # the shape of the scales; both are made when the model is written
-def _codes_from(
+def _quantize_from(
     node: _Node,
     source: _Node,
     shape: tuple[int, ...],
@@ -287,7 +287,9 @@ def _codes_from(
     label: str,
 ) -> tuple[int, ...] | None: ...  # the same of another Buffer's; None: its bytes are no floats of that shape
 def _halves_from(node: _Node, source: _Node, shape: tuple[int, ...]) -> bool: ...  # as float16; False as None above
-def _become_codes(tensor: _Node, buffer: _Node, index: int, type: int, axis: int) -> None: ...  # makes a Tensor theirs
+def _become_quantized(
+    tensor: _Node, buffer: _Node, index: int, type: int, axis: int
+) -> None: ...  # makes a Tensor theirs
 def _scales_of(buffer: _Node, /) -> NDArray[np.float32]: ...  # now
 
 class _Tree:

@@ -5,9 +5,8 @@
 
 #include "delegate/conditions.h"
 
-const char tq_backend_unwritten[] =
-    "LiteRT does not write the output of the graph: its delegate keeps what it computed "
-    "to itself, and raises where nothing else is to be done";
+const char tq_backend_unwritten[] = "LiteRT does not write the output of the graph: its delegate does not return the "
+                                    "computed value, and raises where nothing else is to be done";
 
 typedef struct condition {
     bool (*holds)(const tq_node *node);
@@ -69,7 +68,7 @@ bool tq_backend_unpacks(const tq_node *node)
 static const char *refusal(const tq_node *node)
 {
     if (node->wrong_operands)
-        return "its inputs or outputs are not those that the operator takes";
+        return "its inputs or outputs do not fit the operator";
     if (tq_backend_unpacks(node))
         return "computed once, by the delegate with the optimized kernel: its input is constant";
     const condition *const *conditions = conditions_of(node);

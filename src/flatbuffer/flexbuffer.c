@@ -30,9 +30,10 @@ enum {
     WIRE_VECTOR_BOOL = 36
 };
 
-static tq_status fail(const tq_flex_reader *reader, size_t at, const char *what)
+static tq_status fail(const tq_flex_reader *reader, size_t at, const char *reason)
 {
-    return tq_fail(reader->error, TQ_BAD_FLEXBUFFER, at, "flexbuffer of %llu bytes: %s", LLU(reader->bytes.size), what);
+    return tq_fail(reader->error, TQ_BAD_FLEXBUFFER, at, "flexbuffer of %llu bytes: %s", LLU(reader->bytes.size),
+                   reason);
 }
 
 static uint64_t load_unsigned(const uint8_t *p, unsigned width)

@@ -75,7 +75,8 @@ typedef struct tq_value {
 tq_value tq_load_scalar(const uint8_t *p, tq_scalar scalar);
 
 /* ---- fields, by their rows: tq_get_int(&tensor, TQ_Tensor_buffer) ----
-   An absent field has the row's default, or is a table, vector or string with at or data 0. */
+   The field must be of the table and of the function's kind.  An absent field has the row's default, or is a table,
+   vector or string with at or data 0. */
 
 tq_value tq_get_scalar(const tq_table *table, tq_field_id field);
 int64_t tq_get_int(const tq_table *table, tq_field_id field);  /* bool, enum, integers to 32 bits, I64 */
@@ -85,11 +86,13 @@ tq_vector tq_get_vector(const tq_table *table, tq_field_id field);
 tq_table tq_get_table(const tq_table *table, tq_field_id field);
 tq_union tq_get_union(const tq_table *table, tq_field_id field);
 
-/* ---- elements; an index past the end gives 0, no table, no string ---- */
+/* ---- elements, of a vector of the function's type; an index past the end gives 0, no table, no string ---- */
 
 int32_t tq_vector_i32(const tq_vector *vector, size_t index);
 int64_t tq_vector_i64(const tq_vector *vector, size_t index);
+/* Whether an element is equal to `value`. */
 bool tq_vector_has_i64(const tq_vector *vector, int64_t value);
+
 float tq_vector_f32(const tq_vector *vector, size_t index);
 tq_table tq_vector_table(const tq_vector *vector, size_t index);
 tq_bytes tq_vector_string(const tq_vector *vector, size_t index);

@@ -48,8 +48,8 @@ static uint32_t index_of(const tq_tree_node *node, unsigned slot)
 
 tq_cell *tq_tree_node_cell(const tq_tree_node *node, unsigned slot)
 {
-    uint32_t place = index_of(node, slot);
-    return place < node->count && node->cells[place].slot == slot ? &node->cells[place] : NULL;
+    uint32_t index = index_of(node, slot);
+    return index < node->count && node->cells[index].slot == slot ? &node->cells[index] : NULL;
 }
 
 static tq_status reserve(tq_tree *tree, tq_tree_node *node, tq_error *error)
@@ -70,27 +70,27 @@ static tq_status reserve(tq_tree *tree, tq_tree_node *node, tq_error *error)
 
 tq_status tq_tree_node_put(tq_tree *tree, tq_tree_node *node, const tq_cell *cell, tq_error *error)
 {
-    uint32_t place = index_of(node, cell->slot);
-    if (place == node->count || node->cells[place].slot != cell->slot) {
+    uint32_t index = index_of(node, cell->slot);
+    if (index == node->count || node->cells[index].slot != cell->slot) {
         tq_cell copy = *cell; /* `cell` may lie in the array that moves below */
         tq_status status = reserve(tree, node, error);
         if (status != TQ_OK)
             return status;
-        memmove(&node->cells[place + 1], &node->cells[place], (node->count - place) * sizeof *cell);
+        memmove(&node->cells[index + 1], &node->cells[index], (node->count - index) * sizeof *cell);
         node->count++;
-        node->cells[place] = copy;
+        node->cells[index] = copy;
     } else {
-        node->cells[place] = *cell;
+        node->cells[index] = *cell;
     }
     return TQ_OK;
 }
 
 void tq_tree_node_drop(tq_tree_node *node, unsigned slot)
 {
-    uint32_t place = index_of(node, slot);
-    if (place < node->count && node->cells[place].slot == slot) {
+    uint32_t index = index_of(node, slot);
+    if (index < node->count && node->cells[index].slot == slot) {
         node->count--;
-        memmove(&node->cells[place], &node->cells[place + 1], (node->count - place) * sizeof *node->cells);
+        memmove(&node->cells[index], &node->cells[index + 1], (node->count - index) * sizeof *node->cells);
     }
 }
 

@@ -110,13 +110,13 @@ tq_options tq_operator_options(const tq_operator *op)
     static const struct {
         tq_field_id field;
         tq_union_id members;
-    } places[] = {
+    } unions[] = {
         {TQ_Operator_builtin_options, TQ_UNION_BuiltinOptions},
         {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
     };
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        tq_union options = tq_get_union(&op->table, places[i].field);
-        tq_table_id id = tq_union_member(places[i].members, options.type);
+    for (size_t i = 0; i < sizeof unions / sizeof *unions; i++) {
+        tq_union options = tq_get_union(&op->table, unions[i].field);
+        tq_table_id id = tq_union_member(unions[i].members, options.type);
         if (id != TQ_TABLE_NONE && options.value.at)
             return (tq_options){id, options.value};
     }

@@ -53,7 +53,7 @@ typedef struct layout {
 static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
 {
     uint32_t levels = to->rank + to->blocks;
-    bool seen[TQ_SPARSITY_LEVELS] = {false};
+    bool visited[TQ_SPARSITY_LEVELS] = {false};
     if (order->count != levels)
         return FAIL("traversal_order has %u items; %u dimensions and %u blocked ones need %u", order->count, to->rank,
                     to->blocks, levels);
@@ -62,9 +62,9 @@ static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
         uint32_t end = n < to->rank ? to->rank : levels;
         if (dimension < 0 || (uint32_t)dimension >= end)
             return FAIL("traversal_order[%u] is %d; it needs to be below %u", n, dimension, end);
-        if (seen[dimension])
+        if (visited[dimension])
             return FAIL("traversal_order has dimension %d twice", dimension);
-        seen[dimension] = true;
+        visited[dimension] = true;
         to->dimension_of[n] = (uint32_t)dimension;
         to->level_of[dimension] = n;
     }

@@ -56,9 +56,9 @@ PyObject *tq_py_array_i32_from_i64(const tq_vector *vector)
     PyObject *array = new_array(vector->count, NPY_INT32);
     if (array) {
         int32_t *out = PyArray_DATA((PyArrayObject *)array);
-        const uint8_t *in = vector->file.data + vector->at; /* the vector was found whole */
+        const uint8_t *in = vector->file.data + vector->at; /* tq_vector_find checked all elements */
         for (uint32_t i = 0; i < vector->count; i++)
-            out[i] = (int32_t)tq_load_u32(in + 8 * (size_t)i); /* the low half, which stands first */
+            out[i] = (int32_t)tq_load_u32(in + 8 * (size_t)i); /* the low half: little-endian */
     }
     return array;
 }
@@ -233,9 +233,9 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table)
 const tq_field *tq_py_find_field(tq_table_id id, PyObject *name)
 {
     Py_ssize_t size;
-    const char *text = PyUnicode_AsUTF8AndSize(name, &size); /* of ASCII no copy is made */
+    const char *text = PyUnicode_AsUTF8AndSize(name, &size); /* no copy, if ASCII */
     if (!text)
-        PyErr_Clear(); /* lone surrogates, which no field has */
+        PyErr_Clear(); /* lone surrogates: the name of no field */
     for (unsigned i = tq_tables[id].first; text && i < tq_tables[id + 1].first; i++)
         if (strcmp(text, tq_fields[i].name) == 0 && strlen(text) == (size_t)size)
             return &tq_fields[i];

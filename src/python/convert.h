@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the core's values to Python objects.  Each returns a new reference, or NULL with an exception.
+ * From the core's values to Python objects.  Each function returns a new reference, or NULL with an exception, unless
+ * it says otherwise.
  */
 #ifndef TQ_PYTHON_CONVERT_H
 #define TQ_PYTHON_CONVERT_H
@@ -8,7 +9,7 @@
 #include "flatbuffer/table.h"
 #include "python/state.h"
 
-/* UTF-8; a byte that is not becomes "\xNN", so that every name can be printed. */
+/* A str of UTF-8 bytes.  An invalid byte becomes "\xNN", so that every name can be printed. */
 PyObject *tq_py_text(tq_bytes bytes);
 PyObject *tq_py_text_or_none(tq_bytes bytes); /* data NULL: None */
 
@@ -18,17 +19,18 @@ PyObject *tq_py_bytes(tq_bytes bytes); /* a copy; data NULL: None */
 PyObject *tq_py_array_i32(const tq_vector *vector);
 PyObject *tq_py_array_f32(const tq_vector *vector);
 PyObject *tq_py_array_i64(const tq_vector *vector);
-PyObject *tq_py_array_i32_from_i64(const tq_vector *vector); /* LiteRT's int32 zero points: cut off */
+PyObject *tq_py_array_i32_from_i64(const tq_vector *vector); /* the low 32 bits, as LiteRT's zero points */
 
+/* A tuple of a vector's int32 elements. */
 PyObject *tq_py_tuple_i32(const tq_vector *vector);
 
-/* The member of a schema enum, or the int itself where the schema does not know it. */
+/* The member of a schema enum; the int for a value unknown to the schema. */
 PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value);
 
-/* A scalar of a field's type; of an enum its number. */
+/* A scalar of a field's type; an enum's value as int. */
 PyObject *tq_py_scalar(const tq_field *field, tq_value value);
 
-/* A table's field by its name; NULL, without an exception: there is none. */
+/* The field of a table with this name (str); NULL, without an exception: none. */
 const tq_field *tq_py_find_field(tq_table_id id, PyObject *name);
 
 /* A table as a dict by its schema rows: absent scalars have their defaults, absent offsets are None;
@@ -40,25 +42,24 @@ PyObject *tq_py_table(tq_state *state, tq_table_id id, const tq_table *table);
    ValueError: the table has no such field. */
 PyObject *tq_py_stored(tq_state *state, tq_table_id id, const tq_table *table, PyObject *name);
 
-/* A union as such a dict; None where it is not set or its type is not known. */
+/* A union as such a dict; None where it is not set or its type is unknown. */
 PyObject *tq_py_union(tq_state *state, tq_union_id which, const tq_union *value);
 
-/* The items of a sequence as a tuple, which nobody changes meanwhile; NULL with TypeError, which says what is needed.
- */
+/* The items of a sequence as a tuple, which no other thread can change; NULL with TypeError, which names what is
+   needed. */
 PyObject *tq_py_tuple_of(PyObject *sequence, const char *needed);
 
-/* dict[key] = value, which is consumed (and may be NULL: then -1). */
+/* dict[key] = value.  Consumes value, which may be NULL.  0, or -1 with an exception. */
 int tq_py_set(PyObject *dict, PyObject *key, PyObject *value);
 int tq_py_set_string(PyObject *dict, const char *key, PyObject *value);
 
-/* list.append(item), which is consumed (and may be NULL: then -1). */
+/* list.append(item).  Consumes item, which may be NULL.  0, or -1 with an exception. */
 int tq_py_append(PyObject *list, PyObject *item);
 
-/* module.function(argument): how C reaches functions of tq that are written in Python. */
+/* Calls module.function(argument), a function of tq that is written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
-/* The result of __reduce__ for an object that its type makes of these arguments, which are consumed (and may be NULL).
- */
+/* The result of __reduce__ for an object that its type makes of these arguments.  Consumes them; they may be NULL. */
 PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords);
 
 #endif

@@ -20,7 +20,7 @@ static PyObject *make_dtype(const char *name)
         dtype = NULL;
     Py_XDECREF(from);
 #if NPY_BYTE_ORDER == NPY_BIG_ENDIAN
-    if (dtype) /* buffers hold little-endian numbers on every machine */
+    if (dtype) /* the bytes of files are little-endian */
         Py_SETREF(dtype, (PyObject *)PyArray_DescrNewByteorder((PyArray_Descr *)dtype, NPY_LITTLE));
 #endif
     return dtype;

@@ -4,14 +4,14 @@
 
 #include "python/state.h"
 
-/* The NumPy dtype of Tensor.data for a TensorType (which must be known), a borrowed reference that
-   the state keeps.  ml_dtypes is imported the first time that one of its types is asked for. */
+/* The NumPy dtype of Tensor.data for a known TensorType, borrowed from the state; NULL with an exception.  The first
+   use of an ml_dtypes type imports ml_dtypes. */
 PyArray_Descr *tq_py_dtype(tq_state *state, int64_t type);
 
-/* The class that get_tensor_details reports for a TensorType, borrowed; None for one not known. */
+/* The class that get_tensor_details reports for a TensorType, borrowed; None for an unknown type. */
 PyObject *tq_py_details_class(tq_state *state, int64_t type);
 
-/* "int4" of a TensorType whose elements are integers, a new str; a new reference to None of any other number. */
+/* The name of an integer TensorType, "int4", as a new str; None for any other value. */
 PyObject *tq_py_integer_name(int64_t type);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-/* The classes that status.def's second column names. */
+/* The exceptions of status.def's second column. */
 enum exception { NONE, MEMORY, OS, VALUE, INDEX, MODEL, RUN };
 
 static const enum exception exceptions[] = {
@@ -34,7 +34,7 @@ static PyObject *raise_os(const tq_error *error, PyObject *path)
     int number = error->os_error ? error->os_error : EINVAL;
     PyObject *args = Py_BuildValue("(isO)", number, error->text, path ? path : Py_None);
     if (args) {
-        PyErr_SetObject(PyExc_OSError, args); /* errno picks FileNotFoundError and its kin */
+        PyErr_SetObject(PyExc_OSError, args); /* errno selects FileNotFoundError or another subclass */
         Py_DECREF(args);
     }
     return NULL;
@@ -77,7 +77,7 @@ PyObject *tq_py_raise(tq_state *state, const tq_error *error, PyObject *path)
     return NULL;
 }
 
-/* An exception of tq's own that is also a builtin one. */
+/* Adds an exception of tq that derives from a builtin one, too. */
 static int add_error(PyObject *module, tq_state *state, PyObject *builtin, const char *name, const char *doc,
                      PyObject **slot)
 {

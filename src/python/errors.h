@@ -4,9 +4,8 @@
 
 #include "python/state.h"
 
-/* Sets the Python exception that `error` stands for, with attributes `code` and `offset` where the
-   exception is one of tq's own.  `path` (may be NULL) is the file name that an OSError carries.
-   Returns NULL, so that a function can end with it. */
+/* Sets the Python exception of `error`; an exception of tq has the attributes `code` and `offset`.  path: the file name
+   of an OSError, or NULL.  Returns NULL, so that a function can return the call. */
 PyObject *tq_py_raise(tq_state *state, const tq_error *error, PyObject *path);
 
 int tq_py_add_errors(PyObject *module, tq_state *state);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The locks that take the GIL's place in a Python without one.
+ * Locks for a Python without a GIL.
  *
- * Where objects change, methods hold their object (TQ_HOLD, a critical section of CPython): as with the GIL, one thread
- * at a time runs, and the object is let go while the method waits or has detached its thread, as for long work.  What
- * is made once, when it is first asked for, is published with tq_py_publish.  With a GIL both cost nothing.
+ * Methods of objects that change hold their object (TQ_HOLD, a critical section of CPython): one thread at a time runs,
+ * and CPython releases the object while the method waits or has detached its thread.  Objects that are made at their
+ * first use are published with tq_py_publish.  With a GIL neither costs anything.
  */
 #ifndef TQ_PYTHON_FREE_THREADS_H
 #define TQ_PYTHON_FREE_THREADS_H
@@ -14,7 +14,7 @@
 
 #include <stdatomic.h>
 
-/* TQ_HOLD(object) ... TQ_LET_GO(): a block, which is not left in between.  TQ_LOCK, TQ_UNLOCK: a mutex, for what calls
+/* TQ_HOLD(object) ... TQ_LET_GO(): a block without return or jump.  TQ_LOCK, TQ_UNLOCK: a mutex, around code that calls
    no Python. */
 #ifdef Py_GIL_DISABLED
 #define TQ_HOLD(object) Py_BEGIN_CRITICAL_SECTION(object);
@@ -30,7 +30,7 @@ typedef char tq_py_mutex;
 #define TQ_UNLOCK(mutex) (void)(mutex)
 #endif
 
-/* The function held_<name>, which calls `name` while it holds `object`. */
+/* Defines held_<name>, which calls `name` while it holds `object`. */
 #define TQ_HELD(object, name, parameters, arguments) \
     static PyObject *held_##name parameters          \
     {                                                \
@@ -41,23 +41,23 @@ typedef char tq_py_mutex;
         return result;                               \
     }
 
-/* An object that is made when it is first asked for, and stays; NULL until then. */
+/* An object that is made at its first use and never replaced; NULL until then. */
 typedef _Atomic(PyObject *) tq_py_lazy;
 
-/* Gives `made`, a new reference, to an empty place; where another thread was faster, its object stands and `made` goes.
-   Returns the object that stands, borrowed; NULL, and the place stays empty, where `made` is NULL. */
-static inline PyObject *tq_py_publish(tq_py_lazy *place, PyObject *made)
+/* Stores `made`, a new reference, in an empty slot; if another thread was faster, releases `made` and leaves its
+   object. Returns the slot's object, borrowed.  made NULL: returns NULL, and the slot stays empty. */
+static inline PyObject *tq_py_publish(tq_py_lazy *slot, PyObject *made)
 {
     PyObject *there = NULL;
-    if (!made || atomic_compare_exchange_strong(place, &there, made))
+    if (!made || atomic_compare_exchange_strong(slot, &there, made))
         return made;
     Py_DECREF(made);
     return there;
 }
 
-static inline void tq_py_retract(tq_py_lazy *place)
+static inline void tq_py_retract(tq_py_lazy *slot)
 {
-    Py_XDECREF(atomic_exchange(place, NULL));
+    Py_XDECREF(atomic_exchange(slot, NULL));
 }
 
 #endif

@@ -74,8 +74,8 @@ static int (*const adders[])(PyObject *module, tq_state *state) = {
     tq_py_add_interpreter,
 };
 
-/* NumPy, whose types and functions the module stands on, supports the main interpreter alone.  Newer Pythons refuse by
-   the slot below before they come here, but for subinterpreters that share all with the main one. */
+/* NumPy supports the main interpreter only.  Newer Pythons refuse other subinterpreters by the slot below; those that
+   share everything with the main one come here. */
 static int refuse_subinterpreter(void)
 {
     if (PyInterpreterState_Get() == PyInterpreterState_Main())

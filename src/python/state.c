@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way from an object to the module's state, types of the module, and NumPy's C API, which the module imports here.
+ * From an object to the module's state; types of the module; the import of NumPy's C API.
  */
 #define TQ_PYTHON_STATE_C
 #include "python/state.h"
 
 tq_state *tq_state_of(PyObject *self)
 {
-    /* A Python subclass has no module of ours; its first base from C has. */
+    /* A Python subclass has another module; its first base from C has this one. */
     PyTypeObject *type = Py_TYPE(self);
     while (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || !((PyHeapTypeObject *)type)->ht_module)
         type = type->tp_base;

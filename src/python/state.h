@@ -23,7 +23,7 @@
 #include "model/types.h"
 #include "python/free_threads.h"
 
-/* Strings that dict keys and attribute names are made of, interned once: KEY(name). */
+/* Interned strings for dict keys and attribute names: KEY(name). */
 /* clang-format off */
 #define TQ_KEYS(KEY)                                                                                                 \
     KEY(name) KEY(index) KEY(shape) KEY(shape_signature) KEY(dtype) KEY(quantization) KEY(quantization_parameters)   \
@@ -43,24 +43,23 @@ typedef struct tq_state {
     } key;
     tq_py_lazy dtypes[TQ_TYPE_COUNT];  /* by TensorType: of Tensor.data */
     tq_py_lazy classes[TQ_TYPE_COUNT]; /* by TensorType: of get_tensor_details */
-    tq_py_lazy members[TQ_ENUM_COUNT]; /* by tq_enum_id: a dict from value to member, which does not change */
+    tq_py_lazy members[TQ_ENUM_COUNT]; /* by tq_enum_id: a dict from value to member; constant */
 } tq_state;
 
-/* NumPy's C API, for all files: when the module is made.  0, or -1 with an exception. */
+/* Imports NumPy's C API for all files, once, when the module is made.  0, or -1 with an exception. */
 int tq_py_import_numpy(void);
 
-/* The state behind a method's `self`, whose type (or a base of it) this module made. */
+/* The module's state for `self`, an object of a type of this module or of a subclass. */
 tq_state *tq_state_of(PyObject *self);
 
-/* Loops over a file's items call it with the number of the round, so that Ctrl-C is heard.  0, or -1 with an exception.
- */
+/* Loops over a file's items call this with the number of the iteration, to hear Ctrl-C.  0, or -1 with an exception. */
 static inline int tq_py_hears(size_t round)
 {
     return round % 256 == 255 ? PyErr_CheckSignals() : 0;
 }
 
-/* Makes a type of this module from its spec, keeps it in *slot and, unless its name starts with an
-   underscore, puts it in the module. */
+/* Makes a type of this module from its spec, stores it in *slot and, unless its name starts with an underscore, adds it
+   to the module.  0, or -1 with an exception. */
 int tq_py_add_type(PyObject *module, PyType_Spec *spec, PyObject **slot);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020.
  *
- * Each item in turn looks for those that live at the same time and have a place already, in the order of their offsets.
- * So that it need not look at all items, time is cut into blocks, each with a list of the items that live in it; a
- * short item, one that lives in two blocks at most, looks at their lists alone.
+ * Each item in turn compares its lifetime with those of the items that have offsets already, in the order of the
+ * offsets. To compare fewer items, time is cut into blocks, each with a list of the items that live in it.  A short
+ * item, which lives in at most two blocks, reads the lists of these blocks only.
  */
 #include "runtime/arena_offsets.h"
 
@@ -16,16 +16,16 @@
 #include "ops/check.h"
 
 enum {
-    CHUNK = 32,          /* items whose lifetimes are looked at in one go */
-    LEAST_ITEMS = 256,   /* of fewer, looking at all is fast enough */
-    LEAST_SHIFT = 6,     /* log2 of a block's length, at least */
-    LOOKS = 16,           /* that take as long as one operation does, as tq_stop_after counts them */
-    ROOM = 8,            /* room for so many entries an item, in all lists together */
-    MOST_LOOKS = 1 << 27 /* the work of 2^14 items each of which looks at all before it */
+    CHUNK = 32,          /* lifetimes compared at once */
+    LEAST_ITEMS = 256,   /* fewer items need no blocks */
+    LEAST_SHIFT = 6,     /* the least log2 of a block's length */
+    LOOKS = 16,           /* comparisons that take the time of one operation of tq_stop_after */
+    ROOM = 8,            /* entries of all lists together, per item */
+    MOST_LOOKS = 1 << 27 /* the comparisons of 2^14 items, each with all earlier ones */
 };
 
-/* Items that have a place, by offset: a column for each of their numbers, which vectors run along.  Columns can be read
-   for a whole chunk past the last item. */
+/* Items with offsets, ascending by offset: an array for each field, which the compiler vectorizes.  The arrays are
+   readable for CHUNK elements past the last item. */
 typedef struct columns {
     uint64_t *offset, *end;
     int32_t *first, *last;
@@ -36,16 +36,16 @@ typedef struct search {
     const tq_arena_item *items;
     uint64_t looks;
     columns all;
-    uint32_t *waiting, waiting_count; /* have a place, and are not in `all` yet */
-    columns *blocks;                  /* what lives in each, and has a place */
-    uint32_t block_count;             /* 0: there are none */
+    uint32_t *waiting, waiting_count; /* items with offsets that are not in `all` yet */
+    columns *blocks;                  /* of each block: the items with offsets that live in it */
+    uint32_t block_count;             /* 0: no blocks */
     int32_t start;                    /* of the first block */
     int shift;
 } search;
 
 /* ---- columns ---- */
 
-/* The first item that begins behind `offset`. */
+/* The index of the first item with an offset > `offset`. */
 static uint32_t behind(const columns *c, uint64_t offset)
 {
     uint32_t low = 0, high = c->count;
@@ -85,7 +85,7 @@ static bool by_offset(const void *items, uint32_t a, uint32_t b)
     return ((const tq_arena_item *)items)[a].offset < ((const tq_arena_item *)items)[b].offset;
 }
 
-/* Inserts the items that wait into `all`, the last first, so that what stands there moves only once. */
+/* Inserts the waiting items into `all`, the last first, so that each item of `all` moves only once. */
 static void settle(search *s)
 {
     columns *c = &s->all;
@@ -101,8 +101,8 @@ static void settle(search *s)
     c->count = total;
 }
 
-/* Which of the items from `begin` on live while `it` does: their places, and how many.  Without a branch for each: most
-   do not, and which do follows no pattern. */
+/* found[]: the indices of the items from `begin` to begin + CHUNK - 1 that live at the same time as `it`; returns their
+   number.  No branch per item: few are found, and without a pattern. */
 static uint32_t find_alive(const columns *c, uint32_t begin, const tq_arena_item *it, uint32_t found[CHUNK])
 {
     const int32_t *first = c->first + begin, *last = c->last + begin;
@@ -126,11 +126,11 @@ static uint32_t find_alive(const columns *c, uint32_t begin, const tq_arena_item
 
 /* ---- the smallest gap that fits ---- */
 
-/* The search for a gap, while items come by in the order of their offsets. */
+/* The search for a gap among items that come in the order of their offsets. */
 typedef struct gap {
-    uint64_t size;            /* wanted */
-    uint64_t free_from;       /* where the items so far end */
-    uint64_t best, best_size; /* best: UINT64_MAX while there is none */
+    uint64_t size;            /* needed, bytes */
+    uint64_t free_from;       /* the largest end of the items so far */
+    uint64_t best, best_size; /* best: its offset; UINT64_MAX: none yet */
 } gap;
 
 static inline void pass(gap *g, uint64_t offset, uint64_t end)
@@ -152,13 +152,13 @@ static void pass_all(gap *g, const columns *c, const tq_arena_item *it)
     }
 }
 
-/* A list's next item that lives while another does. */
+/* The next item of a list that lives at the same time as another. */
 typedef struct cursor {
     const columns *list;
     uint32_t begin, at, count, found[CHUNK];
 } cursor;
 
-/* The offset of what stands there; UINT64_MAX at the end. */
+/* The offset of the cursor's item; UINT64_MAX at the end. */
 static uint64_t look(cursor *c, const tq_arena_item *it)
 {
     while (c->at == c->count) {
@@ -171,7 +171,7 @@ static uint64_t look(cursor *c, const tq_arena_item *it)
     return c->list->offset[c->found[c->at]];
 }
 
-/* The same for two lists, as if they were one.  An item that is in both comes by twice, which changes nothing. */
+/* The same for two lists merged.  An item in both lists comes twice, without effect. */
 static void pass_both(gap *g, const columns lists[2], const tq_arena_item *it)
 {
     cursor a = {.list = &lists[0]}, b = {.list = &lists[1]};
@@ -193,13 +193,13 @@ static uint32_t block_of(const search *s, int32_t time)
     return ((uint32_t)time - (uint32_t)s->start) >> s->shift;
 }
 
-/* Counts what lives in each block; the entries of all lists. */
+/* Counts the items of each block, and returns the number of entries of all lists. */
 static uint64_t count_blocks(search *s, uint32_t count)
 {
     uint64_t entries = 0;
     uint32_t alive = 0;
     memset(s->blocks, 0, (s->block_count + 1) * sizeof *s->blocks);
-    for (uint32_t i = 0; i < count; i++) { /* changes: a negative one wraps, and so does its sum back */
+    for (uint32_t i = 0; i < count; i++) { /* differences: a negative one wraps, and the sum wraps back */
         s->blocks[block_of(s, s->items[i].first)].count++;
         s->blocks[block_of(s, s->items[i].last) + 1].count--;
     }
@@ -211,8 +211,8 @@ static uint64_t count_blocks(search *s, uint32_t count)
     return entries;
 }
 
-/* How many looks all items take together, if all were in their lists from the start.  Inserting an item moves half a
-   list, which costs as much as a quarter of looking at it. */
+/* The comparisons of all items, if all items were in their lists from the start.  Inserting an item moves half a list,
+   which takes the time of comparing a quarter of it. */
 static uint64_t count_looks(const search *s, uint32_t count)
 {
     uint64_t looks = 0;
@@ -225,7 +225,8 @@ static uint64_t count_looks(const search *s, uint32_t count)
     return looks;
 }
 
-/* The length of blocks, a power of four, that saves most looks; none where it saves less than half of them. */
+/* Chooses the length of blocks, a power of 4, that saves the most comparisons; no blocks where it saves less than half
+   of them. */
 static void choose_blocks(search *s, uint32_t count, uint32_t span)
 {
     uint64_t fewest = (uint64_t)count * count / 2;
@@ -242,7 +243,7 @@ static void choose_blocks(search *s, uint32_t count, uint32_t span)
     s->block_count = best ? (span >> best) + 1 : 0;
 }
 
-/* ---- the whole ---- */
+/* ---- all items ---- */
 
 static bool by_size(const void *items, uint32_t a, uint32_t b)
 {
@@ -276,7 +277,7 @@ static void add(search *s, uint32_t item)
         insert(&s->blocks[i], it);
 }
 
-static void place(search *s, tq_arena_item *items, const uint32_t *order, uint32_t count, uint64_t *total)
+static void assign(search *s, tq_arena_item *items, const uint32_t *order, uint32_t count, uint64_t *total)
 {
     uint64_t end = 0, looks = 0;
     for (uint32_t i = 0; i < count && !tq_stop_after((size_t)(s->looks - looks) / LOOKS); i++) {
@@ -310,7 +311,7 @@ static tq_status open_columns(columns *c, uint64_t count, tq_pool *pool, tq_bloc
     return TQ_OK;
 }
 
-/* Cuts time into blocks, where that helps, each with room for what lives in it. */
+/* Cuts time into blocks, where these save time, each with room for its items. */
 static tq_status open_blocks(search *s, uint32_t count, tq_pool *pool, tq_block **work, tq_error *error)
 {
     columns room;
@@ -360,7 +361,7 @@ tq_status tq_arena_find_offsets(tq_arena_item *items, uint32_t count, tq_pool *p
         for (uint32_t i = 0; i < count; i++)
             order[i] = i;
         tq_sort_indices(order, count, by_size, items);
-        place(&s, items, order, count, total);
+        assign(&s, items, order, count, total);
     }
     tq_blocks_release(&work);
     return status;

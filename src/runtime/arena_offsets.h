@@ -8,16 +8,17 @@
 #include "base/memory.h"
 
 typedef struct tq_arena_item {
-    uint64_t size, offset; /* bytes; the offset is the result */
-    int32_t first, last;   /* the item lives from the one to the other, both included; first <= last */
-    uint32_t index;        /* the caller's */
+    uint64_t size, offset; /* bytes; offset: the result */
+    int32_t first, last;   /* the lifetime, both ends included; first <= last */
+    uint32_t index;        /* of the caller; not read */
 } tq_arena_item;
 
-/* Greedy by size, for `count` items, 0 and more.  Larger items come first; of equal sizes, the one that begins to live
-   first; then the earlier in the list.  Each item gets the smallest gap between the items that live with it, of equal
-   gaps the lowest, or else the offset behind them.  *total: the largest end of an item. Work is bounded by that of
-   16,000 items which all live at the same time; further items share no memory. TQ_MEMORY_LIMIT: the sizes add up to
-   more than INT64_MAX, or the pool's limit leaves no memory to work with. */
+/* Sets the offsets of `count` >= 0 items, greedily by size.  Order: larger items first; of equal sizes the one with the
+   least `first`; then the earlier in the list.  An item gets the smallest gap that fits between the items that live at
+   the same time, of equal gaps the lowest, otherwise the offset behind them.  *total: the largest end of an item,
+   bytes. Work is bounded by that of 16,000 items with one common lifetime; further items share no memory.
+   TQ_MEMORY_LIMIT: the sizes add up to more than INT64_MAX, or the pool's limit leaves no memory for the search;
+   TQ_NO_MEMORY. */
 tq_status tq_arena_find_offsets(tq_arena_item *items, uint32_t count, tq_pool *pool, uint64_t *total, tq_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 #include "runtime/run.h"
 
 /* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads
-   them, so that their values never reach the memory that the caller reads. */
+   them.  Their values never reach the caller's memory. */
 static void note_unwritten(tq_graph_run *graph)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -35,7 +35,7 @@ const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *ste
     return tq_backend_litert_failure(&step->node, step->backend.numerics);
 }
 
-/* In the file's order: a constant that one node unpacks is constant for the nodes after it. */
+/* In the file's order: the output of a node that unpacks a constant is constant for later nodes. */
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {

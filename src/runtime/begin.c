@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What holds while a graph is prepared or run: it is busy, calls nest no deeper than the budget, and Ctrl-C is heard.
+ * A busy graph, while it is prepared or run: the budget of nested calls, and Ctrl-C.
  */
 #include "ops/check.h"
 #include "runtime/run.h"
@@ -45,7 +45,7 @@ tq_status tq_run_poll(tq_run *run, tq_error *error)
     return tq_stop_ask(&run->stop) ? tq_run_interrupted(error) : TQ_OK;
 }
 
-/* ---- how often graphs are prepared ---- */
+/* ---- the number of preparations ---- */
 
 void tq_graph_begin_prepare(tq_graph_run *graph)
 {

@@ -3,14 +3,13 @@
  * Values made of constants, once for all interpreters of a model: prepacked weights, floats computed from weights of 16
  * bits and from sparse ones, and constants that operators read in another form than the file's.
  *
- * The model has a table of shared items (base/shared.h).  An item's key tells how the value is made, and of what: the
+ * The model has a table of shared items (base/shared.h).  An item's key has everything that the value depends on: the
  * operator or the tensor, the key that it asked for, and the addresses of the constants.  Addresses suffice: two
- * interpreters that have a constant at one address have the same constant, and a user of an item also holds the
- * constants that it is made of, so that no other constant can come to lie there while the item lives.
+ * interpreters with a constant at one address have the same constant, and a user of an item also holds the item's
+ * constants, so that no other constant can have the address while the item lives.
  *
- * New items of a graph lie in one block, untouched until they are filled.  The block belongs to the interpreter that
- * came first.  Interpreters that borrow an item count its bytes too, so that the memory that one may take depends on no
- * other.
+ * New items of a graph lie in one block, untouched until they are filled.  The block belongs to the first interpreter.
+ * Interpreters that borrow an item count its bytes too, so that no interpreter's limit of memory depends on others.
  */
 #include <string.h>
 
@@ -22,13 +21,13 @@ enum { OF_STEP, OF_TENSOR, OF_FOLDED };
 enum { INPUTS = 8, HEAD = 8 };
 
 typedef struct key {
-    int64_t numbers[HEAD + TQ_PREPACK_KEY + INPUTS];
+    int64_t values[HEAD + TQ_PREPACK_KEY + INPUTS];
     size_t count;
 } key;
 
-static void put(key *k, int64_t number)
+static void put(key *k, int64_t value)
 {
-    k->numbers[k->count++] = number;
+    k->values[k->count++] = value;
 }
 
 static void put_address(key *k, const void *address)
@@ -38,7 +37,7 @@ static void put_address(key *k, const void *address)
 
 static tq_bytes bytes_of(const key *k)
 {
-    return (tq_bytes){(const uint8_t *)k->numbers, k->count * sizeof *k->numbers};
+    return (tq_bytes){(const uint8_t *)k->values, k->count * sizeof *k->values};
 }
 
 static uint64_t wanted(const tq_step *step)
@@ -68,7 +67,7 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     put(&k, step->phase == TQ_NODE_ONCE);
     put(&k, (int64_t)wanted(step));
     put(&k, node->numerics);
-    /* what depends on shapes, or on more inputs than a key has room for, is not shared */
+    /* not shared: values that depend on shapes, or on more inputs than a key has room for */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
     for (int i = 0; i < node->request.key_count; i++)
@@ -119,7 +118,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     if (!found)
         return TQ_OK;
     if (((tq_block *)found->owner)->pool == graph->run->pool)
-        bytes = 0; /* it was prepared before: the block is its own */
+        bytes = 0; /* prepared before: the block belongs to this interpreter */
     tq_status status = tq_pool_borrow(graph->run->pool, bytes, error);
     if (status != TQ_OK) {
         tq_shared_drop(graph->run->model->shared, found);
@@ -131,7 +130,7 @@ static tq_status borrow(tq_graph_run *graph, tq_step *step, uint64_t bytes, tq_e
     return TQ_OK;
 }
 
-/* Binds the operators to items that the table has; *missing: bytes that the other operators need. */
+/* Binds operators to existing items; *missing: the bytes of all other operators. */
 static tq_status find_entries(tq_graph_run *graph, uint64_t *missing, tq_error *error)
 {
     for (uint32_t i = 0; i < graph->step_count; i++) {
@@ -139,7 +138,7 @@ static tq_status find_entries(tq_graph_run *graph, uint64_t *missing, tq_error *
         if (!wants(step) || step->phase == TQ_NODE_LATE)
             continue;
         uint64_t bytes = 0;
-        tq_scratch_part(&bytes, wanted(step), 1); /* as it counts in a block of items */
+        tq_scratch_part(&bytes, wanted(step), 1); /* its part of a block of items */
         if (!waits_for_new(graph, step))
             TQ_TRY(borrow(graph, step, bytes, error));
         if (!step->cached)
@@ -210,7 +209,7 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
 
 /* ---- preparing again ---- */
 
-/* Whether the constants that the item is made of stay where they are. */
+/* Whether the item's constants stay at their addresses. */
 static bool stays(const tq_graph_run *graph, const tq_step *step)
 {
     for (int i = 0; i < step->node.in_count; i++) {
@@ -245,7 +244,7 @@ void tq_step_drop_earlier(tq_graph_run *graph, tq_step *step)
 
 /* ---- constants that an operator computed in prepare ---- */
 
-/* Whether the outputs follow from the file alone, and their inputs stay where they are while the outputs are used. */
+/* Whether the outputs depend on the file alone, and the inputs stay at their addresses while the outputs are used. */
 static bool is_shareable(const tq_graph_run *graph, const tq_node *node)
 {
     for (int i = 0; i < node->in_count; i++)
@@ -254,7 +253,7 @@ static bool is_shareable(const tq_graph_run *graph, const tq_node *node)
     return !node->foldable && node->in_count <= INPUTS;
 }
 
-/* The item of another interpreter takes the place of the slot's block. */
+/* Replaces the slot's block by the item of another interpreter. */
 static void exchange(tq_graph_run *graph, tq_slot *slot, tq_tensor *tensor)
 {
     tq_block *theirs = slot->cached->owner;

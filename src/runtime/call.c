@@ -6,11 +6,11 @@
 
 #include "ops/check.h"
 
-tq_status tq_callee(tq_node *node, int64_t index, const char *what, tq_graph_run **out, tq_error *error)
+tq_status tq_callee(tq_node *node, int64_t index, const char *option, tq_graph_run **out, tq_error *error)
 {
     tq_run *run = tq_graph_of(node)->run;
     if (index < 0 || index >= run->graph_count)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %lld; the model has %u subgraphs", what,
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %lld; the model has %u subgraphs", option,
                           (long long)index, run->graph_count);
     *out = &run->graphs[index];
     return TQ_OK;
@@ -30,7 +30,7 @@ tq_tensor *tq_callee_output(tq_graph_run *callee, int i)
     return index >= 0 && (uint32_t)index < callee->tensor_count ? &callee->tensors[index] : NULL;
 }
 
-/* Says in which subgraph an error arose: the innermost, which the others call. */
+/* Adds the subgraph to an error, unless a subgraph that it calls has done so. */
 static tq_status within(tq_graph_run *callee, tq_status status, tq_error *error)
 {
     char text[sizeof error->text];

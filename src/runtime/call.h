@@ -7,19 +7,21 @@
 
 #include "runtime/run.h"
 
-/* The graph that an operator's option names; `what` is the option's name. */
-tq_status tq_callee(tq_node *node, int64_t index, const char *what, tq_graph_run **out, tq_error *error);
+/* The graph of the subgraph `index`, any value, in an operator's option.  option: its name, for errors.
+   TQ_BAD_OPERATOR: no such subgraph. */
+tq_status tq_callee(tq_node *node, int64_t index, const char *option, tq_graph_run **out, tq_error *error);
 
-/* Makes the callee ready for arguments of these tensors' types and shapes; does nothing where it is. */
+/* Resizes the callee's inputs to the shapes of the `count` arguments, whose types must match, and allocates the callee,
+   unless it is ready. */
 tq_status tq_call_prepare(tq_node *node, tq_graph_run *callee, tq_tensor *const *arguments, int count, tq_error *error);
 
-/* Copies the arguments, making the callee ready if their shapes changed, and runs it. */
+/* Prepares the callee as tq_call_prepare does, copies the arguments to its inputs, and runs it. */
 tq_status tq_call(tq_node *node, tq_graph_run *callee, tq_tensor *const *arguments, int count, tq_error *error);
 
-/* Output i of a callee; NULL: it has none. */
+/* Output i >= 0 of a callee; NULL: none. */
 tq_tensor *tq_callee_output(tq_graph_run *callee, int i);
 
-/* Copies the callee's outputs to the node's, giving those their shapes where they wait for them. */
+/* Copies the callee's outputs to the node's outputs, and sets the shapes of those that were unknown. */
 tq_status tq_call_results(tq_node *node, tq_graph_run *callee, tq_error *error);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * IF, WHILE, STABLEHLO_CASE, CALL_ONCE and STABLEHLO_COMPOSITE: operators that run other subgraphs.
  *
- * Outputs have their shapes in prepare where every way through the operator gives the same ones, else when
- * it has run.  Source: LiteRT f6745779, tflite/kernels/if.cc, while.cc, stablehlo_case.cc, call_once.cc,
+ * Prepare sets the shapes of outputs where all subgraphs give the same shapes; otherwise they are set after each run.
+ * Source: LiteRT f6745779, tflite/kernels/if.cc, while.cc, stablehlo_case.cc, call_once.cc,
  * stablehlo_composite.cc.
  */
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "runtime/call.h"
 #include "runtime/prepare_functions.h"
 
-/* ---- what the callees' outputs are to the node's ---- */
+/* ---- outputs of callees as outputs of the node ---- */
 
 static tq_status check_results(tq_node *node, tq_graph_run *callee, tq_error *error)
 {
@@ -28,7 +28,7 @@ static tq_status check_results(tq_node *node, tq_graph_run *callee, tq_error *er
     return TQ_OK;
 }
 
-/* The shape that output i of an allocated callee will have; NULL: that waits for data. */
+/* The shape of output i of an allocated callee; NULL: it depends on data. */
 static const tq_shape *known_shape(tq_graph_run *callee, int i)
 {
     const tq_tensor *tensor = tq_callee_output(callee, i);
@@ -36,7 +36,7 @@ static const tq_shape *known_shape(tq_graph_run *callee, int i)
     return known ? &tensor->shape : NULL;
 }
 
-/* Output shapes of a node whose results come from one of several callees. */
+/* Sets the output shapes of a node whose results come from one of several callees. */
 static tq_status shape_results(tq_node *node, tq_graph_run *const *callees, int count, tq_error *error)
 {
     for (int i = 0; i < node->out_count; i++) {
@@ -53,11 +53,11 @@ static tq_status shape_results(tq_node *node, tq_graph_run *const *callees, int 
     return TQ_OK;
 }
 
-static tq_status check_condition(tq_node *node, const tq_tensor *condition, const char *what, tq_error *error)
+static tq_status check_condition(tq_node *node, const tq_tensor *condition, const char *noun, tq_error *error)
 {
     if (condition && condition->type == TQ_TensorType_BOOL && tq_tensor_count(condition) == 1)
         return TQ_OK;
-    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %s with %llu elements; it needs to be one BOOL", what,
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "%s is %s with %llu elements; it needs to be one BOOL", noun,
                       condition ? tq_type_name(condition->type) : "missing",
                       condition ? (unsigned long long)tq_tensor_count(condition) : 0);
 }
@@ -122,10 +122,10 @@ static tq_status eval_while(tq_node *node, tq_error *error)
     for (;;) {
         TQ_TRY(tq_call(node, state->condition, node->out, node->out_count, error));
         const tq_tensor *condition = tq_callee_output(state->condition, 0);
-        TQ_TRY(check_condition(node, condition, "what the condition gives", error));
+        TQ_TRY(check_condition(node, condition, "the condition's result", error));
         if (!is_true(condition))
             return TQ_OK;
-        uint64_t spent = 0; /* each round counts, even of a body without operators */
+        uint64_t spent = 0; /* each iteration counts, even of a body without operators */
         TQ_TRY(tq_run_poll(tq_graph_of(node)->run, error));
         TQ_TRY(tq_step_spend(tq_graph_of(node), tq_step_of(node), &spent, error));
         TQ_TRY(tq_call(node, state->body, node->out, node->out_count, error));
@@ -133,7 +133,7 @@ static tq_status eval_while(tq_node *node, tq_error *error)
     }
 }
 
-/* Outputs keep the inputs' shapes where the body keeps them. */
+/* Outputs have the inputs' shapes where the body does not change shapes. */
 static tq_status shape_loop(tq_node *node, tq_graph_run *body, tq_error *error)
 {
     bool same = true;
@@ -150,7 +150,7 @@ static tq_status shape_loop(tq_node *node, tq_graph_run *body, tq_error *error)
     return TQ_OK;
 }
 
-/* One output for each input: the loop's variables live there. */
+/* One output for each input: the outputs hold the loop's variables. */
 static tq_status check_loop_outputs(const tq_node *node, tq_error *error)
 {
     if (node->out_count != node->in_count)
@@ -191,7 +191,7 @@ typedef struct choice {
     tq_graph_run **callees;
 } choice;
 
-/* An index that names no branch means the last. */
+/* An index out of range means the last branch. */
 static tq_status eval_case(tq_node *node, tq_error *error)
 {
     const choice *state = node->state;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One operator evaluated, and the state that operators carry from one run to the next set back.
+ * Evaluating one operator; resetting the state of operators and variables.
  */
 #include "base/denormals.h"
 #include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* XNNPACK takes denormal numbers for 0 when it runs, not when it packs. */
+/* XNNPACK flushes denormal floats to 0 while it runs, not while it packs. */
 static tq_status eval_flushed(tq_node *node, tq_error *error)
 {
     const tq_denormals before = tq_denormals_mode();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators whose inputs are all constant are computed once, and their outputs are constants from then on.
+ * Operators whose inputs are all constant are computed once; their outputs become constants.
  *
- * Most are computed as soon as they are prepared.  Models with weights of 16 bits, or sparse ones, compute megabytes of
- * floats from them, which preparing need not wait for: these are computed when the first run begins, or as soon as an
- * operator looks at their values in prepare.
+ * Most are computed right after their prepare.  Models with 16-bit or sparse weights compute megabytes of floats from
+ * them.  Preparing does not wait for these: they are computed when the first run begins, or when the prepare of another
+ * operator reads their values.
  */
 #include "ops/check.h"
 #include "runtime/run.h"
@@ -37,8 +37,8 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     return tq_node_eval(node, error);
 }
 
-/* Computes a constant operator's outputs.  One that fails by its data (a divisor in a branch never taken) is left to
- * run. */
+/* Computes the outputs of an operator of constants.  An operator whose data fail (a zero divisor in a branch that is
+   never taken) stays an operator of the run. */
 static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -73,8 +73,8 @@ static tq_status fold(tq_graph_run *graph, tq_step *step, tq_error *error)
 /* ---- computing when the first run begins ---- */
 
 enum {
-    ONCE_BYTES = 1024, /* less is computed at once */
-    ONCE_DEPTH = 4     /* operators that wait for one another; DENSIFY and DEQUANTIZE are two */
+    ONCE_BYTES = 1024, /* smaller outputs are computed in prepare */
+    ONCE_DEPTH = 4     /* the longest chain of such operators; DENSIFY, DEQUANTIZE is one of 2 */
 };
 
 static bool is_float(const tq_tensor *tensor)
@@ -82,7 +82,7 @@ static bool is_float(const tq_tensor *tensor)
     return tensor->type == TQ_TensorType_FLOAT32 || tensor->type == TQ_TensorType_FLOAT16;
 }
 
-/* The step that an input waits for, or NULL. */
+/* The step that computes the input in the first run; NULL: none. */
 static tq_step *waits_for(const tq_graph_run *graph, const tq_tensor *input)
 {
     int32_t producer = input ? graph->slots[input->index].producer : -1;
@@ -108,7 +108,7 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
            is_float(out) && out->bytes >= ONCE_BYTES && !graph->slots[out->index].is_output;
 }
 
-/* Recursion is ONCE_DEPTH deep at most. */
+/* The recursion is at most ONCE_DEPTH deep. */
 tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     for (int i = 0; i < step->node.in_count; i++) {

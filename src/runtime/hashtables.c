@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE: tables that are filled once, and looked up.  A key
- * that a table does not have gives the first element of the default. Source: LiteRT f6745779,
+ * HASHTABLE, HASHTABLE_IMPORT, HASHTABLE_FIND and HASHTABLE_SIZE: tables that are filled once.  The lookup of a missing
+ * key gives the first element of the default.  Source: LiteRT f6745779,
  * tflite/kernels/hashtable{,_import,_find,_size}.cc, experimental/resource/static_hashtable.cc.
  */
 #include <string.h>
@@ -16,7 +16,7 @@ static tq_resources *resources_of(const tq_node *node)
     return tq_graph_of(node)->run->resources;
 }
 
-/* INT64 to STRING, or STRING to INT64. */
+/* The types must be INT64 to STRING, or STRING to INT64. */
 static tq_status check_pair(const tq_node *node, int64_t key, int64_t value, tq_error *error)
 {
     if ((key == TQ_TensorType_INT64 && value == TQ_TensorType_STRING) ||
@@ -34,22 +34,22 @@ static tq_status check_handle(const tq_node *node, tq_error *error)
     return tq_tensor_count(node->in[0]) == 1 ? TQ_OK : tq_input_fail(node, 0, error, "is not one handle");
 }
 
-/* The table that input 0 names, if it has these types. */
+/* The table with the id in input 0, which must have these types. */
 static tq_status table_of(const tq_node *node, int64_t key, int64_t value, tq_hashtable **out, tq_error *error)
 {
-    int32_t number = *(const int32_t *)node->in[0]->data;
-    tq_hashtable *table = tq_hashtable_of(resources_of(node), number);
+    int32_t table_id = *(const int32_t *)node->in[0]->data;
+    tq_hashtable *table = tq_hashtable_of(resources_of(node), table_id);
     if (!table)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "there is no table %d", (int)number);
+        return tq_op_fail(node, error, TQ_BAD_DATA, "there is no table %d", (int)table_id);
     if (table->key_type != key || table->value_type != value)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "table %d is of %s to %s, not of %s to %s", (int)number,
+        return tq_op_fail(node, error, TQ_BAD_DATA, "table %d is of %s to %s, not of %s to %s", (int)table_id,
                           tq_type_name(table->key_type), tq_type_name(table->value_type), tq_type_name(key),
                           tq_type_name(value));
     *out = table;
     return TQ_OK;
 }
 
-/* A string tensor, of which only the file's are known to be sound. */
+/* The strings of input i, checked: a caller may have set invalid ones. */
 static tq_status open_strings(const tq_node *node, int i, tq_strings *out, tq_error *error)
 {
     const tq_tensor *in = node->in[i];
@@ -69,15 +69,15 @@ static tq_status eval_handle(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
 {
-    int32_t *number = NULL;
+    int32_t *table_id = NULL;
     tq_shape one = {1, {1}};
     int64_t key = tq_get_int(&node->options.table, TQ_HashtableOptions_key_dtype);
     int64_t value = tq_get_int(&node->options.table, TQ_HashtableOptions_value_dtype);
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(check_pair(node, key, value, error));
-    TQ_TRY(tq_node_state(node, sizeof *number, &number, error));
-    *number = tq_hashtable_id(node);
-    tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value);
+    TQ_TRY(tq_node_state(node, sizeof *table_id, &table_id, error));
+    *table_id = tq_hashtable_id(node);
+    tq_hashtable_declare(resources_of(node), *table_id, (int32_t)key, (int32_t)value);
     node->eval = eval_handle;
     node->foldable = true;
     return tq_output_shape(node, 0, &one, error);
@@ -110,19 +110,19 @@ tq_status tq_prepare_hashtable_import(tq_node *node, tq_error *error)
 
 /* ---- HASHTABLE_FIND ---- */
 
-/* places[i]: where the value of key i is; -1: the default. */
-static void find_all(const tq_hashtable *table, const tq_tensor *keys, const tq_strings *strings, int64_t *places)
+/* indices[i]: the index of the value of key i; -1: the default. */
+static void find_all(const tq_hashtable *table, const tq_tensor *keys, const tq_strings *strings, int64_t *indices)
 {
     size_t work = 0;
     tq_bytes none = {NULL, 0};
     const size_t count = tq_tensor_count(keys);
     for (size_t i = 0; i < count && !tq_stop_count(&work, 32); i++)
-        places[i] = keys->type == TQ_TensorType_STRING
-                        ? tq_hashtable_find(table, tq_strings_item(strings, (uint32_t)i), 0)
-                        : tq_hashtable_find(table, none, ((const int64_t *)keys->data)[i]);
+        indices[i] = keys->type == TQ_TensorType_STRING
+                         ? tq_hashtable_find(table, tq_strings_item(strings, (uint32_t)i), 0)
+                         : tq_hashtable_find(table, none, ((const int64_t *)keys->data)[i]);
 }
 
-static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int64_t *places, tq_error *error)
+static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int64_t *indices, tq_error *error)
 {
     tq_strings defaults;
     TQ_TRY(open_strings(node, 2, &defaults, error));
@@ -130,9 +130,9 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     tq_bytes other = tq_strings_item(&defaults, 0);
     TQ_EACH(i, count)
-    total += places[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)places[i]).size;
+    total += indices[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)indices[i]).size;
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* the sum is not whole */
+        return TQ_INTERRUPTED; /* the sum is incomplete */
     if (total > INT32_MAX)
         return tq_output_fail(node, 0, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, 0, &node->in[1]->shape, total, error));
@@ -142,7 +142,7 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     memcpy(to + 4, &at, 4);
     TQ_EACH(i, count)
     {
-        tq_bytes item = places[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)places[i]);
+        tq_bytes item = indices[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)indices[i]);
         if (item.size)
             memcpy(to + at, item.data, item.size);
         at += (int32_t)item.size;
@@ -156,22 +156,22 @@ static tq_status eval_find(tq_node *node, tq_error *error)
     const tq_tensor *keys = node->in[1];
     tq_hashtable *table = NULL;
     tq_strings strings = {{NULL, 0}, 0};
-    int64_t *places = node->scratch;
+    int64_t *indices = node->scratch;
     TQ_TRY(table_of(node, keys->type, node->out[0]->type, &table, error));
     if (!table->filled)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "table %d is looked up before it is filled", (int)table->number);
+        return tq_op_fail(node, error, TQ_BAD_DATA, "table %d is looked up before it is filled", (int)table->table_id);
     if (keys->type == TQ_TensorType_STRING)
         TQ_TRY(open_strings(node, 1, &strings, error));
-    find_all(table, keys, &strings, places);
+    find_all(table, keys, &strings, indices);
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* some are not found */
+        return TQ_INTERRUPTED; /* some indices are missing */
     if (node->out[0]->type == TQ_TensorType_STRING)
-        return put_strings(node, table, places, error);
+        return put_strings(node, table, indices, error);
     const size_t count = tq_tensor_count(keys);
     TQ_EACH(i, count)
     {
-        const int64_t *from = places[i] < 0 ? node->in[2]->data : table->value_block->data;
-        ((int64_t *)node->out[0]->data)[i] = from[places[i] < 0 ? 0 : places[i]];
+        const int64_t *from = indices[i] < 0 ? node->in[2]->data : table->value_block->data;
+        ((int64_t *)node->out[0]->data)[i] = from[indices[i] < 0 ? 0 : indices[i]];
     }
     return TQ_OK;
 }
@@ -192,10 +192,10 @@ tq_status tq_prepare_hashtable_find(tq_node *node, tq_error *error)
 
 static tq_status eval_size(tq_node *node, tq_error *error)
 {
-    int32_t number = *(const int32_t *)node->in[0]->data;
-    const tq_hashtable *table = tq_hashtable_of(resources_of(node), number);
+    int32_t table_id = *(const int32_t *)node->in[0]->data;
+    const tq_hashtable *table = tq_hashtable_of(resources_of(node), table_id);
     if (!table)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "there is no table %d", (int)number);
+        return tq_op_fail(node, error, TQ_BAD_DATA, "there is no table %d", (int)table_id);
     *(int64_t *)node->out[0]->data = table->count;
     return TQ_OK;
 }

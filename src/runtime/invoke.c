@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running a graph: its operators in their order.
+ * Running a graph: its operators in order.
  */
 #include "base/clock.h"
 #include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/run.h"
 
-/* Element operations that a step counts for, besides those that it counts itself. */
+/* Operations that a step counts for in tq_stop_after, besides its own. */
 enum { STEP_WORK = 1 << 12 };
 
 static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a model to what can be run: an instance of every subgraph, with the file's constants in place.
- * What is wrong with a tensor or an operator is told when its subgraph is allocated.
+ * Opening a run: an instance of every subgraph, with the file's constants.  Errors of tensors and operators are
+ * reported when their subgraph is allocated.
  */
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +31,8 @@ static tq_status read_shape(const tq_table *table, tq_shape *shape, tq_error *er
     return TQ_OK;
 }
 
-/* The axis that `count` scales lie along: the file's, or, where that does not fit, as some converters write
-   it for biases, the only dimension of that size.  -1: none.  A tensor without dimensions may get them later, and
-   keeps the file's. */
+/* The axis of `count` scales: the file's or, where that does not fit (some converters' biases), the only dimension of
+   that size.  -1: none.  A tensor without dimensions may get them later, and has the file's axis. */
 static int32_t scale_axis(const tq_shape *shape, int32_t axis, uint32_t count)
 {
     if (shape->rank == 0)
@@ -53,7 +52,7 @@ static void load_scales(const uint8_t *restrict stored, size_t count, float *res
         out[i] = tq_load_f32(stored + i * sizeof *out);
 }
 
-/* One for all, or one each; cut to 32 bits, as the runtime does. */
+/* One zero point for all scales, or one each; cut to 32 bits, as LiteRT does. */
 static void load_zero_points(const uint8_t *restrict stored, size_t stored_count, size_t count, int32_t *restrict out)
 {
     if (stored_count == 1) {
@@ -66,7 +65,7 @@ static void load_zero_points(const uint8_t *restrict stored, size_t stored_count
         out[i] = (int32_t)(uint32_t)tq_load_u64(stored + i * sizeof(int64_t));
 }
 
-/* Scales that do not fit the tensor count as none: an operator that needs them says so. */
+/* Scales that do not fit the tensor are ignored; an operator that needs scales then fails. */
 static tq_status read_quantization(tq_graph_run *graph, tq_tensor *tensor, tq_error *error)
 {
     tq_quantization q = tq_tensor_quantization(&tensor->table);
@@ -186,7 +185,7 @@ static tq_status load_constant(tq_graph_run *graph, tq_tensor *tensor, bool as_s
         return load_bits(graph, tensor, stored.data, type, error);
     tensor->packed = type->bits < 8;
     if ((uintptr_t)stored.data % tq_element_bytes(tensor->type) == 0) {
-        tensor->data = (void *)stored.data; /* read only: no operator writes to a constant */
+        tensor->data = (void *)stored.data; /* no operator writes to a constant */
         tensor->bytes = (size_t)size;
         return TQ_OK;
     }
@@ -234,8 +233,8 @@ static tq_status open_tensor(tq_graph_run *graph, uint32_t i, bool as_stored, tq
     return report_tensor(graph, tensor, &problem);
 }
 
-/* Constants that all their readers read as they stand in the file: marks[i] is 1 for those, and has bit 2 where
-   another operator or a caller reads them too. */
+/* marks[i] is 1 for a constant that all its readers read in the file's packed form; bit 2: another operator or a caller
+   reads it too. */
 static tq_status mark_packed(tq_graph_run *graph, uint8_t *marks, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
@@ -281,7 +280,7 @@ static void find_operator(tq_graph_run *graph, uint32_t k)
         node->op = tq_custom_op_find(node->row.custom_name);
 }
 
-/* Points `operands` at the tensors that `indices` names; false where one does not exist. */
+/* Sets `operands` to the tensors of `indices`; -1: NULL.  False: an index is out of range. */
 static bool bind(tq_graph_run *graph, const tq_vector *indices, tq_tensor **operands)
 {
     bool sound = true;
@@ -321,13 +320,13 @@ static tq_status open_steps(tq_graph_run *graph, tq_error *error)
     return TQ_OK;
 }
 
-/* Whether the caller registered the operator: then it knows itself what it takes. */
+/* Whether the caller registered the operator, which then has no arity here. */
 static bool is_registered(const tq_node *node)
 {
     return node->op && node->op->context;
 }
 
-/* Marks the nodes whose tensors nothing is to read; prepare says why. */
+/* Sets wrong_operands; prepare reports the reason. */
 static tq_status mark_wrong_operands(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
@@ -366,7 +365,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     return tq_graph_choose_backends(graph, error);
 }
 
-/* ---- the whole ---- */
+/* ---- the run ---- */
 
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator, tq_run **out,
                       tq_error *error)
@@ -391,7 +390,7 @@ tq_status tq_run_open(const tq_model *model, const tq_run_options *options, cons
     if (status == TQ_OK)
         status = tq_resources_open(run, &run->resources, error);
     if (status != TQ_OK) {
-        /* the graph that failed has shared items to release too */
+        /* the failed graph may hold shared items, too */
         run->graph_count += run->graph_count < count && run->graphs && run->graphs[run->graph_count].run ? 1 : 0;
         tq_run_close(run);
         return status;

@@ -7,13 +7,13 @@
 
 #include "ops/op.h"
 
-/* The row of a builtin operator, by TQ_BuiltinOperator_x; NULL: tq has none. */
+/* The row of a builtin operator; code: any value; NULL: tq does not run it. */
 const tq_op *tq_op_find(int64_t code);
 
-/* That of a custom operator that tq knows, by its name in files; NULL: tq has none. */
+/* The row of a custom operator, by its name in files; NULL: tq does not run it. */
 const tq_op *tq_custom_op_find(tq_bytes name);
 
-/* Row i of all, builtin operators first; NULL past the end. */
+/* Row i >= 0 of all operators, builtin operators first; NULL past the end. */
 const tq_op *tq_op_row(size_t i, bool *is_custom);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arena: every tensor whose size is known gets a place, such that two that live at the same time do not
- * overlap (arena_offsets.h).
+ * The arena: offsets for all tensors of known size, such that tensors that live at the same time do not overlap
+ * (arena_offsets.h).
  *
- * The output of an operator that changes no byte (TQ_OP_SAME) takes over the place of an input that nothing reads after
- * it, so that there is nothing to copy.
+ * The output of an operator that changes no byte (TQ_OP_SAME) takes over the memory of an input that no later operator
+ * reads, so that no copy is needed.
  */
 #include "ops/check.h"
 #include "runtime/arena_offsets.h"
@@ -37,7 +37,7 @@ static bool is_planned(const tq_graph_run *graph, const tq_tensor *tensor)
     return tensor && tensor->storage == TQ_STORAGE_ARENA && tensor->has_shape && !graph->slots[tensor->index].is_orphan;
 }
 
-/* What a caller sets stays where it is: the inputs of the graph. */
+/* Whether the output of step k may take over its input's memory.  Not that of a graph's input: a caller sets it. */
 static bool takes_over(const tq_graph_run *graph, uint32_t k)
 {
     const tq_step *step = &graph->steps[k];
@@ -49,8 +49,7 @@ static bool takes_over(const tq_graph_run *graph, uint32_t k)
     return !in->is_input && in->last == (int32_t)k && out->first == (int32_t)k;
 }
 
-/* lives[i]: the last operator for which the memory of tensor i is in use, by the tensor or by one that takes it over.
- */
+/* lives[i]: the last operator that uses the memory of tensor i, as tensor i or as a tensor that took it over. */
 static void find_aliases(tq_graph_run *graph, int32_t *lives)
 {
     for (uint32_t i = 0; i < graph->tensor_count; i++) {

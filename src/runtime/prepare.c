@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making a graph ready: every operator is prepared in its order, what is constant is computed (fold.c), and the rest
- * gets memory.  All that is wrong is found in one pass: an operator that depends on a broken one is left out.
+ * Making a graph ready: operators are prepared in order, constants are computed (fold.c), and other tensors get memory.
+ * One pass finds all errors: it skips operators that depend on a failed one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "runtime/unsupported.h"
 #include "runtime/run.h"
 
-/* ---- back to the file ---- */
+/* ---- reset to the file's state ---- */
 
 static void clean_step(tq_graph_run *graph, tq_step *step)
 {
@@ -20,7 +20,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     tq_block_release(step->node.own_scratch);
     step->node.own_scratch = NULL;
     step->node.request = (tq_request){0};
-    step->prepared_shapes = NULL; /* was in step->node.memory */
+    step->prepared_shapes = NULL; /* its memory was in step->node.memory */
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.prepacked = NULL;
@@ -87,7 +87,7 @@ static void break_step(pass *p, tq_step *step, const tq_error *error)
         note(p, error);
 }
 
-/* ---- how the graph hangs together ---- */
+/* ---- producers of tensors ---- */
 
 static void mark_ends(pass *p, const tq_vector *indices, bool inputs)
 {
@@ -96,7 +96,7 @@ static void mark_ends(pass *p, const tq_vector *indices, bool inputs)
         int32_t tensor = tq_vector_i32(indices, i);
         tq_error error;
         if (tensor < 0 || (uint32_t)tensor >= graph->tensor_count) {
-            if (inputs && tensor == -1) /* an input that is left out, as old converters write them */
+            if (inputs && tensor == -1) /* old converters write inputs that are left out */
                 continue;
             tq_fail(&error, TQ_BAD_GRAPH, TQ_NO_OFFSET, "%s %u of the subgraph is tensor %d; it has %u tensors",
                     inputs ? "input" : "output", i, tensor, graph->tensor_count);
@@ -113,14 +113,14 @@ static void mark_ends(pass *p, const tq_vector *indices, bool inputs)
     }
 }
 
-/* Tensors that nothing writes, but an operator lists as an input, hold zeros: converters leave such behind where
-   the operator does not look at them. */
+/* An input of an operator that no operator writes holds zeros: converters leave such tensors where the operator does
+   not read them. */
 static void mark_orphans(tq_graph_run *graph)
 {
     for (uint32_t k = 0; k < graph->step_count; k++)
         for (int i = 0; i < graph->steps[k].node.out_count; i++)
             if (graph->steps[k].node.out[i])
-                graph->slots[graph->steps[k].node.out[i]->index].producer = -2; /* some step, claimed in its turn */
+                graph->slots[graph->steps[k].node.out[i]->index].producer = -2; /* some step; claim_outputs sets it */
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         tq_slot *slot = &graph->slots[i];
         slot->is_orphan = slot->producer == -1 && !slot->is_output && graph->tensors[i].storage == TQ_STORAGE_ARENA &&
@@ -130,8 +130,8 @@ static void mark_orphans(tq_graph_run *graph)
     }
 }
 
-/* Whether the step may write its outputs: each is an ordinary tensor that no other step writes.  A variable's shape is
-   what the operators that keep their state in it were prepared for. */
+/* Whether the step may write its outputs: each must be an ordinary tensor that no other step writes.  Not a variable:
+   the operators with state in it were prepared for its shape. */
 static tq_status claim_outputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -176,9 +176,9 @@ static tq_status check_known(tq_step *step, tq_error *error)
     return node->wrong_operands ? tq_check_operands(node, error) : TQ_OK;
 }
 
-/* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
-   something before it is). */
-static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
+/* The state of a step's inputs: 0 ready; 1 some shapes depend on data; -1 broken, by an error here or in an earlier
+   operator. */
+static int inspect_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
     int wait = 0;
@@ -201,7 +201,7 @@ static int look_at_inputs(tq_graph_run *graph, tq_step *step, tq_error *error)
 
 /* ---- one operator ---- */
 
-/* Gives dynamic storage to the outputs of a step that wait; checks that prepare did its work. */
+/* Gives outputs of unknown shape dynamic storage; checks that prepare set all others. */
 static tq_status settle_outputs(tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -218,8 +218,8 @@ static tq_status settle_outputs(tq_step *step, tq_error *error)
     return TQ_OK;
 }
 
-/* Whether all that an operator writes are tensors without elements: then nothing is left to do, however often its loops
-   would go over the other dimensions.  Of outputs that wait for data the shape is the last run's. */
+/* Whether no output has elements.  The operator need not run then, whatever its other dimensions are.  The shape of an
+   output that depends on data is that of the last run. */
 static bool writes_no_element(const tq_node *node)
 {
     if ((node->op->flags & TQ_OP_IMPURE) || node->op->context || node->reset)
@@ -269,7 +269,7 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
     if (status == TQ_OK)
         status = claim_outputs(graph, step, &problem);
     if (status == TQ_OK) {
-        int inputs = look_at_inputs(graph, step, &problem);
+        int inputs = inspect_inputs(graph, step, &problem);
         if (inputs < 0) {
             break_step(p, step, problem.status == TQ_OK ? NULL : &problem);
             return TQ_OK;
@@ -290,7 +290,7 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
     return TQ_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the graph ---- */
 
 static void check_outputs(pass *p)
 {
@@ -316,7 +316,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
         size_t element = tq_element_bytes(tensor->type);
         tensor->bytes = element * tq_tensor_count(tensor);
         if (element == 0)
-            tensor->storage = TQ_STORAGE_DYNAMIC; /* strings: whoever sets them gives the memory */
+            tensor->storage = TQ_STORAGE_DYNAMIC; /* strings: the setter allocates their memory */
         else if (tensor->storage == TQ_STORAGE_VARIABLE)
             TQ_TRY(tq_tensor_allocate(tensor, graph->run->pool, tensor->bytes, error));
     }
@@ -324,7 +324,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
     return tq_graph_plan(graph, error);
 }
 
-/* What tq_graph_allocate does, once the graph is busy. */
+/* tq_graph_allocate, for a graph that is busy. */
 static tq_status allocate(tq_graph_run *graph, tq_error *error)
 {
     tq_run *run = graph->run;
@@ -456,12 +456,12 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
             node->out[i]->storage = TQ_STORAGE_DYNAMIC;
         }
     TQ_TRY(status);
-    tq_shape *seen;
-    TQ_TRY(tq_node_memory(node, (uint64_t)node->in_count, sizeof *seen, &seen, error));
+    tq_shape *shapes;
+    TQ_TRY(tq_node_memory(node, (uint64_t)node->in_count, sizeof *shapes, &shapes, error));
     for (int i = 0; i < node->in_count; i++)
         if (node->in[i])
-            seen[i] = node->in[i]->shape;
-    step->prepared_shapes = seen;
+            shapes[i] = node->in[i]->shape;
+    step->prepared_shapes = shapes;
     if (node->reset)
         node->reset(node);
     return TQ_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that the rows of operators.def name.
+ * The prepare functions of the rows of operators.def.
  */
 #ifndef TQ_RUNTIME_PREPARE_FUNCTIONS_H
 #define TQ_RUNTIME_PREPARE_FUNCTIONS_H

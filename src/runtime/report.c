@@ -5,7 +5,7 @@
 
 void tq_run_report(tq_run *run, const char *text)
 {
-    enum { REPORT_LIMIT = 1 << 16 }; /* of a file with a million bad operators, this much is enough */
+    enum { REPORT_LIMIT = 1 << 16 }; /* bytes; a file may have a million bad operators */
     size_t length = strlen(text), need = run->report_size + length + 2;
     if (need > REPORT_LIMIT)
         return;

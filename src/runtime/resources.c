@@ -8,25 +8,25 @@
 #include "ops/check.h"
 
 typedef struct entry {
-    tq_bytes container, name; /* in the file, which outlives the run */
-    int32_t id;               /* -1: nobody has asked for it yet */
+    tq_bytes container, name; /* bytes of the file, which outlives the run */
+    int32_t id;               /* -1: none yet (tq_resource_id) */
     tq_tensor value;
     tq_block *data;
 } entry;
 
 struct tq_resources {
     tq_pool *pool;
-    tq_block *memory;      /* list: all that is here, and this record */
+    tq_block *memory;      /* list: all arrays, and this record */
     entry *entries;        /* one for each VAR_HANDLE of the model */
     tq_hashtable *tables;  /* one for each HASHTABLE; key_type -1: not declared */
-    uint32_t *names;       /* [name_count]: places in `entries`, by rising name, each name once */
-    uint32_t *numbers;     /* [number_count]: places in `tables`, by rising number, each once */
-    uint32_t *by_id;       /* [count]: places in `entries` */
-    uint32_t entry_count, table_count, name_count, number_count;
+    uint32_t *names;       /* [name_count]: indices of `entries`, ascending by name, each name once */
+    uint32_t *table_ids;     /* [table_id_count]: indices of `tables`, ascending by table_id, each id once */
+    uint32_t *by_id;       /* [count]: indices of `entries` */
+    uint32_t entry_count, table_count, name_count, table_id_count;
     int32_t count;
 };
 
-/* ---- which there are, found once: files may name any number of them ---- */
+/* ---- the index, built once: files may have any number of variables and tables ---- */
 
 void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
 {
@@ -59,10 +59,10 @@ static bool name_before(const void *context, uint32_t a, uint32_t b)
     return order ? order < 0 : a < b;
 }
 
-static bool number_before(const void *context, uint32_t a, uint32_t b)
+static bool table_id_before(const void *context, uint32_t a, uint32_t b)
 {
     const tq_resources *r = context;
-    return r->tables[a].number != r->tables[b].number ? r->tables[a].number < r->tables[b].number : a < b;
+    return r->tables[a].table_id != r->tables[b].table_id ? r->tables[a].table_id < r->tables[b].table_id : a < b;
 }
 
 static void count_nodes(tq_resources *r, const tq_graph_run *graph)
@@ -84,9 +84,9 @@ static void list_nodes(tq_resources *r, const tq_graph_run *graph)
             r->entry_count++;
         }
         if (node->row.code == TQ_BuiltinOperator_HASHTABLE) {
-            r->tables[r->table_count].number = tq_hashtable_id(node);
+            r->tables[r->table_count].table_id = tq_hashtable_id(node);
             r->tables[r->table_count].key_type = -1;
-            r->numbers[r->table_count] = r->table_count;
+            r->table_ids[r->table_count] = r->table_count;
             r->table_count++;
         }
     }
@@ -102,13 +102,13 @@ static void sort_names(tq_resources *r)
     }
 }
 
-static void sort_numbers(tq_resources *r)
+static void sort_table_ids(tq_resources *r)
 {
-    tq_sort_indices(r->numbers, r->table_count, number_before, r);
+    tq_sort_indices(r->table_ids, r->table_count, table_id_before, r);
     for (uint32_t i = 0; i < r->table_count; i++)
-        if (r->number_count == 0 ||
-            r->tables[r->numbers[r->number_count - 1]].number != r->tables[r->numbers[i]].number)
-            r->numbers[r->number_count++] = r->numbers[i];
+        if (r->table_id_count == 0 ||
+            r->tables[r->table_ids[r->table_id_count - 1]].table_id != r->tables[r->table_ids[i]].table_id)
+            r->table_ids[r->table_id_count++] = r->table_ids[i];
 }
 
 static tq_status fill(tq_resources *r, const tq_run *run, tq_error *error)
@@ -116,16 +116,16 @@ static tq_status fill(tq_resources *r, const tq_run *run, tq_error *error)
     for (uint32_t i = 0; i < run->graph_count; i++)
         count_nodes(r, &run->graphs[i]);
     const uint32_t entries = r->entry_count, tables = r->table_count;
-    r->entry_count = r->table_count = 0; /* what close has to look at */
+    r->entry_count = r->table_count = 0; /* tq_resources_close reads them */
     TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->entries, &r->entries, error));
     TQ_TRY(tq_blocks_add(&r->memory, r->pool, tables, sizeof *r->tables, &r->tables, error));
     TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->names, &r->names, error));
     TQ_TRY(tq_blocks_add(&r->memory, r->pool, entries, sizeof *r->by_id, &r->by_id, error));
-    TQ_TRY(tq_blocks_add(&r->memory, r->pool, tables, sizeof *r->numbers, &r->numbers, error));
+    TQ_TRY(tq_blocks_add(&r->memory, r->pool, tables, sizeof *r->table_ids, &r->table_ids, error));
     for (uint32_t i = 0; i < run->graph_count; i++)
         list_nodes(r, &run->graphs[i]);
     sort_names(r);
-    sort_numbers(r);
+    sort_table_ids(r);
     return TQ_OK;
 }
 
@@ -154,7 +154,7 @@ void tq_resources_close(tq_resources *resources)
         tq_hashtable *t = &resources->tables[i];
         tq_block_release(t->key_block);
         tq_block_release(t->value_block);
-        tq_block_release(t->place_block);
+        tq_block_release(t->order_block);
     }
     tq_block *memory = resources->memory; /* holds *resources itself */
     tq_blocks_release(&memory);
@@ -220,15 +220,15 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
 
 /* ---- hash tables ---- */
 
-static tq_hashtable *table_of(const tq_resources *resources, int32_t number)
+static tq_hashtable *table_of(const tq_resources *resources, int32_t table_id)
 {
-    uint32_t low = 0, high = resources->number_count;
+    uint32_t low = 0, high = resources->table_id_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        tq_hashtable *t = &resources->tables[resources->numbers[middle]];
-        if (t->number == number)
+        tq_hashtable *t = &resources->tables[resources->table_ids[middle]];
+        if (t->table_id == table_id)
             return t;
-        if (t->number < number)
+        if (t->table_id < table_id)
             low = middle + 1;
         else
             high = middle;
@@ -236,40 +236,40 @@ static tq_hashtable *table_of(const tq_resources *resources, int32_t number)
     return NULL;
 }
 
-tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t number)
+tq_hashtable *tq_hashtable_of(const tq_resources *resources, int32_t table_id)
 {
-    tq_hashtable *t = table_of(resources, number);
+    tq_hashtable *t = table_of(resources, table_id);
     return t && t->key_type >= 0 ? t : NULL;
 }
 
-void tq_hashtable_declare(tq_resources *resources, int32_t number, int32_t key_type, int32_t value_type)
+void tq_hashtable_declare(tq_resources *resources, int32_t table_id, int32_t key_type, int32_t value_type)
 {
-    tq_hashtable *t = table_of(resources, number);
+    tq_hashtable *t = table_of(resources, table_id);
     if (!t || t->key_type >= 0)
         return;
     t->key_type = key_type;
     t->value_type = value_type;
 }
 
-static int64_t integer_key(const tq_hashtable *t, uint32_t place)
+static int64_t integer_key(const tq_hashtable *t, uint32_t index)
 {
-    return ((const int64_t *)t->key_block->data)[place];
+    return ((const int64_t *)t->key_block->data)[index];
 }
 
-/* Compares the key at a place with another: below 0, 0 or above 0, as for memcmp. */
-static int compare_key(const tq_hashtable *t, uint32_t place, tq_bytes string, int64_t integer)
+/* Compares key `index` of the table with another key, as memcmp: < 0, 0 or > 0. */
+static int compare_key(const tq_hashtable *t, uint32_t index, tq_bytes string, int64_t integer)
 {
     if (t->key_type != TQ_TensorType_STRING) {
-        int64_t key = integer_key(t, place);
+        int64_t key = integer_key(t, index);
         return key < integer ? -1 : key > integer;
     }
-    tq_bytes key = tq_strings_item(&t->strings, place);
+    tq_bytes key = tq_strings_item(&t->strings, index);
     size_t common = key.size < string.size ? key.size : string.size;
     int order = common ? memcmp(key.data, string.data, common) : 0;
     return order ? order : key.size < string.size ? -1 : key.size > string.size;
 }
 
-static int compare_places(const tq_hashtable *t, uint32_t a, uint32_t b)
+static int compare_entries(const tq_hashtable *t, uint32_t a, uint32_t b)
 {
     if (t->key_type == TQ_TensorType_STRING)
         return compare_key(t, a, tq_strings_item(&t->strings, b), 0);
@@ -278,7 +278,7 @@ static int compare_places(const tq_hashtable *t, uint32_t a, uint32_t b)
 
 static bool comes_before(const void *context, uint32_t a, uint32_t b)
 {
-    int order = compare_places(context, a, b);
+    int order = compare_entries(context, a, b);
     return order ? order < 0 : a < b;
 }
 
@@ -290,7 +290,7 @@ static tq_status copy_of(tq_pool *pool, const tq_tensor *tensor, tq_block **out,
         return status;
     if (tensor->bytes > 0)
         tq_copy(block->data, tensor->data, tensor->bytes);
-    tq_block_release(*out); /* of an attempt that failed */
+    tq_block_release(*out); /* of a failed attempt */
     *out = block;
     return TQ_OK;
 }
@@ -314,23 +314,23 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
         status = copy_of(resources->pool, values, &t->value_block, error);
     if (status == TQ_OK)
         status = open_strings(t, count, error);
-    tq_block *places = NULL;
+    tq_block *order = NULL;
     if (status == TQ_OK)
-        status = tq_block_new(resources->pool, (uint64_t)count * sizeof *t->places, &places, error);
+        status = tq_block_new(resources->pool, (uint64_t)count * sizeof *t->order, &order, error);
     if (status != TQ_OK)
         return status;
-    t->place_block = places;
-    t->places = places->data;
+    t->order_block = order;
+    t->order = order->data;
     for (size_t i = 0; i < count; i++)
-        t->places[i] = (uint32_t)i;
-    tq_sort_indices(t->places, count, comes_before, t);
+        t->order[i] = (uint32_t)i;
+    tq_sort_indices(t->order, count, comes_before, t);
     TQ_EACH(i, count)
-    if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
-        t->places[t->count++] = t->places[i];
-    if (tq_stop_now()) { /* the table stays empty, and is filled another time */
-        tq_block_release(places);
-        t->place_block = NULL;
-        t->places = NULL;
+    if (t->count == 0 || compare_entries(t, t->order[t->count - 1], t->order[i]) != 0)
+        t->order[t->count++] = t->order[i];
+    if (tq_stop_now()) { /* the table stays empty, and can be filled again */
+        tq_block_release(order);
+        t->order_block = NULL;
+        t->order = NULL;
         t->count = 0;
         return TQ_INTERRUPTED;
     }
@@ -343,9 +343,9 @@ int64_t tq_hashtable_find(const tq_hashtable *t, tq_bytes string, int64_t intege
     uint32_t low = 0, high = t->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = compare_key(t, t->places[middle], string, integer);
+        int order = compare_key(t, t->order[middle], string, integer);
         if (order == 0)
-            return t->places[middle];
+            return t->order[middle];
         if (order < 0)
             low = middle + 1;
         else

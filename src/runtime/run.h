@@ -2,9 +2,9 @@
  *
  * A model that runs: its tensors, operators and memory, and the functions that the files of this room share.
  *
- * Opening makes an instance of every subgraph.  Allocating one prepares its operators in their order, computes
- * what is constant, and plans an arena for the rest by lifetimes.  Operators whose inputs' shapes wait for data
- * are prepared while the model runs, and their outputs live on the heap.  Invoking runs the operators in order.
+ * Opening makes an instance of every subgraph.  Allocating one prepares its operators in order, computes constants, and
+ * plans an arena for the other tensors by lifetimes.  Operators whose inputs' shapes depend on data are prepared while
+ * the model runs, and their outputs live on the heap.  Invoking runs the operators in order.
  *
  * One thread at a time uses an interpreter; any number of interpreters may share a model, and the values made of its
  * constants (cached.c).
@@ -20,7 +20,7 @@
 typedef enum tq_node_phase {
     TQ_NODE_FRESH,
     TQ_NODE_READY,  /* prepared */
-    TQ_NODE_LATE,   /* is prepared when it runs: an input's shape waits for data */
+    TQ_NODE_LATE,   /* prepared when it runs: an input's shape depends on data */
     TQ_NODE_ONCE,   /* its outputs are constant, and computed when the first run begins */
     TQ_NODE_FOLDED, /* its outputs are constant */
     TQ_NODE_BROKEN  /* its contract does not hold, or that of an operator before it */
@@ -57,19 +57,19 @@ typedef struct tq_slot {
     uint32_t
         alias_of; /* the tensor whose arena memory this one takes over, as the output of its last reader; or itself */
 
-    /* place in the graph: indices of operators */
-    int32_t first, last; /* the tensor lives from the one to the other, both included; first -1: from the start */
+    /* in the graph: indices of operators */
+    int32_t first, last; /* the lifetime, both ends included; first -1: from the start */
     int32_t producer; /* the operator that writes it; -1: none */
     bool is_input, is_output; /* of the graph */
-    bool is_orphan; /* nothing writes it, though it is no constant: it holds zeros */
+    bool is_orphan; /* no operator writes it, and it is no constant: it holds zeros */
 
     /* facts that XNNPACK's choice depends on (delegate/) */
     bool unread; /* no operator that XNNPACK refuses reads it */
     bool unwritten; /* a graph output that LiteRT's delegate would leave unwritten if it had unpacked it */
 
     bool file_constant; /* the file holds its value */
-    bool problem; /* the file contradicts itself about the tensor: the report has a line */
-    bool broken; /* it has a problem, or an operator before it has: its shape is unknown */
+    bool problem; /* the file contradicts itself about the tensor; the report has a line */
+    bool broken; /* it or an earlier operator has a problem; its shape is unknown */
     bool resized; /* the caller chose its shape */
     tq_shape given; /* that shape */
 } tq_slot;
@@ -115,7 +115,7 @@ typedef struct tq_run_options {
     int threads; /* 1 to TQ_MAX_THREADS */
     bool preserve_all; /* no two tensors share memory */
     bool profile; /* measure each operator; may be changed between two runs */
-    uint64_t max_memory; /* bytes; 0: as many as the machine gives */
+    uint64_t max_memory; /* bytes; 0: no limit */
     uint64_t max_multiply_adds; /* of one invoke, and of the operators of a graph; 0: no limit */
     tq_run_hooks hooks;
 } tq_run_options;
@@ -145,12 +145,14 @@ typedef struct tq_run {
 
 /* ---- open.c: an instance of each subgraph ---- */
 
-/* The model must outlive the run; *options is copied.  Operators that cannot run are no failure here, but lines of
-   run->report. */
-
+/* A new run, which the caller closes.  The model must outlive it; *options is copied.  Operators that cannot run are no
+   failure here, but lines of run->report.  TQ_NO_MEMORY, TQ_MEMORY_LIMIT, TQ_INTERRUPTED, and failures of the file's
+   buffers. */
 tq_status tq_run_open(const tq_model *model, const tq_run_options *options, const tq_allocator *allocator, tq_run **out,
                       tq_error *error);
-void tq_run_close(tq_run *run); /* NULL: nothing */
+
+/* Releases the run and all its memory.  NULL: does nothing. */
+void tq_run_close(tq_run *run);
 
 /* ---- backends.c ---- */
 
@@ -158,7 +160,7 @@ void tq_run_close(tq_run *run); /* NULL: nothing */
    TQ_INTERRUPTED. */
 tq_status tq_graph_choose_backends(tq_graph_run *graph, tq_error *error);
 
-/* What LiteRT does in place of running the operator, in English; NULL: LiteRT runs it, as far as is known. */
+/* How LiteRT fails at the operator, in English; NULL: no failure is known. */
 const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *step);
 
 /* ---- report.c ---- */
@@ -180,22 +182,22 @@ enum {
     TQ_PREPARED_AGAIN = 1000000 /* operators and tensors of graphs that one pass prepares more than once: seconds */
 };
 
-/* Makes a graph busy; the first that is busy begins to listen for Ctrl-C.  TQ_BAD_GRAPH: it is busy; TQ_CALL_BUDGET. */
+/* Makes a graph busy until tq_graph_end; the first busy graph begins to listen for Ctrl-C.  TQ_BAD_GRAPH: it is busy
+   already; TQ_CALL_BUDGET: TQ_CALL_DEPTH graphs are busy. */
 tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
 void tq_graph_end(tq_graph_run *graph);
 
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
-/* tq_run_heard: TQ_INTERRUPTED in place of `status`, which means nothing then, where the run has heard that the caller
-   wants a stop. */
+/* tq_run_heard: TQ_INTERRUPTED if the caller wanted a stop, otherwise `status`. */
 tq_status tq_run_interrupted(tq_error *error);
 static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
 {
     return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
 }
 
-/* Around the preparing of a graph. */
+/* Called before and after the preparation of a graph. */
 void tq_graph_begin_prepare(tq_graph_run *graph);
 void tq_graph_end_prepare(tq_graph_run *graph);
 
@@ -205,25 +207,26 @@ tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
 
 /* ---- prepare.c ---- */
 
-/* Makes a graph ready to run, unless it is.  Fails with the first thing that is wrong; run->report has them all. */
+/* Makes a graph ready to run, unless it is ready.  Returns the first error; run->report has all of them. */
 tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
 
-/* Gives an input another shape; the graph must be allocated again.  TQ_BAD_INDEX, TQ_BAD_ARGUMENT. */
+/* Changes the shape of an input; the graph must be allocated again.  TQ_BAD_INDEX: the tensor is no input;
+   TQ_BAD_ARGUMENT: the shape is invalid. */
 tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error);
 
-/* Prepares one operator that waited, with memory for its outputs. */
+/* Prepares a TQ_NODE_LATE operator, with memory for its outputs. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* ---- fold.c: operators of constants ---- */
 
-/* Computes a prepared operator whose inputs are all constant, or puts it off until the first run; any other operator,
-   and one that fails by its data, is left to run. */
+/* Computes a prepared operator whose inputs are all constant, or marks it TQ_NODE_ONCE.  Any other operator, and one
+   whose data fail, stays as it is. */
 tq_status tq_step_fold(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Computes the operators that were put off and that the inputs of this one come from. */
+/* Computes the TQ_NODE_ONCE operators that the inputs of this operator come from. */
 tq_status tq_step_compute_inputs(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Computes all operators that were put off. */
+/* Computes all TQ_NODE_ONCE operators. */
 tq_status tq_graph_compute_once(tq_graph_run *graph, tq_error *error);
 
 /* ---- cached.c: values made of constants, once for all interpreters of the model ---- */
@@ -235,7 +238,7 @@ tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error);
 /* The same for an operator that is prepared late. */
 tq_status tq_step_find_cached(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Prepacks the step's constants, unless it is done. */
+/* Prepacks the step's constants, unless they are prepacked. */
 tq_status tq_step_prepack(tq_step *step, tq_error *error);
 
 /* Releases the step's cached item.  hold: the step is prepared again and may want the same item, so that it moves to
@@ -243,39 +246,39 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error);
 void tq_step_drop_cached(tq_graph_run *graph, tq_step *step, bool hold);
 void tq_step_drop_earlier(tq_graph_run *graph, tq_step *step);
 
-/* Shares constants that an operator computed in prepare with other interpreters, where they follow from the file alone.
+/* Shares constants that an operator computed in prepare with other interpreters, where they depend on the file alone.
    While the operator is prepared again the graph holds the shared item, so that its address stays valid in the keys of
    constants made of it. */
 void tq_step_share_folded(tq_graph_run *graph, tq_step *step);
 void tq_slot_hold_earlier(tq_graph_run *graph, tq_slot *slot);
 void tq_slot_drop_earlier(tq_graph_run *graph, tq_slot *slot);
 
-/* `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make true: the caller fills them and calls
-   tq_shared_end(slot->cached); false: they are filled. */
+/* Finds or makes a shared item of `bytes` bytes for a constant that is made of `stored`, the file's bytes.  *make true:
+   the caller fills it and calls tq_shared_end(slot->cached); false: it is filled. */
 tq_status tq_slot_find_cached(tq_graph_run *graph, uint32_t tensor, const void *stored, uint64_t bytes, bool *make,
                               tq_error *error);
 
 /* ---- work.c: the limit on multiply-adds; both do nothing without one ---- */
 
-/* Counts a prepared operator as one of its graph.  TQ_WORK_LIMIT: the graph's pass the limit. */
+/* Adds a prepared operator's work to the graph's.  TQ_WORK_LIMIT: the graph's work passes the limit. */
 tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *error);
 
-/* Counts one run of an operator, less what *spent has of it already, which grows to all: outputs whose shapes wait for
-   eval count after it.  TQ_WORK_LIMIT: all since run->spent was 0 pass the limit. */
+/* Adds the work of one run of an operator, less *spent, its work counted so far, and sets *spent to all of it: outputs
+   whose shapes eval sets count after eval.  TQ_WORK_LIMIT: run->spent passes the limit. */
 tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error);
 
 /* ---- plan.c ---- */
 
-/* Lifetimes of tensors and scratch, and their offsets in the arena. */
+/* Finds lifetimes of tensors and scratch, and their offsets in the arena. */
 tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
-/* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
-   taken its memory. */
+/* Whether a tensor (< tensor_count) still has the value of the last run: its operator ran, and no operator after its
+   last reader has reused its memory. */
 bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 
 /* ---- invoke.c ---- */
 
-/* Runs operators [begin, end) of an allocated graph. */
+/* Runs the operators [begin, end) of an allocated graph; begin <= end <= step_count. */
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
 static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 {
@@ -284,13 +287,13 @@ static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
 
 /* ---- eval.c ---- */
 
-/* node->eval, with constants prepacked first, and denormal numbers as the node's kernels take them. */
+/* Calls node->eval, with constants prepacked and the mode of denormal floats set for the node's numerics. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
-/* node->shape_later, where there is one. */
+/* Calls node->shape_later, if it is set. */
 tq_status tq_node_shape_later(tq_node *node, tq_error *error);
 
-/* Sets variables and the state of operators back to the start: INT8 variables to their zero point, others to zero. */
+/* Resets variables and the state of operators: INT8 variables to their zero point, others to zero. */
 void tq_graph_reset_variables(tq_graph_run *graph);
 
 static inline tq_graph_run *tq_graph_of(const tq_node *node)

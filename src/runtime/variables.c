@@ -15,7 +15,7 @@ static tq_resources *resources_of(const tq_node *node)
     return tq_graph_of(node)->run->resources;
 }
 
-/* Input 0 is a handle. */
+/* Checks that input 0 is a handle. */
 static tq_status check_handle(const tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_input(node, 0, TQ_T(RESOURCE), error));

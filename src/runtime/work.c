@@ -2,8 +2,8 @@
  *
  * The limit on work (max_multiply_adds).
  *
- * An operator counts as many as the most of these, and at least 1: its multiply-adds (model/multiply_adds.def), what
- * its prepare told (tq_node_work), and the elements of its largest input or output.
+ * An operator counts as the largest of: 1; its multiply-adds (model/multiply_adds.def); the work that its prepare
+ * stated (tq_node_work); the elements of its largest input or output.
  */
 #include "base/checked.h"
 #include "model/multiply_adds.h"
@@ -48,7 +48,7 @@ static uint64_t work_of(const tq_step *step)
     return largest(node->out, node->out_count, most);
 }
 
-/* Adds to a sum that the limit bounds. */
+/* Adds work to a sum; TQ_WORK_LIMIT past the limit. */
 static tq_status add(const tq_graph_run *graph, const tq_step *step, uint64_t work, uint64_t *sum, tq_error *error)
 {
     const uint64_t limit = graph->run->options.max_multiply_adds;

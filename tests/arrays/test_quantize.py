@@ -449,12 +449,12 @@ def test_zero_points_outside_the_type():
     for dtype in CODES:
         low, high = RANGES[dtype]
         for zero in (low - 1, high + 1, 2**80, -(2**80)):
-            pattern = f"zero_point is {zero}: it must be a code of {dtype}"
+            pattern = f"zero_point is {zero}: it must be a value of {dtype}"
             refuses(ValueError, pattern, tq.quantize, x, 1.0, zero, dtype=dtype)
         refuses(ValueError, r"zero_point\[2\] is", tq.quantize, x, 1.0, [0, 0, high + 1], dtype=dtype, axis=1)
     refuses(ValueError, "zero_point is -128", tq.quantize, x, 1.0, -128, narrow_range=True)
     refuses(ValueError, "zero_point is 0", tq.quantize, x, 1.0, dtype="uint8", narrow_range=True)
-    refuses(ValueError, "zero_point is 128: it must be a code of int8", tq.dequantize, np.ones(3, np.int8), 1.0, 128)
+    refuses(ValueError, "zero_point is 128: it must be a value of int8", tq.dequantize, np.ones(3, np.int8), 1.0, 128)
     huge = np.full(3, 2**64 - 1, np.uint64)
     refuses(ValueError, r"zero_point\[0\]", tq.quantize, x, 1.0, huge, axis=1, dtype="int32")
     refuses(TypeError, "zero_point has dtype", tq.quantize, x, 1.0, 0.5)

@@ -155,7 +155,7 @@ def test_copies_and_pickles(again):
             "zero_point has 2 values and input_zero_point has 0",
         ),
         (([[1, 2]],), {"axis": 0}, ValueError, "multiplier has shape"),
-        ((1.0, 300), {}, ValueError, "zero_point is 300: it must be a code of int8"),
+        ((1.0, 300), {}, ValueError, "zero_point is 300: it must be a value of int8"),
         ((1.0, 0.5), {}, TypeError, "zero_point"),
         ((1.0,), {"axis": "x"}, TypeError, "axis is a str"),
         ((1.0,), {"axis": 100}, ValueError, "axis is 100"),
@@ -200,5 +200,5 @@ def test_values_that_are_all_the_same_are_as_many_as_channels(name):
 def test_an_input_zero_point_must_be_a_code_of_the_input():
     layer = tq.Requantization(0.5, input_zero_point=300)
     assert layer.requantize(np.int32([310])).tolist() == [5]
-    with pytest.raises(ValueError, match="input_zero_point is 300: it must be a code of int8"):
+    with pytest.raises(ValueError, match="input_zero_point is 300: it must be a value of int8"):
         layer.requantize(np.int8([1]))

@@ -182,7 +182,7 @@ def test_what_is_refused():
         tq.requantize(q, 1.0, rounding="away")
     with pytest.raises(ValueError, match="zero_point is 128"):
         tq.requantize(q, 1.0, 128)
-    with pytest.raises(ValueError, match="input_zero_point is 300: it must be a code of int8"):
+    with pytest.raises(ValueError, match="input_zero_point is 300: it must be a value of int8"):
         tq.requantize(q.astype(np.int8), 1.0, input_zero_point=300)
     with pytest.raises(ValueError, match=r"multiplier has shape \(2,\)"):
         tq.requantize(q, [1.0, 2.0], axis=1)

@@ -20,7 +20,7 @@ LAYOUTS = [("int8", None), ("int4", None), ("int2", None), ("int16", None), ("in
 def add_quantized(e, weights, axis, dtype, block_size, label):
     """A new buffer with quantized weights, which are computed when the model is written."""
     index = e.add_buffer()
-    return index, tq._core._codes_into(e.buffer_node(index), weights, axis, dtype, block_size, label)
+    return index, tq._core._quantize_into(e.buffer_node(index), weights, axis, dtype, block_size, label)
 
 
 def weights(shape):
@@ -150,9 +150,9 @@ def test_codes_are_refused_where_they_cannot_be():
             add_quantized(e, ones, 0, "uint8", None, "these")
         for node in (e.root, None):
             with pytest.raises(TypeError, match="a table Buffer is needed"):
-                tq._core._codes_into(node, ones, 0, "int8", None, "these")
+                tq._core._quantize_into(node, ones, 0, "int8", None, "these")
             with pytest.raises(TypeError, match="a table Tensor is needed"):
-                tq._core._become_codes(node, e._buffers[0], 0, 9, 0)
+                tq._core._become_quantized(node, e._buffers[0], 0, 9, 0)
             with pytest.raises(TypeError, match="a table Buffer is needed"):
                 tq._core._scales_of(node)
         with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
@@ -160,7 +160,7 @@ def test_codes_are_refused_where_they_cannot_be():
         e.tensors["w"].quantization = None
         other = tq.edit(model(ones))
         with pytest.raises(ValueError, match="another model"):
-            tq._core._become_codes(e.tensors["w"].node, other._buffers[0], 0, 9, 0)
+            tq._core._become_quantized(e.tensors["w"].node, other._buffers[0], 0, 9, 0)
         e.tensors["w"].quantization = None
         e.to_bytes()
 
@@ -250,22 +250,22 @@ def test_codes_of_a_constant_of_the_same_model():
         tensor = e.tensors["w"]
         source, node = e._buffers[tensor.buffer], e._buffers[e.add_buffer()]
         for shape in [(64, 95), (64, 96, 2), (-1, 96), (0, 96), (1 << 62, 1 << 62)]:
-            assert tq._core._codes_from(node, source, shape, 0, "int8", None, "w") is None
-        assert tq._core._codes_from(node, e._buffers[0], (64, 96), 0, "int8", None, "w") is None
-        assert tq._core._codes_from(node, source, (64, 96), 0, "int8", None, "w") == (64,)
+            assert tq._core._quantize_from(node, source, shape, 0, "int8", None, "w") is None
+        assert tq._core._quantize_from(node, e._buffers[0], (64, 96), 0, "int8", None, "w") is None
+        assert tq._core._quantize_from(node, source, (64, 96), 0, "int8", None, "w") == (64,)
         assert (
-            tq._core._codes_from(e._buffers[e.add_buffer()], node, (64, 24), 0, "int8", None, "w") is None
+            tq._core._quantize_from(e._buffers[e.add_buffer()], node, (64, 24), 0, "int8", None, "w") is None
         )  # not yet made
         with pytest.raises(ValueError, match="another model"):
-            tq._core._codes_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
+            tq._core._quantize_from(node, tq.edit(model(w))._buffers[0], (64, 96), 0, "int8", None, "w")
         for wrong in [("w", source), (node, "w"), (e.root, source)]:
             with pytest.raises(TypeError):
-                tq._core._codes_from(*wrong, (64, 96), 0, "int8", None, "w")
+                tq._core._quantize_from(*wrong, (64, 96), 0, "int8", None, "w")
         with pytest.raises(ValueError, match="no quantized weights that are yet to be made"):
-            tq._core._become_codes(tensor.node, source, 1, 9, 0)
+            tq._core._become_quantized(tensor.node, source, 1, 9, 0)
         for wrong in [(source, node), (tensor.node, tensor.node)]:
             with pytest.raises(TypeError):
-                tq._core._become_codes(*wrong, 1, 9, 0)
+                tq._core._become_quantized(*wrong, 1, 9, 0)
         tensor.node.set("buffer", 0)
         e.to_bytes()
 

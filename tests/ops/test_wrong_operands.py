@@ -56,7 +56,7 @@ def test_a_misfit_is_told_and_all_else_works(numerics):
     rows = opened.backends()
     assert rows[1].numerics == numerics
     if numerics == "xnnpack":
-        assert rows[0].rule == "its inputs or outputs are not those that the operator takes"
+        assert rows[0].rule == "its inputs or outputs do not fit the operator"
     assert "RESHAPE" in str(rows)
     with pytest.raises(tq.RunError, match=r"operator 0 \(RESHAPE\): has 0 inputs; it needs 1 to 2"):
         opened.allocate_tensors()

@@ -324,14 +324,14 @@ class Editor:
         constant that is not finite is a ValueError then.  TensorPart.become_quantized puts the buffer to use."""
         index, source, label = self.add_buffer(), self.buffer_node(tensor.buffer), repr(tensor)
         if source is not None:
-            made = _core._codes_from(self._buffers[index], source, tensor.shape, axis, dtype, block_size, label)
+            made = _core._quantize_from(self._buffers[index], source, tensor.shape, axis, dtype, block_size, label)
             if made is not None:
                 return index, made
         data = tensor.data
         if data is None:
             raise ModelError(f"{tensor!r} has no data")
         # a copy: what the tree keeps must be no view of it, or neither is ever freed
-        return index, _core._codes_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
+        return index, _core._quantize_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
 
     def add_float16_buffer(self, tensor: TensorPart) -> int:
         """A new buffer with a float constant of this model as float16, made when the model is written.  Numbers beyond

@@ -228,7 +228,7 @@ class TensorPart(OnlyPart):
         """Makes it the constant in a buffer that Editor.add_quantized_buffer added, with its scales, zero points 0."""
         quantized = self.editor.buffer_node(buffer)
         assert quantized is not None
-        _core._become_codes(self.node, quantized, buffer, type_number(type), axis)
+        _core._become_quantized(self.node, quantized, buffer, type_number(type), axis)
         self.editor.forget_users()
 
     @property

@@ -278,7 +278,7 @@ static void check_batch_to_space(tq_checker *checker, const tq_checked_node *nod
             return;
         if (batch % block) {
             tq_report(checker, TQ_PROBLEM_SHAPE_MISMATCH, tq_checked_operator(checker, node),
-                      "block size %lld does not divide what is left of the batch, %lld", (long long)block,
+                      "block size %lld does not divide the rest of the batch, %lld", (long long)block,
                       (long long)batch);
             return;
         }

@@ -8,7 +8,7 @@ typedef struct side {
     tq_field_id field;
     tq_location_kind location;
     unsigned flag;
-    const char *what;
+    const char *noun;
 } side;
 
 static const side sides[] = {
@@ -21,7 +21,7 @@ static void check_tensor(tq_checker *checker, const tq_table *map, int64_t subgr
 {
     int64_t tensor = tq_get_int(map, TQ_TensorMap_tensor_index);
     if (!tq_get_string(map, TQ_TensorMap_name).size)
-        tq_report(checker, TQ_PROBLEM_SIGNATURE_NAME, location, "the %s needs a name to be called by", side->what);
+        tq_report(checker, TQ_PROBLEM_SIGNATURE_NAME, location, "the %s needs a name to be called by", side->noun);
     if (subgraph >= checker->model->subgraphs.count)
         return;
     uint64_t tensors = checker->first[subgraph + 1] - checker->first[subgraph];
@@ -30,7 +30,7 @@ static void check_tensor(tq_checker *checker, const tq_table *map, int64_t subgr
                   (long long)tensor, (long long)subgraph, (unsigned long long)tensors);
     else if (!(checker->all_flags[checker->first[subgraph] + (uint64_t)tensor] & side->flag))
         tq_report(checker, TQ_PROBLEM_SIGNATURE_FOREIGN, location, "tensor %lld is no %s of subgraph %lld",
-                  (long long)tensor, side->what, (long long)subgraph);
+                  (long long)tensor, side->noun, (long long)subgraph);
 }
 
 static tq_status check_side(tq_checker *checker, const tq_table *signature, uint32_t index, const side *side,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arguments by position and by keyword, and those that are one value.
+ * Arguments by position and by keyword; single values.
  */
 #include "python/arrays/array_args.h"
 
@@ -62,7 +62,7 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
         return false;
     }
     Py_ssize_t found = PyNumber_AsSsize_t(object, NULL); /* clips */
-    if (found == -1 && PyErr_Occurred()) { /* an array of one dimension has __index__ too, and it raises */
+    if (found == -1 && PyErr_Occurred()) { /* an array of one dimension has __index__, which raises */
         if (PyErr_ExceptionMatches(PyExc_TypeError)) {
             PyErr_Clear();
             PyErr_Format(PyExc_TypeError, "%s is %R: it must be an int or None", argument, object);
@@ -77,7 +77,7 @@ bool tq_py_optional_int(PyObject *object, const char *argument, long low, long h
     return true;
 }
 
-/* 0 or 1; -1: any other.  All objects have a truth, but that of "no" is True. */
+/* 0 or 1; -1: any other object.  Not its truth value: that of "no" is True. */
 static int truth_of(PyObject *object)
 {
     if (PyBool_Check(object) || PyArray_IsScalar(object, Bool))

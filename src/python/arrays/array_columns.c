@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scales, multipliers and zero points: one, or an array of them, each checked against its rule.
+ * Scales, multipliers and zero points: one, or an array of them, each checked by its rule.
  */
 #include "python/arrays/array_internal.h"
 
@@ -8,7 +8,7 @@
 
 #include <float.h>
 
-/* "scale" or "scale[3]", and its value, in an error. */
+/* Sets an error with "scale" or "scale[3]" and its value. */
 static bool refuse_entry(const char *argument, npy_intp at, bool many, double value, const char *rule)
 {
     PyObject *number = PyFloat_FromDouble(value);
@@ -20,8 +20,8 @@ static bool refuse_entry(const char *argument, npy_intp at, bool many, double va
     return false;
 }
 
-/* A number that is a Python float or int or a NumPy scalar; *is_one says whether it was. */
-static bool one_number(PyObject *object, double *value, bool *is_one)
+/* The value of a Python float or int, or of a NumPy scalar; *is_one: whether `object` is one. */
+static bool one_value(PyObject *object, double *value, bool *is_one)
 {
     *is_one = true;
     if (PyFloat_CheckExact(object)) {
@@ -49,7 +49,7 @@ static bool is_scale(float scale)
 
 #define SCALE_RULE "a scale must be finite, above 0 and not denormal as float32 (at least 2**-126)"
 
-/* Refuses the first value that is no scale.  wide: the values before they were rounded to float32, or NULL. */
+/* Refuses the first invalid scale.  wide: the values before rounding to float32, or NULL. */
 static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
 {
     const float *scale = c->data;
@@ -64,7 +64,7 @@ static bool check_scales(tq_py_column *c, npy_intp count, const double *wide)
     return true;
 }
 
-/* Rounds to float32.  NumPy would do so too, but warn of values that are refused anyway. */
+/* Rounds to float32, without NumPy's warnings about values that are refused anyway. */
 static bool many_scales(tq_py_column *c, PyArrayObject *wide)
 {
     npy_intp count = PyArray_SIZE(wide);
@@ -85,7 +85,7 @@ bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p)
     double value;
     bool is_one;
     *c = (tq_py_column){.data = &c->one};
-    if (!one_number(object, &value, &is_one))
+    if (!one_value(object, &value, &is_one))
         return false;
     if (is_one) {
         c->one.f32 = (float)value;
@@ -115,7 +115,7 @@ bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters
     const double most = float32 ? FLT_MAX : DBL_MAX;
     bool is_one;
     *c = (tq_py_column){.data = &c->one};
-    if (!one_number(object, &c->one.f64, &is_one))
+    if (!one_value(object, &c->one.f64, &is_one))
         return false;
     if (!is_one) {
         c->array = tq_py_parameter_array(object, "multiplier", "fiu", "real numbers", NPY_FLOAT64, p);
@@ -139,10 +139,10 @@ static bool refuse_zero_point(const char *argument, npy_intp at, bool many, PyOb
                               const char *of)
 {
     if (value && many)
-        PyErr_Format(PyExc_ValueError, "%s[%zd] is %R: it must be a code of %s, from %d to %d", argument,
+        PyErr_Format(PyExc_ValueError, "%s[%zd] is %R: it must be a value of %s, from %d to %d", argument,
                      (Py_ssize_t)at, value, of, low, high);
     else if (value)
-        PyErr_Format(PyExc_ValueError, "%s is %R: it must be a code of %s, from %d to %d", argument, value, of, low,
+        PyErr_Format(PyExc_ValueError, "%s is %R: it must be a value of %s, from %d to %d", argument, value, of, low,
                      high);
     return false;
 }
@@ -164,7 +164,7 @@ static bool one_zero_point(tq_py_column *c, PyObject *object, const char *argume
     return fits;
 }
 
-/* Refuses the first that is no code. */
+/* Refuses the first zero point outside [low, high]. */
 static void refuse_zero_points(PyArrayObject *array, const char *argument, int32_t low, int32_t high, const char *of)
 {
     bool wide = PyArray_ITEMSIZE(array) == 8;
@@ -181,8 +181,8 @@ static void refuse_zero_points(PyArrayObject *array, const char *argument, int32
     }
 }
 
-/* Every int64 or int32 as int32, in a new array.  Zero points that are all the same, such as the zeros of weights, are
-   one. */
+/* Zero points of int64 or int32 as int32, in a new array; if all are equal, such as the zeros of weights, as one value.
+ */
 static bool many_zero_points(tq_py_column *c, PyArrayObject *array, const char *argument, int32_t low, int32_t high,
                              const char *of)
 {
@@ -209,7 +209,7 @@ bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, 
 {
     *c = (tq_py_column){.data = &c->one};
     if (!object) {
-        /* 0 stands for the zero point that was not given, but uint narrow ranges begin at 1 */
+        /* 0 is the default; narrow ranges of unsigned types begin at 1 */
         if (low <= 0)
             return true;
         PyObject *zero = PyLong_FromLong(0);
@@ -219,7 +219,7 @@ bool tq_py_zero_points(tq_py_column *c, PyObject *object, const char *argument, 
     }
     if (PyLong_Check(object) || PyArray_IsScalar(object, Integer) ||
         (PyIndex_Check(object) && !PyObject_HasAttrString(object, "__array__") &&
-         !PyObject_HasAttrString(object, "__dlpack__"))) /* tensors have __index__ too, of whatever size */
+         !PyObject_HasAttrString(object, "__dlpack__"))) /* tensors of any size have __index__, too */
         return one_zero_point(c, object, argument, low, high, of);
     bool narrow = PyArray_Check(object) && PyArray_TYPE((PyArrayObject *)object) == NPY_INT32;
     PyArrayObject *array = tq_py_parameter_array(object, argument, "iu", "integers", narrow ? NPY_INT32 : NPY_INT64, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is given as an array, as kernels read it: contiguous, aligned, in native byte order, of a type that tq has.
+ * Array arguments in the form that kernels read: contiguous, aligned, in native byte order, of a type that tq has.
  */
 #include "python/arrays/array_internal.h"
 
@@ -68,7 +68,7 @@ PyArrayObject *tq_py_contiguous(PyObject *object, const char *argument, bool int
     return array;
 }
 
-/* NumPy makes int64 of lists of Python's integers and float64 of empty lists, which says nothing of what they are. */
+/* Whether NumPy chose the type: int64 for lists of Python's integers, float64 for empty lists. */
 static bool has_no_width(PyArrayObject *array, PyObject *object)
 {
     return (PyTypeNum_ISINTEGER(PyArray_TYPE(array)) || PyArray_SIZE(array) == 0) && !PyArray_Check(object) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where parameters lie along an array (per tensor, per axis, in blocks), and arrays of them.
+ * The layout of parameters along an array (per tensor, per axis, in blocks), and arrays of parameters.
  */
 #include "python/arrays/array_internal.h"
 
@@ -58,7 +58,7 @@ bool tq_py_layout(tq_py_parameters *p, PyArrayObject *input, PyObject *axis, PyO
     return true;
 }
 
-/* The shapes that an array of parameters may have, in words; new reference. */
+/* The valid shapes of an array of parameters, as text; new reference. */
 static PyObject *wanted_shapes(const tq_py_parameters *p)
 {
     if (!p->has_axis)
@@ -77,7 +77,7 @@ static PyObject *wanted_shapes(const tq_py_parameters *p)
     return text;
 }
 
-/* One dimension of all sets, or the input's dimensions with 1 where parameters do not vary. */
+/* Whether the shape is (sets,), or the input's shape with 1 for dimensions along which parameters do not vary. */
 static bool has_wanted_shape(PyArrayObject *array, const tq_py_parameters *p)
 {
     int rank = PyArray_NDIM(array);
@@ -108,7 +108,7 @@ static bool check_shape(PyArrayObject *array, const char *argument, const tq_py_
     return false;
 }
 
-/* uint64 as int64: what is too large must not come out negative. */
+/* uint64 as int64, saturated: large values must not become negative. */
 static PyArrayObject *saturate_unsigned(PyArrayObject *array)
 {
     PyArrayObject *copy = (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
@@ -121,7 +121,7 @@ static PyArrayObject *saturate_unsigned(PyArrayObject *array)
     return copy;
 }
 
-PyArrayObject *tq_py_parameter_array(PyObject *object, const char *argument, const char *kinds, const char *words,
+PyArrayObject *tq_py_parameter_array(PyObject *object, const char *argument, const char *kinds, const char *needed,
                                      int number, const tq_py_parameters *p)
 {
     PyArrayObject *array = tq_py_contiguous(object, argument, number == NPY_INT64 || number == NPY_INT32);
@@ -134,7 +134,7 @@ PyArrayObject *tq_py_parameter_array(PyObject *object, const char *argument, con
         kind = tq_py_is_float(&type) ? 'f' : 'i';
     if (!strchr(kinds, kind) && PyArray_SIZE(array) != 0) {
         PyErr_Format(PyExc_TypeError, "%s has dtype %R: it must be %s", argument, (PyObject *)PyArray_DESCR(array),
-                     words);
+                     needed);
         Py_DECREF(array);
         return NULL;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where results go: a new array or the caller's `out`, and memory in between where kernels cannot write that.
+ * Outputs: a new array or the caller's `out`, with a temporary array where kernels cannot write to `out`.
  */
 #include "python/arrays/array_internal.h"
 
 #include "python/errors.h"
 
-/* Whether elements of the array may share memory: whether a dimension's step does not reach past what all smaller steps
-   span.  Arrays that slicing and transposing make never do. */
+/* Whether elements of the array may share memory: the stride of a dimension is less than the extent of all dimensions
+   of smaller strides.  Never so for arrays made by slicing and transposing. */
 static bool overlaps_itself(PyArrayObject *array)
 {
     npy_intp steps[NPY_MAXDIMS], lengths[NPY_MAXDIMS], spanned = PyArray_ITEMSIZE(array);
@@ -85,7 +85,7 @@ static PyArrayObject *new_like(PyArrayObject *input, PyArray_Descr *descr)
                                                  NULL, 0, NULL);
 }
 
-/* As tq_py_output_begin, which has cleared *output; descr stays the caller's. */
+/* tq_py_output_begin, after *output is cleared; does not steal descr. */
 static bool begin(tq_py_output *output, PyArrayObject *input, PyObject *out, PyArray_Descr *descr)
 {
     if (out && !check_out(input, out, descr))

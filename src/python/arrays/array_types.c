@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between NumPy's and ml_dtypes' dtypes and the types of quantized and real values that tq has.
+ * From NumPy's and ml_dtypes' dtypes to the types of quantized and real values, and back.
  */
 #include "python/arrays/array_internal.h"
 
 #include <string.h>
 
-static const tq_py_type code_types[] = {
+static const tq_py_type quantized_types[] = {
 #define INTEGER(name, element, low, high) {#name, TQ_##element, low, high, false},
 #include "quant/integers.def"
 #undef INTEGER
@@ -23,16 +23,16 @@ static const tq_py_type float_types[] = {
 
 static const tq_py_type *type_named(const char *name)
 {
-    for (int i = 0; i < COUNT(code_types); i++)
-        if (strcmp(code_types[i].name, name) == 0)
-            return &code_types[i];
+    for (int i = 0; i < COUNT(quantized_types); i++)
+        if (strcmp(quantized_types[i].name, name) == 0)
+            return &quantized_types[i];
     for (int i = 0; i < COUNT(float_types); i++)
         if (strcmp(float_types[i].name, name) == 0)
             return &float_types[i];
     return NULL;
 }
 
-static const char *name_of_number(int number)
+static const char *name_of_type(int number)
 {
     switch (number) {
     case NPY_BYTE: return "int8";
@@ -48,11 +48,11 @@ static const char *name_of_number(int number)
     }
 }
 
-/* ml_dtypes registers its types with NumPy under numbers of its own, and keeps a narrow integer in
-   the lower bits of a byte. */
+/* ml_dtypes registers its types with NumPy under new type numbers, and stores a narrow integer in the lower bits of a
+   byte. */
 static bool type_of_descr(PyArray_Descr *descr, tq_py_type *type)
 {
-    const char *name = name_of_number(descr->type_num);
+    const char *name = name_of_type(descr->type_num);
     bool registered = descr->type_num >= NPY_USERDEF;
     if (registered) {
         const char *full = descr->typeobj->tp_name, *dot = strrchr(full, '.');
@@ -110,12 +110,12 @@ static bool refuse_dtype(PyObject *dtype, const char *needed)
     return false;
 }
 
-/* A row that `dtype` names; NULL: none. */
+/* The row of a str dtype; NULL: none. */
 static const tq_py_type *type_of_string(PyObject *dtype)
 {
     const char *name = PyUnicode_AsUTF8(dtype);
     if (!name)
-        PyErr_Clear(); /* half a surrogate pair, which names nothing */
+        PyErr_Clear(); /* a lone surrogate: the name of no type */
     return name ? type_named(name) : NULL;
 }
 

@@ -29,7 +29,7 @@ static PyObject *feature_names(void)
     return text;
 }
 
-/* Warns of a value of the environment that means nothing; what is set for other programs must not keep them from tq. */
+/* Warns of an invalid environment variable.  No error: it may be set for other programs. */
 static int warn_of_environment(void)
 {
     const char *threads = getenv("TQ_NUM_THREADS");

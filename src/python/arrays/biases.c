@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes and scales of constant biases.
+ * Quantized values and scales of constant biases.
  */
 #include "python/arrays/biases.h"
 
@@ -27,15 +27,17 @@ static tq_status run_fit(char **data, const npy_intp *strides, npy_intp n, const
 PyDoc_STRVAR(
     fit_doc,
     "fit_scales_to_bias(weight_scale, input_scale, b)\n--\n\n"
-    "(weight_scale, bias_scale), float32, grown where the bias's code would pass 2^30 - 1, as TFLiteConverter does.\n\n"
+    "(weight_scale, bias_scale), float32, grown where the bias's quantized value would pass 2^30 - 1, as "
+    "TFLiteConverter does.\n\n"
     "weight_scale: one, or one a channel. input_scale: the activation's. b: the bias, one value a channel; with one\n"
-    "weight scale the greatest |b| counts. Where the code |b| / (input_scale * weight_scale) is too great, the\n"
+    "weight scale the greatest |b| counts. Where the quantized value |b| / (input_scale * weight_scale) is too great, "
+    "the\n"
     "bias's scale becomes |b| / (2^30 - 1) and the weight's that divided by input_scale. Quantize the weights with\n"
     "the result as `scale`, and the bias by quantize_bias(b, bias_scale, 1). Channels of zeros need this often.\n"
     "ValueError: a scale or b that is not finite, weight_scale negative, input_scale not over 0. Source: kBiasMax of\n"
     "tflite/converter/quantization/common/quantization_lib/quantization_driver.cc.");
 
-/* The greatest |b|, as an array without dimensions. */
+/* The greatest |b|, an array of rank 0. */
 static PyArrayObject *greatest(PyArrayObject *b)
 {
     PyObject *sizes = PyNumber_Absolute((PyObject *)b);
@@ -59,7 +61,7 @@ static PyObject *fit_scales(PyObject *module, PyObject *args, PyObject *kwargs)
         ready = (in[i] = tq_py_doubles(values[i], names[i])) != NULL;
     if (ready) {
         per_channel = PyArray_NDIM(in[0]) > 0;
-        if (!per_channel && PyArray_SIZE(in[2]) > 0) { /* one scale serves the greatest bias */
+        if (!per_channel && PyArray_SIZE(in[2]) > 0) { /* one scale: the greatest bias decides */
             Py_SETREF(in[2], greatest(in[2]));
             ready = in[2] != NULL;
         }
@@ -83,11 +85,11 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
                                          *(const double *)(data[2] + i * strides[2]), &scale, error);
         if (status)
             return status;
-        int64_t code = tq_bias_value(b, scale, is_wide ? INT64_MAX : INT32_MAX);
+        int64_t integer_type = tq_bias_value(b, scale, is_wide ? INT64_MAX : INT32_MAX);
         if (is_wide)
-            *(int64_t *)(data[3] + i * strides[3]) = code;
+            *(int64_t *)(data[3] + i * strides[3]) = integer_type;
         else
-            *(int32_t *)(data[3] + i * strides[3]) = (int32_t)code;
+            *(int32_t *)(data[3] + i * strides[3]) = (int32_t)integer_type;
     }
     return TQ_OK;
 }
@@ -95,7 +97,7 @@ static tq_status run_bias(char **data, const npy_intp *strides, npy_intp n, cons
 PyDoc_STRVAR(quantize_bias_doc, "quantize_bias(b, input_scale, weight_scale, dtype='int32')\n--\n\n"
                                 "The quantized values of a bias: b times the float32 reciprocal of its scale "
                                 "(bias_quantization_params), rounded ties away from\n"
-                                "zero, within plus or minus the highest code; 0 where the scale is 0, and for NaN.\n\n"
+                                "zero, within plus or minus the highest value; 0 where the scale is 0, and for NaN.\n\n"
                                 "b, input_scale, weight_scale: numbers or arrays, broadcast, read as float32. dtype: "
                                 "'int32', or 'int64' for int16\n"
                                 "activations. Returns an array of that type, of the shape that the arguments broadcast "
@@ -103,7 +105,7 @@ PyDoc_STRVAR(quantize_bias_doc, "quantize_bias(b, input_scale, weight_scale, dty
                                 "scale that is negative or not finite. Source: SymmetricBiasQuantize "
                                 "(tflite/tools/optimize/quantization_utils.cc).");
 
-/* The row of `types` that dtype names, as a string or a NumPy dtype; -1 with an exception. */
+/* The index in `types` of dtype, a string or a NumPy dtype; -1 with an exception. */
 static int bias_type(PyObject *dtype, const char *const *types)
 {
     PyArray_Descr *descr = NULL;

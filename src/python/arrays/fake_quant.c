@@ -15,7 +15,7 @@ static const char *const rule_names[] = {
 #undef FAKE_QUANT_RULE
 };
 
-/* What both functions take beside arrays. */
+/* Arguments of both functions besides arrays. */
 typedef struct options {
     PyObject *min, *max, *axis, *bits_value, *narrow_value, *threads_value;
     long bits;
@@ -33,7 +33,7 @@ static int read_options(options *o)
                : -1;
 }
 
-/* One dimension of `count` values, or x's dimensions with 1 for all but the axis, as NumPy's keepdims gives them. */
+/* Whether the shape is (count,), or x's shape with 1 for all dimensions but the axis, as NumPy's keepdims. */
 static bool has_channels(PyArrayObject *array, PyArrayObject *x, int axis, size_t count)
 {
     bool fits = (size_t)PyArray_SIZE(array) == count;
@@ -45,7 +45,7 @@ static bool has_channels(PyArrayObject *array, PyArrayObject *x, int axis, size_
     return fits;
 }
 
-/* A scalar or one value a channel of x, as floats at *out; 0 or -1. */
+/* A scalar, or one value for each channel of x, as floats at *out.  0, or -1 with an exception. */
 static int channel_values(PyObject *value, const char *name, const options *o, PyArrayObject *x, size_t count,
                           PyArrayObject **out)
 {
@@ -74,7 +74,7 @@ static float value_at(PyArrayObject *array, size_t i)
     return ((const float *)PyArray_DATA(array))[PyArray_SIZE(array) == 1 ? 0 : i];
 }
 
-/* One nudged range a channel, in new memory; NULL with an exception. */
+/* A nudged range for each channel, in new memory; NULL with an exception. */
 static tq_nudged *nudge_all(tq_state *state, const options *o, PyArrayObject *x, size_t channels)
 {
     PyArrayObject *min = NULL, *max = NULL;
@@ -106,10 +106,11 @@ PyDoc_STRVAR(
     "fake_quant(x, min, max, num_bits=8, narrow_range=False, axis=None, *, rule='tflite', num_threads=None)\n--\n\n"
     "x moved to the nearest of the 2^num_bits values that quantized values between min and max stand for, as "
     "float32.\n\n"
-    "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a code; numbers, or "
+    "x: real numbers, read as float32. min, max: the range, before it is nudged so that 0 has a quantized value; "
+    "numbers, or "
     "with\n"
     "axis one a channel, in one dimension or as keepdims=True leaves them; min < max, or both 0, which gives zeros.\n"
-    "num_bits: 2 to 16. narrow_range: the lowest code is not used. rule: 'tflite', the FAKE_QUANT operator's "
+    "num_bits: 2 to 16. narrow_range: the lowest value is not used. rule: 'tflite', the FAKE_QUANT operator's "
     "arithmetic,\n"
     "or 'tensorflow', FakeQuantWithMinMaxVars' and, with axis, its PerChannel form's (tq.rules()['fake_quant']): they\n"
     "differ in the last bits, and next to a tie by a step. NaN stays NaN; infinities go to the ends of the range.\n"
@@ -148,7 +149,7 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
     return y ? PyArray_Return(y) : NULL;
 }
 
-/* The sums as float32: a scalar, or one a channel. */
+/* The sums as float32: a scalar, or one for each channel. */
 static PyObject *sums_array(const double *sums, size_t count, bool per_axis)
 {
     npy_intp length = (npy_intp)count;
@@ -180,7 +181,7 @@ static PyObject *gradient_arrays(PyObject *module, PyArrayObject *dy, PyArrayObj
         else {
             PyObject *low = sums_array(dmin, view.channels, per_axis),
                      *high = sums_array(dmax, view.channels, per_axis);
-            made = Py_BuildValue("NNN", PyArray_Return(dx), low, high); /* a NULL among them fails it */
+            made = Py_BuildValue("NNN", PyArray_Return(dx), low, high); /* fails if one is NULL */
             dx = NULL;
         }
     }

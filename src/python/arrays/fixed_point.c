@@ -33,7 +33,7 @@ typedef struct operand {
     int type;
 } operand;
 
-/* int32 from up to three integer operands. */
+/* A function of up to three integer operands, with int32 results. */
 static PyObject *integer_function(PyObject *module, const operand *operands, int count, tq_fixed_loop loop)
 {
     PyArrayObject *arrays[3] = {NULL}, *out = NULL;
@@ -220,7 +220,7 @@ static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject 
     return multiplier_result(state, out);
 }
 
-/* A real multiplier, or the pair that quantize_multiplier gives. */
+/* A real multiplier, or a pair of quantize_multiplier. */
 static int multiplier_of(PyObject *value, tq_requantize_rule rule, tq_multiplier *multiplier)
 {
     if (PyTuple_Check(value)) {
@@ -262,7 +262,7 @@ static PyObject *steps_dict(const tq_requantize_steps *s, tq_requantize_rule rul
                          "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->quantized);
 }
 
-/* _requantize_steps(acc, multiplier, zero_point, rounding, dtype): what tq.explain_requantize shows. */
+/* _requantize_steps(acc, multiplier, zero_point, rounding, dtype): the steps that tq.explain_requantize shows. */
 static PyObject *requantize_steps(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -270,20 +270,20 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
     PyObject *multiplier_value, *rounding, *dtype;
     tq_multiplier multiplier;
     tq_requantize_steps steps;
-    tq_integer_type code;
+    tq_integer_type integer_type;
     if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
         return NULL;
     int rule = rounding_of(rounding);
-    if (rule < 0 || tq_py_integer_type(dtype, &code) < 0 ||
+    if (rule < 0 || tq_py_integer_type(dtype, &integer_type) < 0 ||
         multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
         return NULL;
-    tq_value_range range = tq_value_range_of(code, false);
+    tq_value_range range = tq_value_range_of(integer_type, false);
     if (zero_point < range.low || zero_point > range.high)
         return PyErr_Format(PyExc_ValueError, "zero_point is %d; %s needs one from %d to %d", zero_point,
-                            tq_integer_name(code), (int)range.low, (int)range.high);
+                            tq_integer_name(integer_type), (int)range.low, (int)range.high);
     tq_requantize_explain(acc, &multiplier, (tq_requantize_rule)rule, zero_point, range.low, range.high, &steps);
     PyObject *dict = steps_dict(&steps, (tq_requantize_rule)rule);
-    return dict ? Py_BuildValue("Nsii", dict, tq_integer_name(code), (int)range.low, (int)range.high) : NULL;
+    return dict ? Py_BuildValue("Nsii", dict, tq_integer_name(integer_type), (int)range.low, (int)range.high) : NULL;
 }
 
 static PyMethodDef functions[] = {

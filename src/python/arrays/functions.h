@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that the table in arrays.c lists.
+ * The functions of the table in arrays.c.
  */
 #ifndef TQ_PYTHON_ARRAYS_FUNCTIONS_H
 #define TQ_PYTHON_ARRAYS_FUNCTIONS_H

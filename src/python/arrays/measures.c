@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sqnr_db(), mse(), max_error(), cosine(): how far one array lies from another.
+ * sqnr_db(), mse(), max_error(), cosine(): the difference of two arrays.
  */
 #include "python/arrays/measures.h"
 #include "python/errors.h"
@@ -18,7 +18,7 @@
     "Returns float64: a scalar, or with axis an array of its length. NaN in x or y gives NaN, and so do infinities\n" \
     "of one sign in one place. TypeError: no real numbers. ValueError: shapes that differ, an axis out of range."
 
-/* An array whose elements the core reads: the value's own where it can. */
+/* The value as an array whose elements the core reads; the value's own array if possible. */
 static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured *measured)
 {
     PyArrayObject *array = tq_py_array(value, name, false);
@@ -87,7 +87,7 @@ static PyObject *measure(PyObject *module, tq_measure_kind kind, const char *nam
 #include "quant/measure.def"
 #undef MEASURE
 
-/* What each does with nothing and with zeros. */
+/* Each text has the results for empty arrays and for zeros. */
 #define SQNR_DB_DOC                                                                                               \
     "The signal's power over the error's, where x is the original and y what became of it. Of no elements NaN,\n" \
     "of equal arrays infinity, where x is 0 and y is not -infinity.\n\n"                                          \

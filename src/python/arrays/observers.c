@@ -2,7 +2,7 @@
  *
  * The array work of tq's observers, whose state (NumPy arrays) tq/calibration/observers.py keeps.
  *
- * These functions are tq's own: they check what keeps memory safe, and no more.
+ * Only tq calls these functions: they check what memory safety needs, and no more.
  */
 #include "python/arrays/observers.h"
 #include "base/threads.h"
@@ -36,7 +36,7 @@ static int reals_of(PyObject *value, PyObject *axis, PyArrayObject **array, tq_r
     return -1;
 }
 
-/* _reals(x) -> x as a dense array of float32 or float64, or itself: to convert it once for what follows. */
+/* _reals(x) -> x as a dense array of float32 or float64, or x itself: one conversion for several calls. */
 static PyObject *reals(PyObject *module, PyObject *value)
 {
     (void)module;
@@ -103,8 +103,8 @@ static int check_histogram(PyArrayObject *exponents, PyArrayObject *counts)
     return -1;
 }
 
-/* _histogram_grow(exponents, counts, min, max): folds each channel until it holds [min, max]; both
-   float64 [channels], +infinity and -infinity where there is nothing to hold. */
+/* _histogram_grow(exponents, counts, min, max): folds each channel until it covers [min, max], both float64
+   [channels]; +infinity and -infinity for channels without values. */
 static PyObject *histogram_grow(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -133,7 +133,7 @@ static PyObject *histogram_grow(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* _histogram_fold(exponents, counts, to): folds each channel to the exponent `to` says, if higher. */
+/* _histogram_fold(exponents, counts, to): folds each channel to the exponent in `to`, if that is higher. */
 static PyObject *histogram_fold(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -157,8 +157,8 @@ static PyObject *histogram_fold(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* _histogram_counts(x, axis, exponents, bins, num_threads) -> counts[channels, bins] of x alone, in new memory, so
-   that nothing is shared while the GIL is away. */
+/* _histogram_counts(x, axis, exponents, bins, num_threads) -> counts[channels, bins] of x only, in new memory: no
+   shared state changes without the GIL. */
 static PyObject *histogram_counts(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -206,7 +206,7 @@ static tq_status all_ranges(PyArrayObject *const *state, const tq_params_target 
 }
 
 /* _histogram_range(exponents, counts, min, max, method, percentile, dtype, symmetric, narrow_range, rule)
-   -> low, high, float64 [channels].  Every channel holds a value. */
+   -> low, high, float64 [channels].  Every channel has at least one value. */
 static PyObject *histogram_range(PyObject *module, PyObject *args)
 {
     PyArrayObject *state[4];

@@ -8,8 +8,8 @@
 #include "python/arrays/array_args.h"
 #include "quant/real_values.h"
 
-/* Whether NumPy makes an array of it by a way of its own.  What speaks DLPack and is only a sequence or number besides
-   is not: tensors of other libraries pretend to be those too, and come by DLPack. */
+/* Whether NumPy converts the object itself.  Not an object with DLPack that is otherwise only a sequence or a scalar:
+   tensors of other libraries look like that, and are read by DLPack. */
 static bool is_numpys(PyObject *value)
 {
     return PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyList_CheckExact(value) ||
@@ -25,7 +25,7 @@ static PyArrayObject *from_dlpack(PyObject *value)
     return (PyArrayObject *)array;
 }
 
-/* Python's integers that are too wide for NumPy, which makes objects of them, as float64.  Steals `objects`. */
+/* Python's integers too wide for NumPy, an object array, as float64.  Steals `objects`. */
 static PyArrayObject *doubles_of_integers(PyArrayObject *objects)
 {
     PyArrayObject *dense = (PyArrayObject *)PyArray_FromArray(objects, NULL, NPY_ARRAY_C_CONTIGUOUS);
@@ -47,7 +47,7 @@ static PyArrayObject *doubles_of_integers(PyArrayObject *objects)
     return made;
 }
 
-/* An object array that NumPy made of something: a TypeError, unless it is of integers.  Steals `objects`. */
+/* An object array made by NumPy: a TypeError, unless its items are integers.  Steals `objects`. */
 static PyArrayObject *from_objects(PyArrayObject *objects, PyObject *value, const char *name, bool integers)
 {
     PyObject **at = PyArray_DATA(objects);
@@ -69,7 +69,7 @@ static PyArrayObject *from_objects(PyArrayObject *objects, PyObject *value, cons
     return NULL;
 }
 
-/* Puts the argument's name before what NumPy says of a list whose parts differ in shape, or that is too deep. */
+/* Puts the argument's name before NumPy's error about a ragged or too deep list. */
 static void name_the_reason(const char *name)
 {
     PyObject *type, *reason, *trace;
@@ -129,7 +129,7 @@ static PyArrayObject *wrong_type(PyArrayObject *array, const char *name, const c
     return NULL;
 }
 
-/* Whether every value lies within `type`, for wider integers. */
+/* Whether all values of wider integers fit `type`; -1 with an exception. */
 static int values_fit(PyArrayObject *array, const char *name, int type)
 {
     if (PyArray_SIZE(array) == 0)
@@ -155,7 +155,7 @@ static int values_fit(PyArrayObject *array, const char *name, int type)
 
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
 {
-    /* Python's integers may be beyond any of NumPy's, and NumPy then gives objects. */
+    /* for Python's integers too wide for NumPy's types, NumPy makes an object array */
     int overflow = 0;
     if (PyLong_Check(value) && PyLong_AsLongLongAndOverflow(value, &overflow) == -1 && overflow) {
         PyErr_Format(PyExc_ValueError, "%s is %S; it must fit %s", name, value, type == NPY_INT32 ? "int32" : "int64");
@@ -166,7 +166,7 @@ PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
         return array ? cast(array, type, 0) : NULL;
     if (!PyArray_ISINTEGER(array)) {
         if (PyArray_SIZE(array) == 0 && !PyArray_Check(value))
-            return cast(array, type, 0); /* [] is float64 to NumPy */
+            return cast(array, type, 0); /* an empty list is float64 to NumPy */
         return wrong_type(array, name, "integers");
     }
     if (!values_fit(array, name, type)) {
@@ -176,13 +176,13 @@ PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type)
     return cast(array, type, 0);
 }
 
-/* Whether values are real numbers: of types that float64 holds, or wider ones that round to it. */
+/* Whether values are real: of types that float64 holds exactly, or of wider types, which are rounded. */
 static int is_real(PyArrayObject *array)
 {
     return is_safe(array, NPY_FLOAT64) || PyArray_TYPE(array) == NPY_LONGDOUBLE;
 }
 
-/* The value as an array of real numbers of any type. */
+/* The value as an array of real values of any type. */
 static PyArrayObject *reals_of(PyObject *value, const char *name)
 {
     PyArrayObject *array = tq_py_array(value, name, false);
@@ -212,7 +212,7 @@ tq_real_type tq_py_real_type(PyArrayObject *array)
     return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_REAL_BF16 : TQ_REAL_TYPES;
 }
 
-/* float32 or float64, dense.  NumPy would do it too, and warn of overflow and of signalling NaN. */
+/* Converts to dense float32 or float64, without NumPy's warnings about overflow and signalling NaN. */
 static void convert_reals(PyArrayObject *from, tq_real_type number, PyArrayObject *to)
 {
     enum { PART = 512 };
@@ -302,7 +302,7 @@ int tq_py_axis_view(PyArrayObject *array, PyObject *axis, tq_axis_view *view)
     for (int i = 0; i < PyArray_NDIM(array); i++)
         *(i < at ? &view->outer : i == at ? &view->channels : &view->inner) *= (size_t)PyArray_DIM(array, i);
     if (PyArray_SIZE(array) == 0)
-        view->outer = 0; /* else loops would count through empty runs */
+        view->outer = 0; /* so that loops do not count through empty rows */
     return 0;
 }
 
@@ -339,15 +339,15 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
     return -1;
 }
 
-int tq_py_integer_type(PyObject *value, tq_integer_type *code)
+int tq_py_integer_type(PyObject *value, tq_integer_type *integer_type)
 {
     tq_py_type type;
     PyArray_Descr *descr;
     if (!tq_py_type_of_dtype(value, "int8", TQ_PY_QUANTIZED_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
-    for (*code = 0; strcmp(tq_integer_name(*code), type.name) != 0;)
-        ++*code; /* both walk the rows of integers.def */
+    for (*integer_type = 0; strcmp(tq_integer_name(*integer_type), type.name) != 0;)
+        ++*integer_type; /* both follow the rows of integers.def */
     return 0;
 }
 
@@ -365,7 +365,7 @@ static tq_status run_loop(NpyIter *iterator, tq_py_loop loop, const void *contex
     return status;
 }
 
-/* In place of NumPy's error, which has no names. */
+/* Replaces NumPy's error, which names no arguments. */
 static void refuse_broadcast(PyArrayObject *const *inputs, const char *const *names, int count)
 {
     PyObject *text = PyUnicode_FromString("");
@@ -400,7 +400,7 @@ int tq_py_broadcast(tq_state *state, PyArrayObject *const *inputs, const char *c
     for (int i = 0; i < count; i++)
         Py_DECREF(types[i]);
     if (!iterator) {
-        if (!PyErr_Occurred()) { /* NumPy says nothing where it had no memory */
+        if (!PyErr_Occurred()) { /* NumPy sets no exception when it lacks memory */
             PyErr_NoMemory();
         } else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
             PyErr_Clear();

@@ -55,10 +55,10 @@ static bool check_values(PyArrayObject *values, const tq_py_type *type)
     return true;
 }
 
-static bool check_bytes(const uint8_t *codes, npy_intp count, bool is_signed, const tq_py_type *type)
+static bool check_bytes(const uint8_t *quantized, npy_intp count, bool is_signed, const tq_py_type *type)
 {
     for (npy_intp i = 0; i < count; i++) {
-        int value = is_signed ? (int8_t)codes[i] : codes[i];
+        int value = is_signed ? (int8_t)quantized[i] : quantized[i];
         if (value < type->low || value > type->high) {
             PyErr_Format(PyExc_ValueError, "values holds %d (element %zd): %s goes from %d to %d", value, (Py_ssize_t)i,
                          type->name, type->low, type->high);
@@ -68,7 +68,7 @@ static bool check_bytes(const uint8_t *codes, npy_intp count, bool is_signed, co
     return true;
 }
 
-/* int8 and uint8, and the narrow types, as they are. */
+/* Whether elements are bytes: int8, uint8, and the narrow types. */
 static bool is_bytes(PyArrayObject *array)
 {
     tq_py_type found;
@@ -76,26 +76,27 @@ static bool is_bytes(PyArrayObject *array)
 }
 
 /* Any integers as bytes, checked against the type. */
-static PyArrayObject *codes_of(PyObject *values, const tq_py_type *type)
+static PyArrayObject *checked_bytes(PyObject *values, const tq_py_type *type)
 {
-    PyArrayObject *codes = tq_py_array(values, "values", true);
-    if (codes && is_bytes(codes)) {
+    PyArrayObject *quantized = tq_py_array(values, "values", true);
+    if (quantized && is_bytes(quantized)) {
         tq_py_type found;
-        Py_SETREF(codes, tq_py_integer_input((PyObject *)codes, "values", "integers", &found));
-        if (codes && !check_bytes(PyArray_DATA(codes), PyArray_SIZE(codes), found.element == TQ_i8, type))
-            Py_CLEAR(codes);
-        return codes;
+        Py_SETREF(quantized, tq_py_integer_input((PyObject *)quantized, "values", "integers", &found));
+        if (quantized && !check_bytes(PyArray_DATA(quantized), PyArray_SIZE(quantized), found.element == TQ_i8, type))
+            Py_CLEAR(quantized);
+        return quantized;
     }
-    if (codes)
-        Py_SETREF(codes, tq_py_integers(values, "values", NPY_INT64));
-    if (codes)
-        Py_SETREF(codes, (PyArrayObject *)PyArray_FROMANY((PyObject *)codes, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY));
-    if (codes && !check_values(codes, type))
-        Py_CLEAR(codes);
-    if (codes)
-        Py_SETREF(codes, (PyArrayObject *)PyArray_FROMANY((PyObject *)codes, NPY_INT8, 0, 0,
-                                                          NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST));
-    return codes;
+    if (quantized)
+        Py_SETREF(quantized, tq_py_integers(values, "values", NPY_INT64));
+    if (quantized)
+        Py_SETREF(quantized,
+                  (PyArrayObject *)PyArray_FROMANY((PyObject *)quantized, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY));
+    if (quantized && !check_values(quantized, type))
+        Py_CLEAR(quantized);
+    if (quantized)
+        Py_SETREF(quantized, (PyArrayObject *)PyArray_FROMANY((PyObject *)quantized, NPY_INT8, 0, 0,
+                                                              NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST));
+    return quantized;
 }
 
 PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *keywords)
@@ -111,15 +112,15 @@ PyObject *tq_py_pack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, 
         return NULL;
     Py_DECREF(descr);
     int bits = narrow_bits(&type);
-    PyArrayObject *codes = bits ? codes_of(v[0], &type) : NULL;
-    if (!codes)
+    PyArrayObject *quantized = bits ? checked_bytes(v[0], &type) : NULL;
+    if (!quantized)
         return NULL;
-    size_t count = (size_t)PyArray_SIZE(codes);
+    size_t count = (size_t)PyArray_SIZE(quantized);
     npy_intp size = (npy_intp)tq_packed_size(count, bits);
     PyObject *packed = PyArray_SimpleNew(1, &size, NPY_UINT8);
     if (packed)
-        tq_pack_values(PyArray_DATA(codes), count, bits, PyArray_DATA((PyArrayObject *)packed));
-    Py_DECREF(codes);
+        tq_pack_values(PyArray_DATA(quantized), count, bits, PyArray_DATA((PyArrayObject *)packed));
+    Py_DECREF(quantized);
     return packed;
 }
 
@@ -139,7 +140,7 @@ static PyArrayObject *bytes_of(PyObject *packed)
     return bytes;
 }
 
-/* NumPy's reasons do not name the argument. */
+/* Adds the argument's name to NumPy's error. */
 static bool refuse_shape(PyObject *object, const char *why)
 {
     PyObject *kind = PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError) ? PyExc_TypeError : PyExc_ValueError;
@@ -152,7 +153,7 @@ static bool read_shape(PyObject *object, PyArray_Dims *dims)
 {
     if (!PyArray_IntpConverter(object, dims))
         return refuse_shape(object, "it must be an int, or a sequence of as many as an array has dimensions");
-    npy_intp total = 1; /* without zeros, as NumPy counts */
+    npy_intp total = 1; /* without zeros, as NumPy computes it */
     for (int i = 0; i < dims->len; i++) {
         if (dims->ptr[i] < 0)
             return refuse_shape(object, "no dimension may be negative");
@@ -177,7 +178,7 @@ static PyObject *unpack(PyArrayObject *bytes, PyArray_Dims *dims, const tq_py_ty
         return NULL;
     }
     PyObject *result = PyArray_NewFromDescr(&PyArray_Type, descr, dims->len, dims->ptr, NULL, NULL, 0, NULL);
-    if (result) /* ml_dtypes keeps the upper bits zero: nothing to extend */
+    if (result) /* no sign extension: the upper bits of ml_dtypes' types are zero */
         tq_unpack_values(PyArray_DATA(bytes), count, bits, type->masked ? 0 : type->low,
                          PyArray_DATA((PyArrayObject *)result));
     return result;

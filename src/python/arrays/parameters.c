@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing scale and zero point, and the listing of every rule that has a name.
+ * Choosing scale and zero point, and the list of all named rules.
  */
 #include "python/arrays/parameters.h"
 
@@ -25,7 +25,7 @@ static PyStructSequence_Field params_fields[] = {
 
 static PyStructSequence_Desc params_desc = {
     "tq.QuantizationParams",
-    "(scale, zero_point): the real value of a code q is scale * (q - zero_point).",
+    "(scale, zero_point): the real value of a quantized value q is scale * (q - zero_point).",
     params_fields,
     2,
 };
@@ -75,9 +75,10 @@ PyDoc_STRVAR(
     "choose_quantization_params(min, max, dtype='int8', *, symmetric=False, narrow_range=False, rule='toco')\n--\n\n"
     "(scale, zero_point) for values from min to max, as a QuantizationParams.\n\n"
     "min, max: finite numbers, min <= max; arrays (broadcast) give one pair an element, for per-axis quantization.\n"
-    "The range is first widened to hold 0, so that 0 has a code. dtype: 'int8', 'uint8', 'int16', 'uint16', 'int32',\n"
-    "'int4', 'uint4' or 'int2', or a NumPy or ml_dtypes dtype. symmetric: the zero point is the middle code.\n"
-    "narrow_range: the lowest code is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
+    "The range is first widened to hold 0, so that 0 has a quantized value. dtype: 'int8', 'uint8', 'int16', 'uint16', "
+    "'int32',\n"
+    "'int4', 'uint4' or 'int2', or a NumPy or ml_dtypes dtype. symmetric: the zero point is the middle value.\n"
+    "narrow_range: the lowest value is not used. rule: 'toco', 'tflite', 'mlir', 'power-of-two' or\n"
     "'ai-edge-quantizer', each in its source's own precision; tq.rules()['parameters'] has their formulas. 'tflite',\n"
     "'mlir' and 'power-of-two' make int16 symmetric unasked. Where min = max = 0 the scale is 0 under 'toco', "
     "'tflite'\n"

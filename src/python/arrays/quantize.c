@@ -15,19 +15,19 @@ const char tq_py_quantize_doc[] =
     "    model receives. A masked array's mask is not looked at, as by numpy.asarray.\n"
     "scale: positive float32, not denormal. One; or with axis one a channel; or with block_size an array\n"
     "    of x's shape whose axis counts blocks. Other floats are rounded to float32.\n"
-    "zero_point: a code of dtype; one, or as many as scales.\n"
+    "zero_point: a value of dtype; one, or as many as scales.\n"
     "dtype: int8, uint8, int16, uint16, int32, int4, uint4 or int2. Named by a string, int4 and int2\n"
     "    come in an int8 array and uint4 in a uint8 array; ml_dtypes' types come as themselves.\n"
     "axis: the dimension that scales run along; negative counts from the end.\n"
     "block_size: elements along axis (default: the last) that share a scale; it divides the length.\n"
-    "narrow_range: leave out the lowest code (int8: -127 to 127).\n"
+    "narrow_range: leave out the lowest value (int8: -127 to 127).\n"
     "rounding, with s the scale and z the zero point:\n"
 #define QUANTIZE_RULE(symbol, name, text) "    '" name "': " text ".\n"
 #include "quant/rounding.def"
     "out: a writable array of x's shape and the result's dtype. It may be x itself where element sizes\n"
     "    are equal; other overlaps of contiguous arrays are refused.\n"
     "num_threads: at most so many; None: as many as pay, up to TQ_NUM_THREADS or the processors.\n\n"
-    "Returns a new array, or out. Too large and infinity give the highest code, too small and -infinity\n"
+    "Returns a new array, or out. Too large and infinity give the highest value, too small and -infinity\n"
     "the lowest, NaN the zero point. Raises TypeError for types and ValueError for values that do not fit.\n\n"
     ">>> quantize([0.26, -3.0, float('nan')], 0.1, 5)\n"
     "array([  8, -25,   5], dtype=int8)";
@@ -45,12 +45,12 @@ const char tq_py_dequantize_doc[] =
     ">>> dequantize([-128, 0, 127], 0.5, -128)\n"
     "array([  0. ,  64. , 127.5], dtype=float32)";
 
-/* What quantize and dequantize do alike, once their own arguments are read. */
+/* The common part of quantize and dequantize, after their own arguments. */
 struct conversion {
-    PyArrayObject *input; /* with descr, which is the output's, released by convert() */
+    PyArrayObject *input; /* convert() releases it, and descr, of the output */
     PyArray_Descr *descr;
     tq_py_type in, out;
-    const tq_py_type *codes; /* one of the two */
+    const tq_py_type *quantized; /* one of the two */
     int32_t low, high;       /* of the quantized values */
     int rule;                /* a tq_quantize_rule; -1: dequantize */
     int threads;
@@ -72,16 +72,16 @@ static PyObject *convert(PyObject *module, const struct conversion *c)
     tq_py_output output = {.array = NULL};
     PyObject *result = NULL;
     if (!tq_py_layout(&p, c->input, c->axis, c->block_size, c->array) || !tq_py_scales(&scale, c->scale, &p) ||
-        !tq_py_zero_points(&zero_point, c->zero_point, "zero_point", &p, c->low, c->high, c->codes->name))
+        !tq_py_zero_points(&zero_point, c->zero_point, "zero_point", &p, c->low, c->high, c->quantized->name))
         Py_DECREF(c->descr);
-    else if (tq_py_output_begin(&output, c->input, c->array, &c->out, c->descr)) { /* which takes descr */
+    else if (tq_py_output_begin(&output, c->input, c->array, &c->out, c->descr)) { /* steals descr */
         tq_array_job job = {PyArray_DATA(c->input),
                             PyArray_DATA(output.array),
                             c->in.element,
                             c->out.element,
                             p.layout,
                             c->threads,
-                            tq_py_type_mask(c->codes),
+                            tq_py_type_mask(c->quantized),
                             NULL};
         tq_error error;
         PyThreadState *saved = PyArray_SIZE(c->input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
@@ -114,7 +114,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
                            .axis = v[AXIS],
                            .block_size = v[BLOCK_SIZE],
                            .array = v[OUT],
-                           .codes = &c.out};
+                           .quantized = &c.out};
     bool narrow;
     c.rule = tq_py_choice(v[ROUNDING], "rounding", rules, TQ_QUANTIZE_RULES, TQ_QUANTIZE_AWAY);
     if (c.rule < 0 || !tq_py_flag(v[NARROW_RANGE], "narrow_range", &narrow) ||
@@ -145,7 +145,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
                            .axis = v[AXIS],
                            .block_size = v[BLOCK_SIZE],
                            .array = v[OUT],
-                           .codes = &c.in,
+                           .quantized = &c.in,
                            .rule = -1};
     if (tq_py_threads(v[NUM_THREADS], &c.threads) < 0)
         return NULL;

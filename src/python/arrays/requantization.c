@@ -12,18 +12,17 @@
 
 #define MOST_DIMENSIONS 64 /* of any NumPy */
 
-/* Arguments as tq.requantize takes them.  Nothing changes after new(), so that several threads may use one. */
+/* Arguments of tq.requantize.  Constant after new(), so that several threads may use one object. */
 typedef struct {
     PyObject_HEAD
-    PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
+    PyObject *multiplier, *zero_point, *input_zero_point; /* read-only arrays */
     PyObject *axis, *dtype, *rounding;
     PyObject *descr; /* of the results: dtype, with its byte order */
-    PyObject
-        *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: none was given */
+    PyObject *arguments[TQ_RQ_ARGUMENTS]; /* the same in the form that requantize() reads fastest; NULL: not given */
     tq_requantize_sets sets;
 } RequantizationObject;
 
-/* How many values came of each parameter, and how many sets of them these are. */
+/* The parameters; the number of values given for each, and the number of sets. */
 enum { MULTIPLIER, ZERO_POINT, INPUT_ZERO_POINT, PARAMETERS };
 typedef struct {
     npy_intp values[PARAMETERS], sets;
@@ -37,7 +36,7 @@ static bool count_sets(PyObject *const v[TQ_RQ_ARGUMENTS], given_counts *given)
     } rows[] = {[MULTIPLIER] = {TQ_RQ_MULTIPLIER, "multiplier"},
                 [ZERO_POINT] = {TQ_RQ_ZERO_POINT, "zero_point"},
                 [INPUT_ZERO_POINT] = {TQ_RQ_INPUT_ZERO_POINT, "input_zero_point"}};
-    const char *first = NULL; /* who says how many sets */
+    const char *first = NULL; /* the parameter that set the number */
     *given = (given_counts){{1, 1, 1}, 1};
     for (int i = 0; i < PARAMETERS; i++) {
         if (!v[rows[i].argument])
@@ -60,7 +59,7 @@ static bool count_sets(PyObject *const v[TQ_RQ_ARGUMENTS], given_counts *given)
     return true;
 }
 
-/* A copy of a column, of as many values as came: columns have one of values that are all the same. */
+/* A copy of a column with `count` values; a column of equal values stores only one. */
 static PyObject *frozen(const tq_py_column *column, npy_intp count, int type)
 {
     PyObject *copy = PyArray_SimpleNew(count != 1, &count, type);
@@ -85,8 +84,7 @@ static bool keep(RequantizationObject *self, const tq_py_requantization *r, cons
     return self->multiplier && self->zero_point && self->input_zero_point && self->dtype && self->rounding;
 }
 
-/* One value, or the array of them: also of those that are all the same, if that says alone how many channels there are.
- */
+/* One value where all are equal, otherwise the array.  The array, too, if it alone gives the number of channels. */
 static PyObject *argument_of(PyObject *values, const tq_py_column *column, bool alone)
 {
     PyArrayObject *array = (PyArrayObject *)values;
@@ -94,7 +92,7 @@ static PyObject *argument_of(PyObject *values, const tq_py_column *column, bool 
     return many ? Py_NewRef(values) : PyArray_GETITEM(array, PyArray_DATA(array));
 }
 
-static bool keep_arguments(RequantizationObject *self, const tq_py_requantization *r)
+static bool store_arguments(RequantizationObject *self, const tq_py_requantization *r)
 {
     PyObject **v = self->arguments;
     if (r->out.element != TQ_i8)
@@ -123,7 +121,7 @@ static bool make_sets(RequantizationObject *self, const tq_py_requantization *r,
     return status == TQ_OK;
 }
 
-/* Accumulators of the shape (sets,): the arguments are checked by what they would do to these. */
+/* Accumulators of shape (sets,), to check the arguments with. */
 static PyObject *trial_input(npy_intp sets)
 {
     return PyArray_ZEROS(1, &sets, NPY_INT32, 0);
@@ -151,7 +149,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         self = (RequantizationObject *)type->tp_alloc(type, 0);
         if (self)
             self->axis = has_axis ? PyLong_FromLong(axis) : Py_NewRef(Py_None);
-        if (self && (!self->axis || !keep(self, &r, &given) || !keep_arguments(self, &r) ||
+        if (self && (!self->axis || !keep(self, &r, &given) || !store_arguments(self, &r) ||
                      !make_sets(self, &r, (size_t)given.sets)))
             Py_CLEAR(self);
         tq_py_requantization_end(&r);

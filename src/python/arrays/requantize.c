@@ -100,7 +100,7 @@ PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENT
         return NULL;
     tq_py_output output;
     PyObject *result = NULL;
-    Py_INCREF(r.descr); /* which the output takes */
+    Py_INCREF(r.descr); /* the output steals it */
     if (tq_py_output_begin(&output, r.input, v[TQ_RQ_OUT], &r.out, r.descr)) {
         tq_array_job job = {PyArray_DATA(r.input),
                             PyArray_DATA(output.array),

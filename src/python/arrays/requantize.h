@@ -24,7 +24,7 @@ enum {
     TQ_RQ_ARGUMENTS
 };
 
-/* All of them but `out`, as the core takes them. */
+/* All arguments but `out`, in the core's form. */
 typedef struct tq_py_requantization {
     PyArrayObject *input;
     PyArray_Descr *descr; /* of out */
@@ -34,11 +34,11 @@ typedef struct tq_py_requantization {
     tq_py_column multiplier, zero_point, input_zero_point;
 } tq_py_requantization;
 
-/* v[i]: NULL where it did not come.  false with an exception, and nothing to end. */
+/* v[i]: NULL: not given.  False with an exception: nothing to release. */
 bool tq_py_requantization_begin(tq_py_requantization *r, PyObject *const v[TQ_RQ_ARGUMENTS]);
 void tq_py_requantization_end(tq_py_requantization *r);
 
-/* requantize() itself; sets: made of the same arguments, or NULL. */
+/* requantize().  sets: made of the same arguments before, or NULL. */
 PyObject *tq_py_requantize_by(PyObject *module, PyObject *const v[TQ_RQ_ARGUMENTS], const tq_requantize_sets *sets);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel_variants(), and the door through which tests reach each variant.
+ * kernel_variants(), and the choice of a variant for tests.
  */
 #include "kernels/depthwise/depthwise.h"
 #include "python/arrays/array_args.h"

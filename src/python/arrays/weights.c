@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Codes and scales of constant weights.
+ * Quantized values and scales of constant weights.
  */
 #include "python/arrays/weights.h"
 
@@ -43,7 +43,7 @@ static tq_weight_rule usual_rule(const tq_weight_target *target)
     return target->type == TQ_INTEGER_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
 }
 
-/* Blocks of `size` elements along dimension `at` of w, which `view` is seen around. */
+/* Plans blocks of `size` elements along dimension `at` of w, around which `view` is. */
 static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long size, tq_py_weight_plan *plan)
 {
     if (view->channels % (size_t)size) {
@@ -60,7 +60,7 @@ static int plan_blocks(PyArrayObject *w, int at, const tq_axis_view *view, long 
     return 0;
 }
 
-int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size,
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type integer_type, PyObject *axis, PyObject *block_size,
                          tq_py_weight_plan *plan)
 {
     tq_axis_view view;
@@ -73,7 +73,7 @@ int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis,
     Py_XDECREF(along);
     if (failed)
         return -1;
-    plan->target = (tq_weight_target){.type = code, .blocks = blocks, .per_channel = blocks || axis != Py_None};
+    plan->target = (tq_weight_target){.type = integer_type, .blocks = blocks, .per_channel = blocks || axis != Py_None};
     plan->target.rule = usual_rule(&plan->target);
     if (blocks)
         return plan_blocks(w, at, &view, size, plan);
@@ -85,7 +85,7 @@ int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis,
 
 /* ---- quantized values and scales ---- */
 
-/* What quantize_weights was asked for, and the memory that it fills. */
+/* The arguments of quantize_weights, and its outputs. */
 typedef struct weights_job {
     tq_py_weight_plan plan;
     bool narrow;
@@ -95,8 +95,8 @@ typedef struct weights_job {
     size_t size;
     const float *given; /* scales, or NULL to choose them */
     float *bounds, *scales;
-    void *codes;
-    tq_params params; /* rule toco's */
+    void *quantized;
+    tq_params params; /* of rule toco */
 } weights_job;
 
 static bool is_wide(const weights_job *job)
@@ -104,7 +104,7 @@ static bool is_wide(const weights_job *job)
     return job->plan.target.type == TQ_INTEGER_int16;
 }
 
-/* What a scale that is given must be, and is not; NULL: it is a scale. */
+/* The requirement that a given scale does not meet; NULL: none. */
 static const char *lacks(float scale, bool of_block)
 {
     if (!isnormal(scale) || scale < 0)
@@ -137,7 +137,7 @@ static tq_status quantize_symmetric(weights_job *job, tq_error *error)
         status = use_given(job, count, error);
     if (!status)
         tq_quantize_weights(&job->plan.target, job->w, &job->plan.layout, job->bounds, 0,
-                            is_wide(job) ? NULL : job->codes, is_wide(job) ? job->codes : NULL);
+                            is_wide(job) ? NULL : job->quantized, is_wide(job) ? job->quantized : NULL);
     return status;
 }
 
@@ -149,13 +149,13 @@ static tq_status quantize_toco(weights_job *job, tq_error *error)
         return status;
     status = tq_weight_toco(job->plan.target.type, job->narrow, job->has_min ? job->min : min,
                             job->has_max ? job->max : max, job->w, job->size, &job->params,
-                            is_wide(job) ? NULL : job->codes, is_wide(job) ? job->codes : NULL, error);
+                            is_wide(job) ? NULL : job->quantized, is_wide(job) ? job->quantized : NULL, error);
     *job->scales = job->params.scale;
     return status;
 }
 
 /* Steals both, which may be NULL. */
-static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObject *scales, int32_t zero_point)
+static PyObject *make_weights(tq_state *state, PyArrayObject *quantized, PyArrayObject *scales, int32_t zero_point)
 {
     PyObject *made = PyStructSequence_New((PyTypeObject *)state->QuantizedWeights);
     PyArray_Descr *type = PyArray_DescrFromType(NPY_INT32);
@@ -163,11 +163,11 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
     Py_DECREF(type);
     if (!zero) {
         Py_XDECREF(made);
-        Py_XDECREF(codes);
+        Py_XDECREF(quantized);
         Py_XDECREF(scales);
         return NULL;
     }
-    PyStructSequence_SetItem(made, 0, (PyObject *)codes);
+    PyStructSequence_SetItem(made, 0, (PyObject *)quantized);
     PyStructSequence_SetItem(made, 1, PyArray_Return(scales));
     PyStructSequence_SetItem(made, 2, zero);
     return made;
@@ -176,17 +176,17 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
 static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject *w)
 {
     int type = is_wide(job) ? NPY_INT16 : tq_integer_is_signed(job->plan.target.type) ? NPY_INT8 : NPY_UINT8;
-    PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
+    PyArrayObject *quantized = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
     PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(job->plan.rank, job->plan.shape, NPY_FLOAT32);
     float *bounds = PyMem_RawMalloc(tq_weight_scale_count(&job->plan.layout) * sizeof *bounds + 1);
     tq_error error;
     tq_status status = TQ_NO_MEMORY;
     if (!bounds)
         PyErr_NoMemory();
-    else if (codes && scales) {
+    else if (quantized && scales) {
         job->bounds = bounds;
         job->scales = PyArray_DATA(scales);
-        job->codes = PyArray_DATA(codes);
+        job->quantized = PyArray_DATA(quantized);
         Py_BEGIN_ALLOW_THREADS
         status =
             job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
@@ -196,11 +196,11 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
     }
     PyMem_RawFree(bounds);
     if (status) {
-        Py_XDECREF(codes);
+        Py_XDECREF(quantized);
         Py_XDECREF(scales);
         return NULL;
     }
-    return make_weights(state, codes, scales, job->params.zero_point);
+    return make_weights(state, quantized, scales, job->params.zero_point);
 }
 
 PyDoc_STRVAR(
@@ -222,7 +222,7 @@ PyDoc_STRVAR(
     "of blocks, values of float16.\n"
     "min, max, narrow_range: for rule 'toco' alone: the range of training's fake quantization in place of the "
     "weights'\n"
-    "own, and whether that left out the lowest code; toco has axis None.\n"
+    "own, and whether that left out the lowest value; toco has axis None.\n"
     "The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
     "ValueError: weights that are not finite, what a rule does not take, shapes that do not fit.\n\n"
     ">>> codes, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
@@ -230,7 +230,7 @@ PyDoc_STRVAR(
     "array([[  64, -127],\n"
     "       [ 127,    0]], dtype=int8)");
 
-/* The `scale` argument as dense floats of the planned shape; *given stays NULL for None. */
+/* The scale argument as dense floats of the planned shape; *given: NULL for None. */
 static int scales_of(PyObject *value, const tq_py_weight_plan *plan, PyArrayObject **given)
 {
     if (!value || value == Py_None)
@@ -258,7 +258,7 @@ static int refuse_argument(const char *name, const char *why)
     return -1;
 }
 
-/* What goes with which rule. */
+/* Checks which arguments the rule accepts. */
 static int check_rule(weights_job *job, PyObject *axis, PyObject *scale)
 {
     const char *only = "only rule 'toco' takes it";
@@ -277,7 +277,7 @@ static int check_rule(weights_job *job, PyObject *axis, PyObject *scale)
     return job->narrow ? refuse_argument("narrow_range", only) : 0;
 }
 
-/* None, or one number. */
+/* None, or one real value. */
 static int optional_real(PyObject *value, const char *name, bool *given, double *real)
 {
     *given = value && value != Py_None;
@@ -302,14 +302,14 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     PyArrayObject *given = NULL;
     weights_job job = {.given = NULL};
     PyObject *narrow = NULL;
-    tq_integer_type code;
+    tq_integer_type integer_type;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
-        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_integer_type(dtype, &code) < 0 ||
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_integer_type(dtype, &integer_type) < 0 ||
         optional_real(min, "min", &job.has_min, &job.min) < 0 || optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
     PyArrayObject *w = tq_py_dense_floats(value, "w");
-    if (!w || tq_py_weight_plan_of(w, code, axis, block_size, &job.plan) < 0) {
+    if (!w || tq_py_weight_plan_of(w, integer_type, axis, block_size, &job.plan) < 0) {
         Py_XDECREF(w);
         return NULL;
     }

@@ -6,7 +6,7 @@
 
 #include "quant/weights.h"
 
-/* How weights are to be quantized, as the arguments say it. */
+/* How to quantize weights, from the arguments. */
 typedef struct tq_py_weight_plan {
     tq_weight_target target;
     tq_weight_layout layout;
@@ -14,9 +14,9 @@ typedef struct tq_py_weight_plan {
     npy_intp shape[NPY_MAXDIMS];
 } tq_py_weight_plan;
 
-/* The plan for weights w and quantized values of that type, by the axis and block_size arguments of quantize_weights
-   (the last may be NULL).  The rule is the default one of the type.  0, or -1 with an exception. */
-int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis, PyObject *block_size,
+/* The plan for weights w and quantized values of this type.  axis, block_size: as for quantize_weights; block_size may
+   be NULL.  The rule is the default of the type.  0, or -1 with an exception. */
+int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type integer_type, PyObject *axis, PyObject *block_size,
                          tq_py_weight_plan *plan);
 
 int tq_py_add_weights(PyObject *module, tq_state *state);

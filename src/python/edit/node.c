@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq._core._Node: one table of a model that may be changed.  node_set.c sets its fields.
+ * tq._core._Node: one table of an editable model.  node_set.c sets its fields.
  */
 #include "python/edit/tree_objects.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- getting ---- */
 
-/* A read-only array: of bytes a view, of wider elements a copy. */
+/* A read-only array: a view of bytes, a copy of wider elements. */
 static PyObject *vector_object(TreeObject *tree, const tq_field *field, tq_bytes bytes, uint32_t count)
 {
     npy_intp size = count;
@@ -66,8 +66,8 @@ static PyObject *cell_object(TreeObject *tree, const tq_field *field, const tq_c
     Py_RETURN_NONE;
 }
 
-/* The cell that holds a field's value.  It may be another slot's: a buffer's bytes and custom options may stand outside
-   the flatbuffer. */
+/* The cell of a field's value.  It may have another slot: the bytes of a buffer and custom options may be outside the
+   flatbuffer. */
 static tq_cell *cell_of(const tq_tree_node *node, const tq_field *field)
 {
     tq_cell *cell = tq_tree_node_cell(node, field->slot), *outside = NULL;
@@ -124,7 +124,7 @@ static PyObject *unknown_slots(NodeObject *self, PyObject *unused)
     return list;
 }
 
-/* How many elements a vector has; 0 where it is not stored.  Nothing is made for it. */
+/* The number of elements of a vector, without making it; 0: not stored. */
 static PyObject *length_of(NodeObject *self, PyObject *name)
 {
     const tq_field *field = tq_py_node_field(self, name);
@@ -134,7 +134,7 @@ static PyObject *length_of(NodeObject *self, PyObject *name)
     return PyLong_FromUnsignedLong(cell && cell->kind != TQ_CELL_INLINE ? cell->count : 0);
 }
 
-/* A vector of integers as a tuple; what is not stored has none. */
+/* A vector of integers as a tuple; empty: not stored. */
 static PyObject *numbers(NodeObject *self, PyObject *name)
 {
     const tq_field *field = tq_py_node_field(self, name);
@@ -215,7 +215,7 @@ static PyMethodDef methods[] = {
     {"get", (PyCFunction)held_get, METH_O,
      "get($self, field, /)\n--\n\n"
      "A scalar, or its default where it is not stored; an str; a read-only array; a _Node; a list of\n"
-     "them or of str.  None where what is no scalar is not stored."},
+     "them or of str.  None: not stored, and no scalar."},
     {"has", (PyCFunction)held_has, METH_O, "has($self, field, /)\n--\n\nWhether the field is stored."},
     {"numbers", (PyCFunction)held_numbers, METH_O,
      "numbers($self, field, /)\n--\n\nA vector of integers as a tuple; empty where it is not stored."},
@@ -224,7 +224,7 @@ static PyMethodDef methods[] = {
     {"store", (PyCFunction)(void (*)(void))held_tq_py_node_store, METH_FASTCALL,
      "store($self, field, value, /)\n--\n\n"
      "Sets a field to an int or a bool, a short list of ints or an array of its own dtype; False, and nothing is\n"
-     "done, for all else and for what does not fit."},
+     "done, for other values, and for values that do not fit."},
     {"set", (PyCFunction)held_tq_py_node_set, METH_VARARGS,
      "set($self, field, value, /)\n--\n\n"
      "A number for a scalar, bytes for a string or a vector of scalars, a _Node of the same tree, a\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How fields of a _Node are set: numbers without a detour (store), and all else (set).
+ * Setting fields of a _Node: a fast path for integers (store), and the general one (set).
  */
 #include "python/edit/tree_objects.h"
 
@@ -91,9 +91,9 @@ static int set_strings(NodeObject *self, const tq_field *field, PyObject *value)
     return result == 0 ? put_cell(self, &cell) : -1;
 }
 
-/* ---- numbers, without a detour ---- */
+/* ---- the fast path ---- */
 
-/* An int as the file has it, in the first bytes; false: it is no plain int, or does not fit. */
+/* The little-endian bytes of an int; false: not an exact int, or it does not fit. */
 static bool plain_integer(const tq_field *field, PyObject *value, uint8_t bytes[8])
 {
     int overflow;
@@ -124,7 +124,7 @@ static int store_vector(NodeObject *self, const tq_field *field, const uint8_t *
     return put_cell(self, &cell);
 }
 
-/* 1: stored; 0: not all of them are plain and fit; -1: an exception. */
+/* 1: stored; 0: an item is no exact int, or does not fit; -1: an exception. */
 static int store_items(NodeObject *self, const tq_field *field, PyObject *value)
 {
     enum { MOST = 64 };
@@ -187,21 +187,21 @@ PyObject *tq_py_node_store(NodeObject *self, PyObject *const *args, Py_ssize_t c
     return stored < 0 ? NULL : PyBool_FromLong(stored);
 }
 
-/* The node of a value that must be one of this tree and, but for NONE, of that table. */
-static tq_tree_node *node_of(NodeObject *self, const char *what, PyObject *value, tq_table_id id)
+/* The node of a value, which must be a _Node of this tree and of this table (NONE: any); NULL with an exception. */
+static tq_tree_node *node_of(NodeObject *self, const char *argument, PyObject *value, tq_table_id id)
 {
     PyObject *type = tq_state_of((PyObject *)self)->Node;
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type)) {
-        PyErr_Format(PyExc_TypeError, "%s: a table is needed, not %.100s", what, Py_TYPE(value)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s: a table is needed, not %.100s", argument, Py_TYPE(value)->tp_name);
         return NULL;
     }
     NodeObject *other = (NodeObject *)value;
     if (other->tree != self->tree) {
-        PyErr_Format(PyExc_ValueError, "%s: the table belongs to another model; copy it into this one", what);
+        PyErr_Format(PyExc_ValueError, "%s: the table belongs to another model; copy it into this one", argument);
         return NULL;
     }
     if (id != TQ_TABLE_NONE && other->node->id != id) {
-        PyErr_Format(PyExc_ValueError, "%s: a table %s is needed", what, tq_tables[id].name);
+        PyErr_Format(PyExc_ValueError, "%s: a table %s is needed", argument, tq_tables[id].name);
         return NULL;
     }
     return other->node;
@@ -260,7 +260,7 @@ static int set_table(NodeObject *self, const tq_field *field, PyObject *value)
     return put_cell(self, &cell);
 }
 
-/* Takes a field away; with a union its type, with outside bytes where they are. */
+/* Removes a field, with a union's type, and with offset and size of outside bytes. */
 static void drop(NodeObject *self, const tq_field *field)
 {
     tq_tree_node_drop(self->node, field->slot);

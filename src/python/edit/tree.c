@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq._core._Tree: the tables of a model, to be changed and written; _Node is one of them (node.c).  Internal: what
- * users see is made of them in tq/editing/editor.py, and values are turned into the schema's kinds in
- * tq/editing/fields.py.
+ * tq._core._Tree: the tables of an editable model; _Node is one table (node.c).  Internal: users see the classes of
+ * tq/editing/editor.py; tq/editing/fields.py converts values to the schema's kinds.
  */
 #include "python/edit/tree.h"
 
@@ -81,7 +80,7 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
     if (!PyObject_TypeCheck(value, (PyTypeObject *)type))
         return PyErr_Format(PyExc_TypeError, "a table is needed, not %.100s", Py_TYPE(value)->tp_name);
     NodeObject *from = (NodeObject *)value;
-    if (from->tree != self) /* whose bytes would have to live as long as this one */
+    if (from->tree != self) /* this tree does not keep the other's bytes alive */
         return PyErr_Format(PyExc_ValueError, "the table belongs to another model");
     if (tq_py_tree_may_allocate(self) < 0)
         return NULL;
@@ -90,8 +89,8 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
     return tq_py_node(self, node);
 }
 
-/* The bytes that follow what is planned: tail(size), or none. */
-static int find_tail(PyObject *tail, uint64_t size, Py_buffer *out)
+/* The data behind the planned bytes: tail(size), or none. */
+static int find_trailing(PyObject *tail, uint64_t size, Py_buffer *out)
 {
     *out = (Py_buffer){.obj = NULL};
     if (tail == Py_None)
@@ -104,11 +103,11 @@ static int find_tail(PyObject *tail, uint64_t size, Py_buffer *out)
     return result;
 }
 
-static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *tail)
+static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *trailing)
 {
-    if (plan->size > (uint64_t)PY_SSIZE_T_MAX - (uint64_t)tail->len)
+    if (plan->size > (uint64_t)PY_SSIZE_T_MAX - (uint64_t)trailing->len)
         return PyErr_NoMemory();
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)plan->size + tail->len);
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)plan->size + trailing->len);
     if (!bytes)
         return NULL;
     tq_pages_prefer_large(PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes));
@@ -118,15 +117,15 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     tq_status status;
     Py_BEGIN_ALLOW_THREADS
     status = tq_plan_write(plan, &sink, &error);
-    if (status == TQ_OK && tail->len)
-        status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
+    if (status == TQ_OK && trailing->len)
+        status = sink.put(sink.context, (tq_bytes){trailing->buf, (size_t)trailing->len}, &error);
     Py_END_ALLOW_THREADS
     if (tq_py_tree_result(self, status, &error) < 0)
         Py_CLEAR(bytes);
     return bytes;
 }
 
-static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *tail, int descriptor)
+static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *trailing, int descriptor)
 {
     tq_file_sink *file = PyMem_Malloc(sizeof *file);
     if (!file)
@@ -138,15 +137,15 @@ static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *ta
     tq_status status;
     Py_BEGIN_ALLOW_THREADS
     status = tq_plan_write(plan, &sink, &error);
-    if (status == TQ_OK && tail->len)
-        status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
+    if (status == TQ_OK && trailing->len)
+        status = sink.put(sink.context, (tq_bytes){trailing->buf, (size_t)trailing->len}, &error);
     if (status == TQ_OK)
         status = tq_file_sink_end(file, &error);
     Py_END_ALLOW_THREADS
     PyMem_Free(file);
     if (tq_py_tree_result(self, status, &error) < 0)
         return NULL;
-    return PyLong_FromUnsignedLongLong(plan->size + (uint64_t)tail->len);
+    return PyLong_FromUnsignedLongLong(plan->size + (uint64_t)trailing->len);
 }
 
 static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
@@ -166,7 +165,7 @@ static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
     self->is_busy = true;
     status = tq_rewrite_plan(&self->tree, limit < 0 ? 0 : (uint64_t)limit, share, &plan, &error); /* may move cells */
     if (tq_py_tree_result(self, status, &error) == 0) {
-        if (find_tail(tail, plan.size, &behind) == 0) {
+        if (find_trailing(tail, plan.size, &behind) == 0) {
             result = descriptor < 0 ? write_memory(self, &plan, &behind) : write_file(self, &plan, &behind, descriptor);
             PyBuffer_Release(&behind);
         }
@@ -176,7 +175,7 @@ static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* The size that write() with the same arguments gives, without a tail. */
+/* The size of write() with the same arguments, without trailing data. */
 static PyObject *size_of(TreeObject *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"share_constants", "limit", NULL};
@@ -230,7 +229,7 @@ static PyGetSetDef properties[] = {
     {"root", (getter)get_root, NULL, "The table Model.", NULL},
     {"end", (getter)get_end, NULL, "The end of the last byte of the source that belongs to the model; 0 without one.",
      NULL},
-    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were not kept.",
+    {"lost", (getter)held_get_lost, NULL, "How many stored unions of unknown type are no tables, and were left out.",
      NULL},
     {"changes", (getter)held_get_changes, NULL,
      "A number that rises whenever a field is set, and when the tree is written.", NULL},

@@ -7,7 +7,7 @@
 #include "python/convert.h"
 #include "python/errors.h"
 
-enum { COPIED = 4096 }; /* bytes; what is larger is borrowed from its owner */
+enum { COPIED = 4096 }; /* bytes; larger data are borrowed from their owner */
 
 int tq_py_tree_result(TreeObject *tree, tq_status status, const tq_error *error)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Constant weights of a model that is being changed: quantized values and float16 in place of float32, made when the
- * model is written (convert/weights.h).  Only tq/editing/editor.py calls these functions.
+ * Constant weights of an editable model: quantized values and float16 in place of float32, made when the model is
+ * written (convert/weights.h).  Only tq/editing/editor.py calls these functions.
  */
 #include "python/edit/tree_weights.h"
 
@@ -16,14 +16,15 @@
 #include "python/edit/tree_objects.h"
 #include "python/arrays/weights.h"
 
-/* Gives `node`, a Buffer's, the quantized values of w, and returns the shape of their scales. */
-static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis,
-                           PyObject *dtype, PyObject *block_size, const char *label)
+/* Sets the data of `node`, a Buffer, to the quantized values of w.  Returns the shape of their scales. */
+static PyObject *put_quantized(tq_state *state, tq_tree *tree, tq_tree_node *node, PyArrayObject *w, PyObject *axis,
+                               PyObject *dtype, PyObject *block_size, const char *label)
 {
     tq_py_weight_plan plan;
-    tq_integer_type code;
+    tq_integer_type integer_type;
     tq_error error;
-    if (tq_py_integer_type(dtype, &code) < 0 || tq_py_weight_plan_of(w, code, axis, block_size, &plan) < 0)
+    if (tq_py_integer_type(dtype, &integer_type) < 0 ||
+        tq_py_weight_plan_of(w, integer_type, axis, block_size, &plan) < 0)
         return NULL;
     plan.target.positive = true;
     const tq_weight_source source = {plan.target, plan.layout, PyArray_DATA(w), label};
@@ -32,43 +33,42 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, P
     return tq_py_raise(state, &error, NULL);
 }
 
-/* _codes_into(node, w, axis, dtype, block_size, label) -> shape of the scales.
+/* _quantize_into(node, w, axis, dtype, block_size, label) -> shape of the scales.
 
-   Gives the node of a Buffer the packed quantized values of the array w.  They are the values that quantize_weights
-   makes by its usual rule, but that no scale is 0, and they are made when the model is written.  Until then w must not
-   change: where it is dense it is not copied, and the tree keeps it alive.  If w is itself a view of that tree, the two
-   keep each other, and neither is freed. */
-static PyObject *codes_into(PyObject *module, PyObject *args)
+   Sets the data of a Buffer's node to the packed quantized values of the array w: those of quantize_weights by its
+   default rule, except that no scale is 0.  They are made when the model is written.  Until then w must not change: a
+   dense w is not copied, and the tree keeps it alive.  If w is a view of the same tree, the two keep each other alive
+   forever. */
+static PyObject *quantize_into(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *value, *axis, *dtype, *block_size, *made = NULL;
     const char *label;
     tq_tree_node *node;
-    if (!PyArg_ParseTuple(args, "OOOOOs:_codes_into", &object, &value, &axis, &dtype, &block_size, &label))
+    if (!PyArg_ParseTuple(args, "OOOOOs:_quantize_into", &object, &value, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
     PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL;
     if (w && tq_py_hold_for_node(object, (PyObject *)w) == 0)
-        made = put_codes(state, tree, node, w, axis, dtype, block_size, label);
+        made = put_quantized(state, tree, node, w, axis, dtype, block_size, label);
     Py_XDECREF(w);
     return made;
 }
 
-/* The tree that both nodes belong to: `object`, of that table, and `buffer`, of a Buffer. */
+/* Begins a change of two nodes of one tree: `object`, of this table, and `buffer`, a Buffer. */
 static tq_tree *change_both(tq_state *state, PyObject *object, const char *table, tq_tree_node **node, PyObject *buffer,
-                            tq_tree_node **codes)
+                            tq_tree_node **quantized)
 {
     tq_tree *tree = tq_py_change_node(state, object, table, node);
-    tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", codes) : NULL;
+    tq_tree *other = tree ? tq_py_change_node(state, buffer, "Buffer", quantized) : NULL;
     if (!other || tree == other)
         return other;
     PyErr_SetString(PyExc_ValueError, "the buffer belongs to another model");
     return NULL;
 }
 
-/* The bytes of a Buffer as an array of floats of that shape, which must not outlive the tree.  NULL without an
-   exception where the bytes cannot be read as such floats in place: their number is another, or they are not aligned.
-   */
+/* The bytes of a Buffer as an array of floats of this shape, which must not outlive the tree.  NULL without an
+   exception where their number or alignment does not fit. */
 static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
@@ -87,31 +87,31 @@ static PyArrayObject *floats_of(const tq_tree_node *buffer, PyObject *shape)
     return made;
 }
 
-/* _codes_from(node, source, shape, axis, dtype, block_size, label) -> shape of the scales, or None.
+/* _quantize_from(node, source, shape, axis, dtype, block_size, label) -> shape of the scales, or None.
 
-   As _codes_into, of the weights that `source`, another Buffer of that tree, holds.  None, and nothing is done, where
-   its bytes cannot be read as floats of that shape in place. */
-static PyObject *codes_from(PyObject *module, PyObject *args)
+   As _quantize_into, with the weights in `source`, another Buffer of the tree.  None, and no change, where its bytes
+   cannot be read in place as floats of this shape. */
+static PyObject *quantize_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *source, *shape, *axis, *dtype, *block_size;
     const char *label;
     tq_tree_node *node, *floats;
-    if (!PyArg_ParseTuple(args, "OOOOOOs:_codes_from", &object, &source, &shape, &axis, &dtype, &block_size, &label))
+    if (!PyArg_ParseTuple(args, "OOOOOOs:_quantize_from", &object, &source, &shape, &axis, &dtype, &block_size, &label))
         return NULL;
     tq_tree *tree = change_both(state, object, "Buffer", &node, source, &floats);
     PyArrayObject *w = tree ? floats_of(floats, shape) : NULL;
     if (!w)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    PyObject *made = put_codes(state, tree, node, w, axis, dtype, block_size, label);
+    PyObject *made = put_quantized(state, tree, node, w, axis, dtype, block_size, label);
     Py_DECREF(w);
     return made;
 }
 
 /* _halves_from(node, source, shape) -> bool.
 
-   Gives the node of a Buffer the floats of `source`, another Buffer, as float16.  False where _codes_from gives None.
- */
+   Sets the data of a Buffer's node to the floats of `source`, another Buffer, as float16.  False where _quantize_from
+   returns None. */
 static PyObject *halves_from(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
@@ -129,40 +129,40 @@ static PyObject *halves_from(PyObject *module, PyObject *args)
     return status == TQ_OK ? Py_NewRef(Py_True) : tq_py_raise(state, &error, NULL);
 }
 
-/* _become_codes(tensor, buffer, index, type, axis) -> None.
+/* _become_quantized(tensor, buffer, index, type, axis) -> None.
 
-   Makes the node of a Tensor one of quantized values: those that _codes_into gave `buffer`, which is the model's
-   index-th. */
-static PyObject *become_codes(PyObject *module, PyObject *args)
+   Makes a Tensor's node quantized: type, scales, zero points and buffer index of `buffer`, number `index` of the model,
+   which _quantize_into has filled. */
+static PyObject *become_quantized(PyObject *module, PyObject *args)
 {
     tq_state *state = PyModule_GetState(module);
     PyObject *object, *buffer;
-    tq_tree_node *node, *codes;
+    tq_tree_node *node, *quantized;
     tq_error error;
     unsigned index;
     unsigned char type;
     int axis;
-    if (!PyArg_ParseTuple(args, "OOIbi:_become_codes", &object, &buffer, &index, &type, &axis))
+    if (!PyArg_ParseTuple(args, "OOIbi:_become_quantized", &object, &buffer, &index, &type, &axis))
         return NULL;
-    tq_tree *tree = change_both(state, object, "Tensor", &node, buffer, &codes);
+    tq_tree *tree = change_both(state, object, "Tensor", &node, buffer, &quantized);
     if (!tree)
         return NULL;
-    if (tq_convert_tensor(tree, node, codes, index, type, axis, &error) == TQ_OK)
+    if (tq_convert_tensor(tree, node, quantized, index, type, axis, &error) == TQ_OK)
         Py_RETURN_NONE;
     return tq_py_raise(state, &error, NULL);
 }
 
-/* _scales_of(buffer) -> a flat array of the scales of the quantized values that _codes_into gave it. */
+/* _scales_of(buffer) -> a flat array of the scales of the quantized values of _quantize_into. */
 static PyObject *scales_of(PyObject *module, PyObject *buffer)
 {
     tq_state *state = PyModule_GetState(module);
-    tq_tree_node *codes;
+    tq_tree_node *quantized;
     tq_error error;
     const float *scales;
     size_t found;
-    if (!tq_py_change_node(state, buffer, "Buffer", &codes))
+    if (!tq_py_change_node(state, buffer, "Buffer", &quantized))
         return NULL;
-    if (tq_convert_scales_now(codes, &scales, &found, &error) != TQ_OK)
+    if (tq_convert_scales_now(quantized, &scales, &found, &error) != TQ_OK)
         return tq_py_raise(state, &error, NULL);
     npy_intp size = (npy_intp)found;
     PyObject *made = PyArray_SimpleNew(1, &size, NPY_FLOAT32);
@@ -171,12 +171,12 @@ static PyObject *scales_of(PyObject *module, PyObject *buffer)
     return made;
 }
 
-/* What changes a tree holds it: that of the node that stands first. */
+/* Calls a function that changes a tree while it holds the tree of its first argument, `node`. */
 static PyObject *hold_tree(PyObject *module, PyObject *args, PyObject *node, PyCFunction work)
 {
     PyObject *tree = tq_py_tree_of(PyModule_GetState(module), node), *made;
     if (!tree)
-        return work(module, args); /* which says what is needed */
+        return work(module, args); /* it raises the error */
     TQ_HOLD(tree)
     made = work(module, args);
     TQ_LET_GO()
@@ -188,10 +188,10 @@ static PyObject *hold_tree(PyObject *module, PyObject *args, PyObject *node, PyC
     {                                                                                                    \
         return hold_tree(module, args, PyTuple_GET_SIZE(args) ? PyTuple_GET_ITEM(args, 0) : NULL, name); \
     }
-HELD(codes_into)
-HELD(codes_from)
+HELD(quantize_into)
+HELD(quantize_from)
 HELD(halves_from)
-HELD(become_codes)
+HELD(become_quantized)
 
 static PyObject *held_scales_of(PyObject *module, PyObject *buffer)
 {
@@ -199,9 +199,12 @@ static PyObject *held_scales_of(PyObject *module, PyObject *buffer)
 }
 
 static PyMethodDef functions[] = {
-    {"_codes_into", held_codes_into, METH_VARARGS, NULL},   {"_codes_from", held_codes_from, METH_VARARGS, NULL},
-    {"_halves_from", held_halves_from, METH_VARARGS, NULL}, {"_become_codes", held_become_codes, METH_VARARGS, NULL},
-    {"_scales_of", held_scales_of, METH_O, NULL},           {NULL, NULL, 0, NULL},
+    {"_quantize_into", held_quantize_into, METH_VARARGS, NULL},
+    {"_quantize_from", held_quantize_from, METH_VARARGS, NULL},
+    {"_halves_from", held_halves_from, METH_VARARGS, NULL},
+    {"_become_quantized", held_become_quantized, METH_VARARGS, NULL},
+    {"_scales_of", held_scales_of, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
 };
 
 int tq_py_add_tree_weights(PyObject *module, tq_state *state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq._core.Interpreter: what tq.Interpreter (tq/running/interpreter.py) stands on.
+ * tq._core.Interpreter, the base of tq.Interpreter (tq/running/interpreter.py).
  */
 #include "python/interpreter/interpreter.h"
 
@@ -9,7 +9,7 @@
 #include "python/interpreter/interpreter_methods.h"
 #include "python/model/file.h"
 
-/* ---- what the runtime asks ---- */
+/* ---- hooks of the runtime ---- */
 
 static bool interrupted(void *context)
 {
@@ -21,7 +21,7 @@ static bool interrupted(void *context)
     return stop;
 }
 
-/* The bytes of a side file, which the model keeps open; false where it cannot be opened. */
+/* The bytes of an external buffer group's file, which the model keeps open; false: it cannot be opened. */
 static bool external_file(InterpreterObject *self, int64_t group, tq_bytes *out)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -54,11 +54,11 @@ static tq_status external(void *context, int64_t id, tq_bytes *out, tq_error *er
     return TQ_OK;
 }
 
-/* The exception for a failure of the run: with every line of the report, where there is one. */
+/* Sets the exception for a failure of the run, with all lines of the report, if there is one. */
 static PyObject *raise_run(InterpreterObject *self, tq_error *error)
 {
     tq_state *state = tq_state_of((PyObject *)self);
-    if (self->raised[0]) { /* an interrupt's, or a custom operator's own */
+    if (self->raised[0]) { /* of Ctrl-C or of a custom operator */
         PyErr_Restore(self->raised[0], self->raised[1], self->raised[2]);
         self->raised[0] = self->raised[1] = self->raised[2] = NULL;
         return NULL;
@@ -105,13 +105,13 @@ static PyObject *open_run(PyObject *op, PyObject *args)
         return NULL;
     }
     options.max_multiply_adds = max_multiply_adds;
-    Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
+    Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier call may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
     tq_run *run = NULL;
     Py_BEGIN_ALLOW_THREADS
     status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
     Py_END_ALLOW_THREADS
-    self->run = run; /* NULL where it failed */
+    self->run = run; /* NULL: it failed */
     if (status != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);
@@ -150,7 +150,7 @@ static void dealloc(PyObject *op)
     PyObject_GC_UnTrack(op);
     clear(op);
     if (!self->lock.lock ||
-        !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent is in the middle of stays */
+        !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent was using at the fork is not released */
         tq_run_close(self->run);
         tq_py_custom_free(self);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Custom operators written in Python (tq.register_op).  They are called with the GIL, by a run that has let
- * it go; what they raise is put aside until the run has returned.
+ * Custom operators written in Python (tq.register_op).  A run has no GIL and takes it to call them; their exceptions
+ * wait until the run has returned.
  */
 #include "ops/check.h"
 #include "python/convert.h"
 #include "python/interpreter/interpreter_methods.h"
 
-/* Python hears Ctrl-C itself; tq's functions that it calls are no part of the run, and must not leave garbage. */
+/* The listener while Python code runs: Python hears Ctrl-C itself, and tq's functions that it calls are no part of the
+   run and must complete. */
 static const tq_listener deaf = {NULL, false};
 
 static tq_py_op *op_of(const tq_node *node)
@@ -21,7 +22,7 @@ static tq_status failed(tq_node *node, tq_error *error)
     return tq_op_fail(node, error, TQ_BAD_DATA, "raised an exception");
 }
 
-/* One of an operator's functions; the collector has taken it from an interpreter that nothing else refers to. */
+/* Calls an operator's function; NULL if the garbage collector has cleared it, in an interpreter without references. */
 static PyObject *call(PyObject *function, PyObject *values, PyObject *options)
 {
     if (function)
@@ -53,7 +54,7 @@ static PyObject *shape_tuple(const tq_shape *shape)
 
 /* ---- prepare: shapes in, shapes out ---- */
 
-/* Output i's shape from a sequence of ints; None: known when the operator has run. */
+/* Output i's shape from a sequence of ints; None: it depends on data. */
 static int take_shape(tq_node *node, int i, PyObject *object, tq_status *status, tq_error *error)
 {
     tq_shape shape = {0};
@@ -209,7 +210,7 @@ static const tq_op *find_op(InterpreterObject *self, tq_bytes name)
         Py_XDECREF(key);
         return NULL;
     }
-    row->name = key; /* keeps `text` */
+    row->name = key; /* keeps `text` alive */
     row->prepare = Py_NewRef(PyTuple_GET_ITEM(pair, 0));
     row->eval = Py_NewRef(PyTuple_GET_ITEM(pair, 1));
     row->interpreter = self;

@@ -4,7 +4,7 @@
 #include "base/threads.h"
 #include "python/free_threads.h"
 
-enum { WAIT_MICROSECONDS = 50000 }; /* then the main thread looks for signals that another thread received */
+enum { WAIT_MICROSECONDS = 50000 }; /* then the main thread checks for signals that another thread received */
 
 int tq_py_lock_open(tq_py_lock *lock)
 {
@@ -22,7 +22,7 @@ void tq_py_lock_close(tq_py_lock *lock)
         PyThread_free_lock(lock->lock);
 }
 
-/* No thread of this process can hold the lock before the first use here has looked. */
+/* Runs at the first use in a process, before any thread of it can hold the lock. */
 static void look_after_fork(tq_py_lock *lock, long process)
 {
     if (lock->process == process)
@@ -82,7 +82,7 @@ int tq_py_lock_take(PyObject *self, tq_py_lock *lock)
 void tq_py_lock_give(tq_py_lock *lock)
 {
     if (lock->is_lost)
-        lock->is_lost = false; /* its holder is here: an operator that forked */
+        lock->is_lost = false; /* its holder is this thread: an operator that forked */
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     PyThread_release_lock(lock->lock);
 }

@@ -3,7 +3,7 @@
  * One thread at a time works with an interpreter; others wait, and hear Ctrl-C meanwhile.
  *
  * fork() copies a lock that a thread of the parent holds, but not that thread: in the child the lock is lost.  The
- * interpreter stood in the middle of its work, so the child may not use it.
+ * interpreter was in the middle of its work, so the child may not use it.
  */
 #ifndef TQ_PYTHON_INTERPRETER_INTERPRETER_LOCK_H
 #define TQ_PYTHON_INTERPRETER_INTERPRETER_LOCK_H
@@ -16,7 +16,7 @@
 typedef struct tq_py_lock {
     PyThread_type_lock lock;
     _Atomic unsigned long owner; /* the thread that holds it; 0: none */
-    _Atomic long process;        /* whose first use has looked whether the lock is lost (tq_forks) */
+    _Atomic long process;        /* the process whose first use has checked whether the lock is lost (tq_forks) */
     _Atomic bool is_lost;
 } tq_py_lock;
 
@@ -24,12 +24,12 @@ typedef struct tq_py_lock {
 int tq_py_lock_open(tq_py_lock *lock);
 void tq_py_lock_close(tq_py_lock *lock);
 
-/* `self` is the object that the lock belongs to.  0, or -1 with an exception: RuntimeError where this thread holds the
-   lock already, or where a thread of the parent held it at the fork; what a signal's handler raised. */
+/* Takes the lock of the object `self`.  0, or -1 with an exception: RuntimeError if this thread holds the lock already,
+   or a thread of the parent held it at the fork; or the exception of a signal's handler. */
 int tq_py_lock_take(PyObject *self, tq_py_lock *lock);
 void tq_py_lock_give(tq_py_lock *lock);
 
-/* Whether a thread of the parent held it at the fork. */
+/* Whether a thread of the parent held the lock at the fork. */
 bool tq_py_lock_is_lost(PyObject *self, tq_py_lock *lock);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What an interpreter can be asked about itself: shapes, memory, time.
+ * Facts about an interpreter: shapes, memory, time, kernels.
  */
 #include "python/interpreter/interpreter_methods.h"
 
 #include "python/convert.h"
 
-/* The graph that "|n" names, entered; NULL with an exception. */
+/* The graph of the optional argument `subgraph`, after tq_py_enter; NULL with an exception. */
 static tq_graph_run *enter_graph(InterpreterObject *self, PyObject *args)
 {
     Py_ssize_t subgraph = 0;
@@ -102,7 +102,7 @@ PyObject *tq_py_memory_plan(PyObject *op, PyObject *args)
     return NULL;
 }
 
-/* (bytes in use, the most that were) */
+/* (bytes in use, their maximum so far) */
 PyObject *tq_py_memory_used(PyObject *op, PyObject *unused)
 {
     InterpreterObject *self = (InterpreterObject *)op;
@@ -171,7 +171,7 @@ static const char *backend_name(tq_numerics numerics)
     return numerics_names[numerics == TQ_NUMERICS_SINGLE ? TQ_NUMERICS_REFERENCE : numerics];
 }
 
-/* _backends(subgraph=0) -> [(numerics, rule, what LiteRT does in place of running it or None)] by operator */
+/* _backends(subgraph=0) -> [(numerics, rule, how LiteRT fails at it, or None)] by operator */
 PyObject *tq_py_backends(PyObject *op, PyObject *args)
 {
     InterpreterObject *self = (InterpreterObject *)op;

@@ -20,7 +20,7 @@ void tq_py_leave(InterpreterObject *self)
 void tq_py_hold_exception(InterpreterObject *self)
 {
     if (self->raised[0])
-        PyErr_Clear(); /* the first one tells */
+        PyErr_Clear(); /* the first exception is kept */
     else
         PyErr_Fetch(&self->raised[0], &self->raised[1], &self->raised[2]);
 }

@@ -38,7 +38,7 @@ void tq_py_leave(InterpreterObject *self);
 tq_graph_run *tq_py_graph(InterpreterObject *self, Py_ssize_t subgraph);
 tq_tensor *tq_py_tensor_at(tq_graph_run *graph, Py_ssize_t index);
 
-/* Puts the exception that is set aside until the run has returned: nothing may call Python with one set. */
+/* Moves the current exception to self->raised until the run has returned: no Python code may run with one set. */
 void tq_py_hold_exception(InterpreterObject *self);
 
 #endif

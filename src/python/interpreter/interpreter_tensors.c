@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Between an interpreter's tensors and NumPy arrays.  Messages begin as LiteRT's do, since people match on
- * them (tflite/python/interpreter_wrapper), and say more behind.
+ * From an interpreter's tensors to NumPy arrays and back.  Messages begin as LiteRT's
+ * (tflite/python/interpreter_wrapper), since users match on them, and go on with more.
  */
 #include "model/tensor.h"
 #include "ops/check.h"
@@ -18,7 +18,7 @@ static int number(PyObject *object, Py_ssize_t *out)
     return *out == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
-/* What a call gave for tensor_index, value and subgraph_index, by place or by name: -1 with TypeError. */
+/* The arguments tensor_index, value and subgraph_index, by position or keyword; -1 with TypeError. */
 enum { TENSOR_INDEX, VALUE, SUBGRAPH_INDEX, ARGUMENTS };
 static const char *const argument_names[] = {"tensor_index", "value", "subgraph_index"};
 
@@ -72,9 +72,9 @@ static PyArray_Descr *dtype_of(InterpreterObject *self, int32_t type)
 {
     const tq_type_row *row = tq_type(type);
     if (row && strcmp(row->dtype, row->details_dtype) == 0) {
-        PyArray_Descr *kept = tq_py_dtype(tq_state_of((PyObject *)self), type);
-        Py_XINCREF(kept);
-        return kept;
+        PyArray_Descr *held = tq_py_dtype(tq_state_of((PyObject *)self), type);
+        Py_XINCREF(held);
+        return held;
     }
     PyObject *class = tq_py_details_class(tq_state_of((PyObject *)self), type);
     PyArray_Descr *dtype = NULL;
@@ -85,7 +85,7 @@ static PyArray_Descr *dtype_of(InterpreterObject *self, int32_t type)
     return dtype;
 }
 
-/* The first tensor type whose values are arrays of this dtype. */
+/* The name of the first tensor type with this dtype. */
 static const char *type_of_dtype(InterpreterObject *self, PyArray_Descr *dtype)
 {
     if (PyTypeNum_ISSTRING(dtype->type_num) || dtype->type_num == NPY_OBJECT)
@@ -101,7 +101,7 @@ static const char *type_of_dtype(InterpreterObject *self, PyArray_Descr *dtype)
     return "NOTYPE";
 }
 
-/* Whether the memory is not of the shape that the tensor has by now: it was resized, and is still to be allocated. */
+/* Whether the tensor was resized and not allocated since: its memory does not fit its shape. */
 static bool is_stale(const tq_tensor *tensor)
 {
     const size_t each = tensor->packed || tensor->type == TQ_TensorType_STRING ? 0 : tq_element_bytes(tensor->type);
@@ -165,26 +165,26 @@ static int check_type(InterpreterObject *self, const tq_tensor *tensor, PyArrayO
     return fits ? 0 : refuse_type(self, tensor, value);
 }
 
-/* 4-bit and 2-bit values come as bytes, which can hold values out of their range. */
-static int check_codes(const tq_tensor *tensor, PyArrayObject *value)
+/* Checks 4-bit and 2-bit values, which come as bytes, for their range. */
+static int check_narrow(const tq_tensor *tensor, PyArrayObject *value)
 {
     const tq_type_row *row = tq_type(tensor->type);
     if (row->bits >= 8)
         return 0;
-    const uint8_t *codes = PyArray_DATA(value);
+    const uint8_t *bytes = PyArray_DATA(value);
     for (npy_intp i = 0; i < PyArray_SIZE(value); i++) {
-        int code = row->low < 0 ? (int8_t)codes[i] : codes[i];
-        if (code < row->low || code > row->high) {
+        int element = row->low < 0 ? (int8_t)bytes[i] : bytes[i];
+        if (element < row->low || element > row->high) {
             PyErr_Format(PyExc_ValueError,
                          "Cannot set tensor: Values for %s input must be between %d and %d. Element %zd is %d",
-                         row->name, (int)row->low, (int)row->high, (Py_ssize_t)i, code);
+                         row->name, (int)row->low, (int)row->high, (Py_ssize_t)i, element);
             return -1;
         }
     }
     return 0;
 }
 
-/* One string of a value: bytes, or str as UTF-8; a new reference. */
+/* One string of a value as bytes, a str as UTF-8; a new reference. */
 static PyObject *string_bytes(PyObject *item)
 {
     if (PyUnicode_Check(item))
@@ -196,7 +196,8 @@ static PyObject *string_bytes(PyObject *item)
     return NULL;
 }
 
-/* The strings of an array as a list of bytes.  A 0-d bytes array keeps the NULs at its end. */
+/* The strings of an array as a list of bytes.  The string of a 0-d bytes array keeps its
+   NULs at the end. */
 static PyObject *string_list(PyArrayObject *value)
 {
     if (PyArray_NDIM(value) == 0 && PyArray_TYPE(value) == NPY_STRING)
@@ -232,24 +233,24 @@ static int assign_strings(tq_graph_run *graph, tq_tensor *tensor, PyArrayObject 
     else if (tq_tensor_allocate(tensor, graph->run->pool, size, NULL) != TQ_OK)
         PyErr_NoMemory();
     else {
-        int32_t *words = tensor->data;
-        *words++ = (int32_t)count;
+        int32_t *header = tensor->data;
+        *header++ = (int32_t)count;
         for (Py_ssize_t i = 0; i < count; i++) {
             PyObject *item = PyList_GET_ITEM(items, i);
-            *words++ = (int32_t)at;
+            *header++ = (int32_t)at;
             memcpy((char *)tensor->data + at, PyBytes_AS_STRING(item), (size_t)PyBytes_GET_SIZE(item));
             at += (uint64_t)PyBytes_GET_SIZE(item);
         }
-        *words = (int32_t)at;
+        *header = (int32_t)at;
         result = 0;
     }
     Py_DECREF(items);
     return result;
 }
 
-static int assign_codes(tq_tensor *tensor, PyArrayObject *value)
+static int assign_narrow(tq_tensor *tensor, PyArrayObject *value)
 {
-    if (check_codes(tensor, value) < 0)
+    if (check_narrow(tensor, value) < 0)
         return -1;
     if (is_stale(tensor) || (!tensor->data && PyArray_NBYTES(value) > 0)) {
         PyErr_SetString(PyExc_ValueError,
@@ -266,7 +267,7 @@ static int assign_codes(tq_tensor *tensor, PyArrayObject *value)
     return 0;
 }
 
-/* Copies a value that needs no conversion at all, as most are: false where it does. */
+/* Copies a value that needs no conversion, as most do; false: it needs one. */
 static bool assign_plainly(InterpreterObject *self, tq_tensor *tensor, PyObject *object)
 {
     PyArrayObject *value = (PyArrayObject *)object;
@@ -301,7 +302,7 @@ int tq_py_tensor_assign(InterpreterObject *self, tq_graph_run *graph, tq_tensor 
         result = check_shape(tensor, value) < 0 ? -1 : assign_strings(graph, tensor, value);
     else
         result =
-            check_type(self, tensor, value) < 0 || check_shape(tensor, value) < 0 ? -1 : assign_codes(tensor, value);
+            check_type(self, tensor, value) < 0 || check_shape(tensor, value) < 0 ? -1 : assign_narrow(tensor, value);
     Py_DECREF(value);
     return result;
 }
@@ -387,8 +388,8 @@ static PyObject *copy_strings(const tq_tensor *tensor)
     return array;
 }
 
-/* What the file stores, for constants that are not kept as one code after the other: packed ones, unpacked, and
-   the compressed values of sparse ones. */
+/* A copy of constants that memory does not hold as plain elements: packed values, unpacked; of sparse tensors the
+   stored values. */
 static PyObject *copy_stored(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
     tq_state *state = tq_state_of((PyObject *)self);
@@ -433,7 +434,7 @@ PyObject *tq_py_get_tensor(PyObject *op, PyObject *const *args, Py_ssize_t count
     PyObject *array =
         tensor && check_readable(self, graph, tensor) == 0 ? tq_py_tensor_copy(self, graph, tensor) : NULL;
     tq_py_leave(self);
-    /* a scalar comes as NumPy's scalar, as LiteRT's does; strings stay an array */
+    /* rank 0 becomes a NumPy scalar, as in LiteRT, except strings */
     if (!array || tensor->type == TQ_TensorType_STRING)
         return array;
     return PyArray_Return((PyArrayObject *)array);
@@ -444,8 +445,8 @@ static void release_block(PyObject *capsule)
     tq_block_release(PyCapsule_GetPointer(capsule, "tq.block"));
 }
 
-/* What keeps a tensor's memory while a view of it lives: its block, or the model. */
-static PyObject *keeper(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
+/* The owner of a tensor's memory, for views: its block, or the model. */
+static PyObject *owner_of(InterpreterObject *self, const tq_graph_run *graph, const tq_tensor *tensor)
 {
     tq_block *block = graph->slots[tensor->index].in_arena ? graph->arena : tensor->block;
     if (!block)
@@ -460,9 +461,9 @@ static PyObject *view_of(InterpreterObject *self, const tq_graph_run *graph, con
 {
     const tq_type_row *row = tq_type(tensor->type);
     if (!row || row->kind == TQ_KIND_STRING || row->kind == TQ_KIND_OPAQUE || tensor->packed)
-        return tq_py_tensor_copy(self, graph, tensor); /* has no array form in memory: a handle is no Python object */
+        return tq_py_tensor_copy(self, graph, tensor); /* no view: a handle is no Python object */
     PyObject *array = array_of(self, tensor, tensor->data);
-    PyObject *base = array && tensor->data ? keeper(self, graph, tensor) : NULL;
+    PyObject *base = array && tensor->data ? owner_of(self, graph, tensor) : NULL;
     if (array && tensor->data && (!base || PyArray_SetBaseObject((PyArrayObject *)array, base) < 0))
         Py_CLEAR(array);
     else if (array && tq_is_constant(tensor))

@@ -68,7 +68,7 @@ static PyObject *repr(ItemObject *self)
 
 static PyGetSetDef properties[] = {
     {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
-    {"index", tq_py_item_index, NULL, "Its place among the model's buffers.", NULL},
+    {"index", tq_py_item_index, NULL, "Its index among the model's buffers.", NULL},
     {"nbytes", (getter)get_nbytes, NULL, "How many bytes it has.  ModelError: they lie outside the file.", NULL},
     {"offset", (getter)get_offset, NULL, "Of its first byte in the file, or None without data.", NULL},
     {"data", (getter)get_data, NULL, "Its bytes as a read-only uint8 array, a view, or None without data.", NULL},

@@ -15,13 +15,13 @@ static bool same_text(tq_bytes a, tq_bytes b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
-/* What is compared: two subgraphs of as many tensors and operators each. */
+/* Two subgraphs with equal numbers of tensors and operators. */
 typedef struct {
     const tq_model *models[2];
     tq_subgraph graphs[2];
 } pair;
 
-/* Of a tensor or operator: whether both have one name, and whether they are surely the same. */
+/* Of a pair of tensors or operators: whether their names are equal, and whether they are surely equal. */
 typedef struct {
     bool named, same;
 } likeness;
@@ -40,7 +40,7 @@ static likeness compare_operators(const pair *p, size_t i)
     return (likeness){a.code == b.code && same_text(a.custom_name, b.custom_name), tq_operator_is_same(&a, &b)};
 }
 
-/* The first part from `i` on that is not surely the same, or the end of a piece that one round compares. */
+/* The first pair from `i` on that may differ; `end`: none before it. */
 static uint32_t skip_same(const pair *p, uint32_t i, uint32_t end, likeness (*compare)(const pair *, size_t),
                           likeness *last)
 {
@@ -49,7 +49,7 @@ static uint32_t skip_same(const pair *p, uint32_t i, uint32_t end, likeness (*co
     return i;
 }
 
-/* Appends the indices of parts that may differ.  1, 0 where names differ, -1 with an exception. */
+/* Appends the indices of pairs that may differ to a list.  1; 0: names differ; -1 with an exception. */
 static int list_unlike(const pair *p, uint32_t count, likeness (*compare)(const pair *, size_t), PyObject *out)
 {
     enum { PIECE = 4096 };
@@ -97,12 +97,12 @@ typedef struct {
     const tq_model *model;
     tq_subgraph graph;
     PyObject *tensor_type, *constant_type; /* named tuples */
-    PyObject *tensors;                     /* list of the first */
-    PyObject *constants;                   /* list of the second, or None */
-    PyObject *names;                       /* of operators: dict from operator code to str */
+    PyObject *tensors;                     /* list of tensor_type */
+    PyObject *constants;                   /* list of constant_type or None */
+    PyObject *names;                       /* dict from operator code to the operators' name, str */
 } facts;
 
-/* type(*fields), for a subtype of tuple; `fields` is consumed (and may be NULL). */
+/* type(*fields), for a subtype of tuple.  Consumes fields, which may be NULL. */
 static PyObject *typed(PyObject *type, PyObject *fields)
 {
     PyObject *args = fields ? PyTuple_Pack(1, fields) : NULL;
@@ -126,7 +126,7 @@ static PyObject *tensor_facts(const facts *f, const tq_table *tensor)
     return NULL;
 }
 
-/* Whether elements are shapes, axes or indices, unless they are quantized. */
+/* Whether a tensor's elements are integers that are not quantized: shapes, axes, indices. */
 static bool are_indices(const tq_table *tensor)
 {
     switch (tq_get_int(tensor, TQ_Tensor_type)) {
@@ -145,7 +145,7 @@ static bool are_indices(const tq_table *tensor)
     }
 }
 
-/* How many elements a constant has that count as parameters: an int of any size. */
+/* The number of a constant's elements that count as parameters, an int of any size. */
 static PyObject *parameters(const tq_table *tensor)
 {
     const tq_vector shape = tq_get_vector(tensor, TQ_Tensor_shape);
@@ -164,41 +164,40 @@ static PyObject *parameters(const tq_table *tensor)
     return product;
 }
 
-/* (what holds the bytes, offset, length), equal for tensors that share their bytes; None where a tensor is no constant.
- */
+/* (owner of the bytes, offset, length), equal for tensors that share their bytes; None for a tensor without data. */
 static PyObject *constant_facts(const facts *f, const tq_table *tensor)
 {
     const int64_t index = tq_get_int(tensor, TQ_Tensor_buffer),
                   external = tq_get_int(tensor, TQ_Tensor_external_buffer);
     const tq_table outside = tq_model_external_buffer(f->model, external);
     unsigned long long offset = 0, length = 0;
-    PyObject *place;
+    PyObject *owner;
     if (index > 0 && index < f->model->buffers.count && (external || tq_tensor_is_constant(f->model, tensor))) {
         tq_bytes bytes;
         if (tq_model_buffer(f->model, (uint64_t)index, &bytes, NULL) != TQ_OK)
-            Py_RETURN_NONE; /* it lies outside the file */
+            Py_RETURN_NONE; /* its data lie outside the file */
         if (bytes.data) {
             offset = (unsigned long long)(bytes.data - f->model->file.data);
             length = bytes.size;
         }
-        place = PyUnicode_InternFromString("buffer");
+        owner = PyUnicode_InternFromString("buffer");
     } else if (external && outside.at) {
         const tq_table group =
             tq_vector_table(&f->model->external_groups, (size_t)tq_get_int(&outside, TQ_ExternalBuffer_group));
         PyObject *name = tq_py_text_or_none(tq_get_string(&group, TQ_ExternalBufferGroup_name));
-        place = name ? PyUnicode_FromFormat("external %S", name) : NULL;
+        owner = name ? PyUnicode_FromFormat("external %S", name) : NULL;
         Py_XDECREF(name);
         offset = tq_get_u64(&outside, TQ_ExternalBuffer_offset);
         length = tq_get_u64(&outside, TQ_ExternalBuffer_length);
     } else {
         Py_RETURN_NONE;
     }
-    if (!place)
+    if (!owner)
         return NULL;
     PyObject *count = parameters(tensor);
     if (count)
-        return typed(f->constant_type, Py_BuildValue("((NKK)NK)", place, offset, length, count, length));
-    Py_DECREF(place);
+        return typed(f->constant_type, Py_BuildValue("((NKK)NK)", owner, offset, length, count, length));
+    Py_DECREF(owner);
     return NULL;
 }
 
@@ -213,7 +212,7 @@ static int add_tensors(const facts *f)
     return 0;
 }
 
-/* The items of `list` that tensor indices name; what does not exist gives None. */
+/* The items of `list` at tensor indices; None for an index out of range. */
 static PyObject *items_at(PyObject *list, const tq_vector *indices)
 {
     PyObject *out = PyList_New(indices->count);
@@ -225,7 +224,7 @@ static PyObject *items_at(PyObject *list, const tq_vector *indices)
     return out;
 }
 
-/* The constants among inputs; None where there are none, as most operators have none in models of very many. */
+/* The constants among the inputs; None without constants, to save memory in models of very many operators. */
 static PyObject *constants_read(const facts *f, const tq_vector *inputs)
 {
     PyObject *out = NULL;

@@ -52,9 +52,8 @@ static int external_bytes(ItemObject *tensor, int64_t id, tq_bytes *bytes, PyObj
     return 0;
 }
 
-/* The stored bytes of a tensor, and the object that keeps them (a new reference): the model, or the
-   file of an external buffer.  bytes.data NULL, and no owner: the tensor is no constant.
-   0, or -1 with ModelError or OSError. */
+/* The stored bytes of a tensor, and their owner (a new reference): the model, or the file of an external buffer.
+   bytes.data NULL, and no owner: the tensor is no constant.  0, or -1 with ModelError or OSError. */
 static int stored_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
     tq_table view = tq_py_tensor_table(tensor);
@@ -66,7 +65,7 @@ static int stored_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
         return external_bytes(tensor, external, bytes, owner);
     tq_status status = tq_tensor_bytes(&tensor->model->model, &view, bytes, &error);
     if (status == TQ_BAD_INDEX)
-        error.status = TQ_DATA_RANGE; /* to the user it is the file that is wrong, not an index of theirs */
+        error.status = TQ_DATA_RANGE; /* ModelError, not IndexError: the file is wrong, not the caller's index */
     if (status != TQ_OK) {
         tq_py_raise_at(tensor, &error);
         return -1;
@@ -76,9 +75,9 @@ static int stored_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
     return 0;
 }
 
-enum { MAX_RANK = 32 }; /* what every NumPy holds */
+enum { MAX_RANK = 32 }; /* of every NumPy */
 
-/* A tensor's shape for NumPy; the rank, or -1 with ModelError for one that NumPy cannot hold. */
+/* A tensor's shape for NumPy.  Returns the rank, or -1 with ModelError for a shape that NumPy cannot hold. */
 static int shape_of(ItemObject *tensor, npy_intp shape[MAX_RANK])
 {
     tq_table view = tq_py_tensor_table(tensor);
@@ -103,7 +102,7 @@ PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_i
         PyArray_NewFromDescr(&PyArray_Type, dtype, rank, shape, NULL, (void *)(uintptr_t)bytes.data, 0, NULL);
     if (!array || PyArray_SetBaseObject((PyArrayObject *)array, owner) < 0) {
         if (!array)
-            Py_DECREF(owner); /* SetBaseObject took it otherwise */
+            Py_DECREF(owner); /* otherwise PyArray_SetBaseObject consumed it */
         Py_XDECREF(array);
         return NULL;
     }
@@ -111,9 +110,9 @@ PyObject *tq_py_view(tq_bytes bytes, PyArray_Descr *dtype, int rank, const npy_i
     return array;
 }
 
-/* ---- the stored forms ---- */
+/* ---- stored forms ---- */
 
-/* 4- and 2-bit quantized values, one to a byte. */
+/* 4- and 2-bit quantized values, one in each byte. */
 static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *dtype, int rank, const npy_intp *shape)
 {
     Py_INCREF(dtype);
@@ -129,7 +128,7 @@ static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *d
     return array;
 }
 
-/* An object array of bytes: in the tensor's shape where that has as many elements, else flat. */
+/* An object array of bytes: in the tensor's shape, or flat where the numbers of elements differ. */
 static PyObject *string_array(ItemObject *tensor, tq_bytes bytes)
 {
     npy_intp shape[MAX_RANK];
@@ -236,7 +235,7 @@ static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
     int rank = shape_of(tensor, shape);
     if (rank < 0)
         return NULL;
-    /* Checked before the dense array is made, so that a file cannot ask for a large one that it does not describe. */
+    /* Checked before the dense array is made: a small file cannot ask for a large array. */
     if (!tq_type(type) || tq_type(type)->bits < 8) {
         tq_fail(&error, TQ_BAD_TYPE, TQ_NO_OFFSET, "type %d has no dense form of whole bytes", (int)type);
         return tq_py_raise_at(tensor, &error);
@@ -260,7 +259,7 @@ static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
     return array;
 }
 
-/* The stored bytes of what must be a constant, and their owner; 0, or -1 with an exception. */
+/* The stored bytes of a tensor that must be a constant, and their owner.  0, or -1 with an exception. */
 static int constant_bytes(ItemObject *tensor, tq_bytes *bytes, PyObject **owner)
 {
     tq_error error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensor.dequantized(): which scale belongs to which element, and the real values.
+ * Tensor.dequantized(): the scale of each element, and the real values.
  */
 #include "kernels/arrays/arrays.h"
 #include "model/quantization.h"
@@ -9,7 +9,7 @@
 #include "python/model/parameter_values.h"
 #include "quant/dequantize.h"
 
-/* Everything that the dequantizer needs, held as contiguous arrays. */
+/* The parameters of a tensor, as contiguous arrays. */
 typedef struct {
     PyObject *scale;      /* float32 */
     PyObject *zero_point; /* int64 */
@@ -22,8 +22,8 @@ static void release(parameters *p)
     Py_CLEAR(p->zero_point);
 }
 
-/* Blocks lie along the last dimension, as LiteRT's FULLY_CONNECTED and EMBEDDING_LOOKUP read them; every
-   other dimension has scales of its own. */
+/* Blocks lie along the last dimension, as LiteRT's FULLY_CONNECTED and EMBEDDING_LOOKUP read them; each index of the
+   other dimensions has its own scales. */
 static tq_status map_blocks(int rank, const int64_t *dims, int32_t block_size, tq_scale_map *map, tq_error *error)
 {
     int32_t axes[TQ_SCALE_MAP_MAX_RANK];
@@ -49,8 +49,8 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
     switch (q->kind) {
     case TQ_QUANTIZATION_PER_TENSOR: return tq_scale_map_per_tensor(rank, dims, map, error);
     case TQ_QUANTIZATION_PER_AXIS: {
-        /* tflite-micro's person_detect keeps its weights' axis on biases of rank 1: there is only one
-           dimension that their scales can belong to */
+        /* the biases, of rank 1, of tflite-micro's person_detect have the axis of their weights; only dimension 0
+           is possible */
         int32_t axis = rank == 1 ? 0 : q->quantized_dimension;
         return tq_scale_map_along(rank, dims, 1, &axis, 0, map, error);
     }
@@ -60,7 +60,7 @@ static tq_status make_map(const tq_quantization *q, int rank, const int64_t *dim
     }
 }
 
-/* Fills `p`, which release() ends; 0, or -1 with an exception. */
+/* Finds the parameters; release() releases them.  0, or -1 with an exception. */
 static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, parameters *p)
 {
     tq_table view = tq_py_tensor_table(tensor);
@@ -86,7 +86,7 @@ static int find_parameters(ItemObject *tensor, int rank, const npy_intp *shape, 
     return -1;
 }
 
-/* Codes are stored in whole bytes by now: of 8 bits or more, as the row's sign says. */
+/* The type of the unpacked quantized values: 8 bits or more. */
 static tq_scalar scalar_of(const tq_type_row *row)
 {
     int is_unsigned = row->low >= 0;
@@ -98,8 +98,8 @@ static tq_scalar scalar_of(const tq_type_row *row)
     }
 }
 
-/* The map as the kernels' layout: one run of dimensions with scales of their own, row by row, and those
-   before and after it without.  False where it is not so, as with blocks that do not divide. */
+/* The map as the kernels' layout: adjacent dimensions with scales, row-major, and dimensions without scales before and
+   after them.  False: another map, for example blocks that do not divide the dimension. */
 static bool layout_of(const tq_scale_map *map, tq_layout *out)
 {
     *out = (tq_layout){1, 1, 1, 1};
@@ -122,16 +122,17 @@ static bool layout_of(const tq_scale_map *map, tq_layout *out)
     return d == map->rank;
 }
 
-/* By kernels, for quantized values of up to 16 bits: they round wider values twice.  False: not possible. */
-static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, const int64_t *zero_point,
+/* Dequantizes with kernels, values of at most 16 bits only: the kernels round wider values twice.  False: not possible.
+ */
+static bool run_kernel(tq_scalar type, const void *quantized, const parameters *p, const int64_t *zero_point,
                        uint64_t zeros, float *out)
 {
     static const tq_element elements[] = {[TQ_I8] = TQ_i8, [TQ_U8] = TQ_u8, [TQ_I16] = TQ_i16, [TQ_U16] = TQ_u16};
-    tq_array_job job = {.in = codes, .out = out, .out_type = TQ_f32, .threads = 1};
+    tq_array_job job = {.in = quantized, .out = out, .out_type = TQ_f32, .threads = 1};
     int32_t zero = zeros ? (int32_t)zero_point[0] : 0;
     for (uint64_t i = 0; i < zeros; i++)
         if (zero_point[i] != zero)
-            return false; /* not one for all, which is rare, or more than 32 bits */
+            return false; /* several zero points, which is rare, or one of more than 32 bits */
     if (type > TQ_U16 || !layout_of(&p->map, &job.layout))
         return false;
     job.in_type = elements[type];
@@ -140,19 +141,19 @@ static bool run_kernel(tq_scalar type, const void *codes, const parameters *p, c
     return tq_dequantize_array(&job, scale, zero_points, NULL) == TQ_OK;
 }
 
-static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_type_row *row)
+static PyObject *from_quantized(ItemObject *tensor, PyArrayObject *quantized, const tq_type_row *row)
 {
     parameters p = {NULL, NULL, {0}};
-    int rank = PyArray_NDIM(codes);
+    int rank = PyArray_NDIM(quantized);
     PyObject *out = NULL;
-    if (find_parameters(tensor, rank, PyArray_DIMS(codes), &p) == 0)
-        out = PyArray_SimpleNew(rank, PyArray_DIMS(codes), NPY_FLOAT32);
+    if (find_parameters(tensor, rank, PyArray_DIMS(quantized), &p) == 0)
+        out = PyArray_SimpleNew(rank, PyArray_DIMS(quantized), NPY_FLOAT32);
     if (out) {
         const float *scale = PyArray_DATA((PyArrayObject *)p.scale);
         const int64_t *zero_point = PyArray_DATA((PyArrayObject *)p.zero_point);
         uint64_t zeros = (uint64_t)PyArray_SIZE((PyArrayObject *)p.zero_point);
         float *values = PyArray_DATA((PyArrayObject *)out);
-        const void *data = PyArray_DATA(codes);
+        const void *data = PyArray_DATA(quantized);
         Py_BEGIN_ALLOW_THREADS
         if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
             tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
@@ -162,13 +163,13 @@ static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_t
     return out;
 }
 
-/* The array, or a copy where its numbers have the other byte order: those of files are little-endian. */
-static PyObject *in_native_order(PyArrayObject *codes)
+/* The array, or a copy in native byte order: files are little-endian. */
+static PyObject *in_native_order(PyArrayObject *quantized)
 {
-    if (PyArray_ISNOTSWAPPED(codes))
-        return Py_NewRef(codes);
-    PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(codes), NPY_NATIVE);
-    return native ? PyArray_FromArray(codes, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
+    if (PyArray_ISNOTSWAPPED(quantized))
+        return Py_NewRef(quantized);
+    PyArray_Descr *native = PyArray_DescrNewByteorder(PyArray_DESCR(quantized), NPY_NATIVE);
+    return native ? PyArray_FromArray(quantized, native, NPY_ARRAY_C_CONTIGUOUS) : NULL;
 }
 
 PyObject *tq_py_tensor_dequantized(ItemObject *tensor)
@@ -189,9 +190,9 @@ PyObject *tq_py_tensor_dequantized(ItemObject *tensor)
     } else if (row->kind == TQ_KIND_FLOAT) {
         out = PyArray_CastToType((PyArrayObject *)array, PyArray_DescrFromType(NPY_FLOAT32), 0);
     } else {
-        PyObject *codes = in_native_order((PyArrayObject *)array);
-        out = codes ? from_codes(tensor, (PyArrayObject *)codes, row) : NULL;
-        Py_XDECREF(codes);
+        PyObject *quantized = in_native_order((PyArrayObject *)array);
+        out = quantized ? from_quantized(tensor, (PyArrayObject *)quantized, row) : NULL;
+        Py_XDECREF(quantized);
     }
     Py_DECREF(array);
     return out;

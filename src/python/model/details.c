@@ -3,9 +3,9 @@
  * get_tensor_details: LiteRT's dicts, with the range that it drops.
  *
  * The rules are those of LiteRT 2.3 (python/interpreter.py, python/interpreter_wrapper, and
- * InterpreterBuilder::ParseQuantization), as far as it answers:
+ * InterpreterBuilder::ParseQuantization):
  *   shape_signature   the shape for constants, and where the file stores none or an empty one
- *   scales            empty counts as unquantized: no zero points, dimension 0
+ *   scales            empty means unquantized: no zero points, dimension 0
  *   blockwise         scales are the scale tensor's bytes as float16, zero_points those of the
  *                     zero-point tensor as int32, both flat and whatever the tensors' types are;
  *                     Quantization.scale has the values
@@ -13,7 +13,7 @@
  *   quantization      (scale, zero point) of exactly one scale
  *   zero points       cut off to int32
  *   sparsity          only of tensors with a buffer
- * Where LiteRT refuses a model or leaves a tensor out, the file's own values stand.
+ * Where LiteRT refuses a model or leaves a tensor out, the details have the file's values.
  */
 #include "python/model/details.h"
 
@@ -24,7 +24,7 @@
 #include "python/model/parameter_values.h"
 #include "python/model/tensor.h"
 
-/* The name as a C string: LiteRT's ends at a NUL. */
+/* The name up to its first NUL, as LiteRT's. */
 static PyObject *name_of(const tq_table *tensor)
 {
     tq_bytes name = tq_get_string(tensor, TQ_Tensor_name);
@@ -62,7 +62,7 @@ static PyObject *legacy_tuple(tq_state *state, const tq_quantization *q)
 
 /* ---- quantization_parameters ---- */
 
-/* One scale or one an index of the axis: everything stands in the file's own vectors. */
+/* Per tensor and per axis: the parameters are vectors of the file. */
 static int set_affine(tq_state *state, PyObject *dict, int64_t type, const tq_quantization *q)
 {
     PyObject *range_min, *range_max;
@@ -78,12 +78,11 @@ static int set_affine(tq_state *state, PyObject *dict, int64_t type, const tq_qu
     return failed;
 }
 
-/* A parameter tensor without data stands for zeros; of no more bytes than this, since its shape may
-   say anything. */
+/* The most bytes of zeros for a parameter tensor without data, whose shape may be arbitrarily large. */
 enum { LARGEST_ZEROS = 1 << 20 };
 
-/* LiteRT takes the parameter tensor's bytes for `item`-byte numbers of `type`, whatever its own type
-   is, and one that has no data yet for zeros. */
+/* LiteRT reads the parameter tensor's bytes as elements of `type`, of `item` bytes, whatever the tensor's type is, and
+   a tensor without data as zeros. */
 static PyObject *parameter_bytes(ItemObject *tensor, int64_t index, int type, size_t item)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(tensor);
@@ -105,7 +104,7 @@ static PyObject *parameter_bytes(ItemObject *tensor, int64_t index, int type, si
     return array;
 }
 
-/* (scales, zero_points, range_min, range_max) of blocks, which stand in tensors of their own. */
+/* (scales, zero_points, range_min, range_max) of blocks, from the parameter tensors. */
 static PyObject *block_arrays(ItemObject *tensor, int64_t type, const tq_quantization *q)
 {
     PyObject *scale, *zero_point, *range_min, *range_max;
@@ -120,8 +119,8 @@ static PyObject *block_arrays(ItemObject *tensor, int64_t type, const tq_quantiz
                          parameter_bytes(tensor, q->zero_points_tensor, NPY_INT32, 4), range_min, range_max);
 }
 
-/* A few bytes can make each of many tensors name the same large one, so those that do share the arrays:
-   `shared` keeps them by type, scales and zero points. */
+/* In a few bytes a file can give many tensors the same large parameter tensors, so these share the arrays: `shared` is
+   a dict by type, scales and zero points. */
 static int set_blockwise(tq_state *state, PyObject *dict, PyObject *shared, ItemObject *tensor, int64_t type,
                          const tq_quantization *q)
 {
@@ -156,7 +155,7 @@ static int set_quantized(ItemObject *tensor, PyObject *dict, PyObject *shared, c
     return failed;
 }
 
-/* A copy of the template, in which everything is empty or 0, with what the file says. */
+/* A copy of the template, whose values are empty or 0, with the file's values. */
 static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view,
                                const tq_quantization *q)
 {
@@ -175,7 +174,7 @@ static PyObject *parameters_of(tq_state *state, PyObject *tensor, PyObject *shar
     return dict;
 }
 
-/* ---- the whole ---- */
+/* ---- a tensor's dict ---- */
 
 static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared, const tq_table *view)
 {
@@ -200,18 +199,18 @@ static PyObject *details_of(tq_state *state, PyObject *tensor, PyObject *shared,
     return dict;
 }
 
-PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of what)
+PyObject *tq_py_details(ModelObject *model, size_t subgraph, tq_py_details_of which)
 {
     tq_state *state = tq_state_of((PyObject *)model);
     tq_subgraph view = tq_model_subgraph(&model->model, subgraph);
-    const tq_vector *chosen = what == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
-    uint32_t count = what == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
+    const tq_vector *chosen = which == TQ_PY_INPUTS ? &view.inputs : &view.outputs;
+    uint32_t count = which == TQ_PY_ALL_TENSORS ? view.tensors.count : chosen->count;
     PyObject *list = PyList_New(0), *item = tq_py_item(state->Tensor, model, subgraph, 0), *shared = PyDict_New();
     for (uint32_t i = 0; list && item && shared && i < count; i++) {
-        int64_t index = what == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
+        int64_t index = which == TQ_PY_ALL_TENSORS ? (int64_t)i : tq_vector_i32(chosen, i);
         if (index < 0 || index >= view.tensors.count)
             continue;
-        ((ItemObject *)item)->index = (uint32_t)index; /* one object serves all: nobody else sees it */
+        ((ItemObject *)item)->index = (uint32_t)index; /* one object for all tensors; no one else has a reference */
         tq_table tensor = tq_vector_table(&view.tensors, (size_t)index);
         PyObject *dict = details_of(state, item, shared, &tensor);
         if (!dict || PyList_Append(list, dict) < 0 || tq_py_hears(i) < 0)

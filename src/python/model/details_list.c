@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list of detail dicts that makes them when it is first looked at.
+ * A list of detail dicts that makes its dicts at its first use.
  *
- * Its dicts hold up to ten arrays a tensor, and NumPy takes longer to make those than the core takes to
- * find what goes into them; most callers look at a few tensors, or at none.  So a DetailsList starts as
- * an empty list that knows its model, and whatever touches it fills it first: every slot and method of
- * list stands below, filling and handing on.  Once filled it is a list like any other, and it pickles
- * and copies as one.
+ * A dict has up to ten arrays, and NumPy needs more time to make them than the core to find their values; most
+ * callers read a few tensors, or none.  So a DetailsList starts as an empty list with a reference to its model, and
+ * any access fills it first: every slot and method of list is below, fills, and calls list's own.  A filled one is
+ * an ordinary list, and pickles and copies as list.
  */
 #include "python/model/details_list.h"
 
@@ -15,22 +14,22 @@ typedef struct {
     _Atomic(ModelObject *) model; /* NULL once filled */
     tq_py_mutex lock;             /* of filling */
     size_t subgraph;
-    tq_py_details_of what;
+    tq_py_details_of which;
 } DetailsListObject;
 
-PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of what)
+PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of which)
 {
     PyTypeObject *type = (PyTypeObject *)tq_state_of((PyObject *)model)->DetailsList;
     DetailsListObject *self = (DetailsListObject *)type->tp_alloc(type, 0);
     if (self) {
         self->model = (ModelObject *)Py_NewRef(model);
         self->subgraph = subgraph;
-        self->what = what;
+        self->which = which;
     }
     return (PyObject *)self;
 }
 
-/* 0, or -1 with an exception; a list that could not be filled tries again at the next touch. */
+/* 0, or -1 with an exception; after a failure the next access tries again. */
 static int fill(PyObject *object)
 {
     DetailsListObject *self = (DetailsListObject *)object;
@@ -39,9 +38,9 @@ static int fill(PyObject *object)
     TQ_LOCK(&self->lock);
     PyObject *model = Py_XNewRef((PyObject *)self->model), *done = NULL;
     TQ_UNLOCK(&self->lock);
-    PyObject *details = model ? tq_py_details((ModelObject *)model, self->subgraph, self->what) : NULL;
+    PyObject *details = model ? tq_py_details((ModelObject *)model, self->subgraph, self->which) : NULL;
     int result = !model || details ? 0 : -1;
-    /* Another thread may have filled it; and making the dicts may have run a collection, and with it code that did. */
+    /* Another thread may have filled it, or code that a garbage collection ran while the dicts were made. */
     TQ_LOCK(&self->lock);
     if (details && self->model && (result = PyList_SetSlice(object, 0, 0, details)) == 0)
         done = (PyObject *)atomic_exchange(&self->model, NULL);
@@ -87,10 +86,10 @@ SLOT(PyObject *, NULL, repeat, SEQUENCE->sq_repeat, (PyObject * self, Py_ssize_t
 SLOT(PyObject *, NULL, inplace_concat, SEQUENCE->sq_inplace_concat, (PyObject * self, PyObject *other), (self, other))
 SLOT(PyObject *, NULL, inplace_repeat, SEQUENCE->sq_inplace_repeat, (PyObject * self, Py_ssize_t n), (self, n))
 
-/* As a number's slots these two are asked whichever side the DetailsList stands on. */
+/* Python calls these two, as slots of numbers, for a DetailsList on either side. */
 static int fill_either(PyObject *a, PyObject *b)
 {
-    destructor ours = dealloc; /* what tells a DetailsList from other lists */
+    destructor ours = dealloc; /* identifies a DetailsList among lists */
     return (Py_TYPE(a)->tp_dealloc == ours && fill(a) < 0) || (Py_TYPE(b)->tp_dealloc == ours && fill(b) < 0) ? -1 : 0;
 }
 

@@ -5,7 +5,7 @@
 #include "python/model/details.h"
 
 /* The list that get_tensor_details, get_input_details and get_output_details return. */
-PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of what);
+PyObject *tq_py_details_list(ModelObject *model, size_t subgraph, tq_py_details_of which);
 
 int tq_py_add_details_list(PyObject *module, tq_state *state);
 

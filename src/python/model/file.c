@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A mapped file as a Python object: internal, never seen by users but as the base of an array.
+ * A mapped file as a Python object: internal; users meet it only as the base of an array.
  */
 #include "python/model/file.h"
 
 #include "python/errors.h"
 
-/* Bytes that the core can open a path by. */
+/* The path as bytes for the core. */
 static PyObject *encode_path(PyObject *path)
 {
     PyObject *encoded = NULL;

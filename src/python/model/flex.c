@@ -2,8 +2,8 @@
  *
  * FlexBuffers as Python objects.
  *
- * The reader's budget bounds the walk, so nothing is verified first: at most size + 1024 objects and
- * 8 * size + 1 MiB characters are made before malformed or explosive bytes are refused.
+ * The reader's budgets bound the walk, so no verification is needed: at most size + 1024 objects and
+ * 8 * size + 1 MiB characters are made before invalid bytes are refused.
  */
 #include "python/model/flex.h"
 
@@ -13,20 +13,20 @@
 
 static PyObject *convert(tq_flex_reader *reader, const tq_flex *value);
 
-static PyObject *convert_number(const tq_flex_reader *reader, const tq_flex *value)
+static PyObject *convert_scalar(const tq_flex_reader *reader, const tq_flex *value)
 {
-    tq_value number = tq_flex_scalar(reader, value);
+    tq_value scalar = tq_flex_scalar(reader, value);
     if (value->kind == TQ_FLEX_BOOL)
-        return PyBool_FromLong(number.i != 0);
-    switch (number.kind) {
-    case TQ_VALUE_INT: return PyLong_FromLongLong(number.i);
-    case TQ_VALUE_UINT: return PyLong_FromUnsignedLongLong(number.u);
+        return PyBool_FromLong(scalar.i != 0);
+    switch (scalar.kind) {
+    case TQ_VALUE_INT: return PyLong_FromLongLong(scalar.i);
+    case TQ_VALUE_UINT: return PyLong_FromUnsignedLongLong(scalar.u);
     case TQ_VALUE_FLOAT: break;
     }
-    return PyFloat_FromDouble(number.f);
+    return PyFloat_FromDouble(scalar.f);
 }
 
-/* NULL without a Python exception: the reader's error says why. */
+/* NULL without a Python exception: the reader's error has the reason. */
 static PyObject *convert_item(tq_flex_reader *reader, const tq_flex *vector, uint64_t index)
 {
     tq_flex item;
@@ -68,7 +68,7 @@ static PyObject *convert_map(tq_flex_reader *reader, const tq_flex *map)
     return dict;
 }
 
-/* Recursion ends at TQ_FLEX_DEPTH, which the reader enforces. */
+/* The recursion ends at TQ_FLEX_DEPTH, which the reader checks. */
 static PyObject *convert(tq_flex_reader *reader, const tq_flex *value)
 {
     switch (value->kind) {
@@ -76,7 +76,7 @@ static PyObject *convert(tq_flex_reader *reader, const tq_flex *value)
     case TQ_FLEX_BOOL:
     case TQ_FLEX_INT:
     case TQ_FLEX_UINT:
-    case TQ_FLEX_FLOAT: return convert_number(reader, value);
+    case TQ_FLEX_FLOAT: return convert_scalar(reader, value);
     case TQ_FLEX_KEY:
     case TQ_FLEX_STRING: return tq_py_text(tq_flex_bytes(reader, value));
     case TQ_FLEX_BLOB: return tq_py_bytes(tq_flex_bytes(reader, value));
@@ -117,8 +117,8 @@ PyDoc_STRVAR(decode_doc,
              "Raises ModelError, with the byte's offset in the buffer, where it is malformed, nests more than\n"
              "32 deep, or shares its parts so often that it would grow without bound.");
 
-/* Where in the buffer the number stands that the root, a map, has under a key: (byte, width), or None. */
-static PyObject *find_number(tq_flex_reader *reader, const tq_flex *root, tq_bytes wanted)
+/* (byte, width) of the scalar in the buffer that the root, a map, has under a key; None: no such scalar. */
+static PyObject *find_scalar(tq_flex_reader *reader, const tq_flex *root, tq_bytes wanted)
 {
     tq_flex item;
     for (uint64_t i = 0; root->kind == TQ_FLEX_MAP && i < root->count; i++) {
@@ -144,7 +144,7 @@ static PyObject *flexbuffer_number_at(PyObject *module, PyObject *args)
         return NULL;
     PyObject *result = NULL;
     if (tq_flex_open((tq_bytes){view.buf, (size_t)view.len}, &reader, &root, NULL) == TQ_OK)
-        result = find_number(&reader, &root, (tq_bytes){(const uint8_t *)key, (size_t)length});
+        result = find_scalar(&reader, &root, (tq_bytes){(const uint8_t *)key, (size_t)length});
     else
         result = Py_NewRef(Py_None);
     PyBuffer_Release(&view);

@@ -6,8 +6,8 @@
 #include "python/state.h"
 
 /* A flexbuffer's root as dict, list, int, float, bool, str, bytes or None; a new reference, or NULL
-   with an exception: ModelError (BAD_FLEXBUFFER) where the bytes are malformed.  Where an operator's
-   custom options are to be shown by it, ask tq_flex_is_options first. */
+   with an exception: ModelError (BAD_FLEXBUFFER) where the bytes are malformed.  Before showing
+   custom options, ask tq_flex_is_options. */
 PyObject *tq_py_flex(tq_state *state, tq_bytes bytes);
 
 /* decode_flexbuffer(buffer) */

@@ -34,9 +34,9 @@ PyObject *tq_py_item_compare(PyObject *a, PyObject *b, int op)
 Py_hash_t tq_py_item_hash(PyObject *self)
 {
     ItemObject *item = (ItemObject *)self;
-    uint64_t place = (uint64_t)item->subgraph << 32 | item->index;
-    /* 2^64 / golden ratio spreads neighbouring places over all bits */
-    Py_hash_t hash = (Py_hash_t)(((uint64_t)(uintptr_t)item->model ^ place) * UINT64_C(0x9E3779B97F4A7C15));
+    uint64_t position = (uint64_t)item->subgraph << 32 | item->index;
+    /* 2^64 / golden ratio spreads adjacent positions over all bits */
+    Py_hash_t hash = (Py_hash_t)(((uint64_t)(uintptr_t)item->model ^ position) * UINT64_C(0x9E3779B97F4A7C15));
     return hash == -1 ? -2 : hash;
 }
 

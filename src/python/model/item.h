@@ -6,7 +6,7 @@
 #include "python/model/model_object.h"
 #include "python/state.h"
 
-/* Subgraph, Tensor, Operator and Buffer: a place in a model.  Two objects of one place are equal. */
+/* Subgraph, Tensor, Operator and Buffer: a model and an index.  Two objects of the same item are equal. */
 typedef struct {
     PyObject_HEAD
     ModelObject *model;
@@ -14,6 +14,7 @@ typedef struct {
     uint32_t index;
 } ItemObject;
 
+/* A new item of this type; index in range.  NULL with an exception. */
 PyObject *tq_py_item(PyObject *type, ModelObject *model, size_t subgraph, size_t index);
 
 static inline tq_subgraph tq_py_subgraph_of(ItemObject *item)
@@ -21,10 +22,10 @@ static inline tq_subgraph tq_py_subgraph_of(ItemObject *item)
     return tq_model_subgraph(&item->model->model, item->subgraph);
 }
 
-/* The row of a Tensor in the file. */
+/* The Tensor table in the file. */
 tq_table tq_py_tensor_table(ItemObject *tensor);
 
-/* The slots that every item's type has. */
+/* The slots of every item's type. */
 #define TQ_ITEM_SLOTS                                                             \
     {Py_tp_dealloc, tq_py_item_dealloc}, {Py_tp_richcompare, tq_py_item_compare}, \
     {                                                                             \
@@ -34,12 +35,12 @@ void tq_py_item_dealloc(PyObject *self);
 PyObject *tq_py_item_compare(PyObject *a, PyObject *b, int op);
 Py_hash_t tq_py_item_hash(PyObject *self);
 
-/* Getters for `model` and `index`; the closure is not used. */
+/* Getters of `model` and `index`; closure: unused. */
 PyObject *tq_py_item_model(PyObject *self, void *closure);
 PyObject *tq_py_item_index(PyObject *self, void *closure);
 PyObject *tq_py_item_subgraph(PyObject *self, void *closure);
 
-/* [Tensor or None] for tensor indices of a subgraph: None where no such tensor exists. */
+/* [Tensor or None] for tensor indices of a subgraph: None for an index out of range. */
 PyObject *tq_py_tensor_list(ModelObject *model, size_t subgraph, const tq_vector *indices);
 
 #endif

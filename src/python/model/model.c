@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Model: a file or a buffer, open.  It owns the bytes; everything else is a place in it.
+ * tq.Model: an open file or buffer.  It owns the bytes; all items refer to it.
  */
 #include "python/model/model.h"
 
@@ -22,7 +22,7 @@ static int is_path(PyObject *source)
     return PyUnicode_Check(source) || PyObject_HasAttrString(source, "__fspath__");
 }
 
-/* Gives `self` its bytes: a mapped file's, or those of an object with a buffer. */
+/* Sets the bytes of `self`: a mapped file, or an object with a buffer. */
 static int take_source(ModelObject *self, tq_state *state, PyObject *source, tq_bytes *bytes)
 {
     if (is_path(source)) {
@@ -176,8 +176,7 @@ static PyObject *get_subgraphs(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.subgraphs.count);
 }
 
-/* tensors, operators, inputs, outputs: those of subgraph 0, whose attribute name is the closure.  A model
-   without subgraphs has none. */
+/* tensors, operators, inputs and outputs of subgraph 0; closure: the attribute's name.  Empty without subgraphs. */
 static PyObject *get_of_main(ModelObject *self, void *closure)
 {
     PyObject *main = make_subgraph((PyObject *)self, 0);
@@ -231,43 +230,43 @@ static PyObject *get_external_buffers(ModelObject *self, void *closure)
     return tq_py_sequence(tq_state_of((PyObject *)self), (PyObject *)self, &items, self->model.external_buffers.count);
 }
 
-/* The bytes of the buffer that a metadata entry names; empty where the file has none.  `seen` keeps them
-   by buffer, so that entries which share a large one do not copy it each. */
-static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *seen)
+/* The bytes of a metadata entry's buffer; empty where the file has none.  copies: a dict by buffer, so that entries
+   with the same large buffer share one copy. */
+static PyObject *metadata_bytes(ModelObject *self, const tq_table *entry, PyObject *copies)
 {
     int64_t index = tq_get_int(entry, TQ_Metadata_buffer);
     PyObject *key = PyLong_FromLongLong(index);
-    PyObject *data = key ? Py_XNewRef(PyDict_GetItemWithError(seen, key)) : NULL;
+    PyObject *data = key ? Py_XNewRef(PyDict_GetItemWithError(copies, key)) : NULL;
     if (key && !data && !PyErr_Occurred()) {
         tq_bytes bytes = {NULL, 0};
         tq_model_buffer(&self->model, (uint64_t)index, &bytes, NULL);
         data = PyBytes_FromStringAndSize((const char *)bytes.data, bytes.data ? (Py_ssize_t)bytes.size : 0);
-        if (data && PyDict_SetItem(seen, key, data) < 0)
+        if (data && PyDict_SetItem(copies, key, data) < 0)
             Py_CLEAR(data);
     }
     Py_XDECREF(key);
     return data;
 }
 
-/* {name: bytes}; of two entries with one name the last wins. */
+/* {name: bytes}; of two entries with equal names the last. */
 static PyObject *get_metadata(ModelObject *self, void *closure)
 {
     (void)closure;
-    PyObject *dict = PyDict_New(), *seen = PyDict_New();
-    if (!seen)
+    PyObject *dict = PyDict_New(), *copies = PyDict_New();
+    if (!copies)
         Py_CLEAR(dict);
     for (size_t i = 0; dict && i < self->model.metadata.count; i++) {
         tq_table entry = tq_vector_table(&self->model.metadata, i);
         PyObject *name = tq_py_text(tq_get_string(&entry, TQ_Metadata_name));
-        if (!name || tq_py_set(dict, name, metadata_bytes(self, &entry, seen)) < 0)
+        if (!name || tq_py_set(dict, name, metadata_bytes(self, &entry, copies)) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(name);
     }
-    Py_XDECREF(seen);
+    Py_XDECREF(copies);
     return dict;
 }
 
-/* The metadata entry that the converter pads with NULs to 16 bytes. */
+/* A metadata entry, which the converter pads with NULs to 16 bytes. */
 static PyObject *get_min_runtime_version(ModelObject *self, void *closure)
 {
     static const char wanted[] = "min_runtime_version";
@@ -331,7 +330,7 @@ static PyGetSetDef properties[] = {
 
 /* ---- methods ---- */
 
-static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs, tq_py_details_of what)
+static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs, tq_py_details_of which)
 {
     static char *names[] = {"subgraph_index", NULL};
     Py_ssize_t index = 0;
@@ -341,7 +340,7 @@ static PyObject *details_of(ModelObject *self, PyObject *args, PyObject *kwargs,
     if (index < 0 || (size_t)index >= count)
         return PyErr_Format(PyExc_ValueError,
                             "subgraph_index is out of range: %zd for the model, which has %u subgraphs.", index, count);
-    return tq_py_details_list(self, (size_t)index, what);
+    return tq_py_details_list(self, (size_t)index, which);
 }
 
 static PyObject *get_tensor_details(ModelObject *self, PyObject *args, PyObject *kwargs)
@@ -391,7 +390,7 @@ static PyObject *repr(ModelObject *self)
     "quantization_parameters holds scales (float32; blockwise: float16), zero_points (int32),\n"                 \
     "quantized_dimension and block_size, and what LiteRT drops: min and max as the file stores them\n"           \
     "(float32, empty where it stores none), range_min and range_max, which the quantized values can represent\n" \
-    "(scale * (lowest or highest code - zero_point), one a scale).\n\n"                                          \
+    "(scale * (lowest or highest value - zero_point), one a scale).\n\n"                                         \
     "ValueError: there is no such subgraph."
 
 static PyMethodDef methods[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts of a model that are made when they are first asked for: graphs, and files beside the model.
+ * Parts of a model that are made at their first use: graphs, and files beside the model.
  */
 #include "python/model/model_object.h"
 
@@ -54,9 +54,9 @@ PyObject *tq_py_model_external_file(ModelObject *self, int64_t group)
     if (!files)
         files = tq_py_publish(&self->external_files, PyDict_New());
     if (key && files)
-        file = Py_XNewRef(PyDict_GetItemWithError(files, key)); /* what is in there stays */
+        file = Py_XNewRef(PyDict_GetItemWithError(files, key)); /* entries are never removed */
     if (key && files && !file && !PyErr_Occurred()) {
-        /* Another thread may open it meanwhile: the first stays, since interpreters read it without a reference. */
+        /* If another thread opens it at the same time, the first stays: interpreters read it without a reference. */
         PyObject *made = open_external_file(self, group);
         file = made ? Py_XNewRef(PyDict_SetDefault(files, key, made)) : NULL;
         Py_XDECREF(made);

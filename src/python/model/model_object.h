@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The object behind tq.Model, as its items and interpreters see it.
+ * The object behind tq.Model, for its items and interpreters.
  */
 #ifndef TQ_PYTHON_MODEL_MODEL_OBJECT_H
 #define TQ_PYTHON_MODEL_MODEL_OBJECT_H
@@ -12,14 +12,14 @@
 typedef struct {
     PyObject_HEAD
     tq_model model;
-    PyObject *file;  /* File, or NULL where the bytes are a caller's */
-    Py_buffer view;  /* .obj is NULL where they are a file's */
+    PyObject *file;  /* File; NULL: the bytes are a caller's */
+    Py_buffer view;  /* .obj NULL: the bytes are a file's */
     PyObject *path;  /* str, or None */
-    tq_graph *graphs;         /* by subgraph, or NULL before the first was asked for */
+    tq_graph *graphs;         /* [subgraphs]; NULL before the first use */
     tq_py_lazy external_files; /* {group index: File} */
 } ModelObject;
 
-/* The graph of a subgraph, built the first time; NULL with an exception. */
+/* The graph of a subgraph (index in range), built at its first use; NULL with an exception. */
 const tq_graph *tq_py_model_graph(ModelObject *model, size_t subgraph);
 
 /* The File of an external buffer group, a new reference.  NULL with ModelError where the group's name is

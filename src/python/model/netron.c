@@ -5,8 +5,8 @@
  *     min ≤ scale * (q - zero_point) ≤ max
  * where a missing value leaves its part out, and so do zero point 0, scale 1, min 0 and max 0; a
  * negative zero point is added; parentheses stand only around q - zero_point under a scale.  With more
- * than one line each starts with its index, padded to the width of their count.  Numbers print as
- * JavaScript prints them: a float32 as the double that holds it.
+ * than one line each starts with its index, padded to the width of their count.  Values print as in
+ * JavaScript: a float32 as the equal double.
  */
 #include "python/model/netron.h"
 
@@ -80,13 +80,13 @@ static floats floats_of(PyObject *array)
     return (floats){PyArray_DATA((PyArrayObject *)array), PyArray_SIZE((PyArrayObject *)array)};
 }
 
-/* Past the end 0, which shows nothing. */
+/* Element i; past the end 0, which prints nothing. */
 static float at(floats f, npy_intp i)
 {
     return i < f.count ? f.data[i] : 0;
 }
 
-/* The line of one index; `out` has room for it: four numbers of at most 30 characters each. */
+/* The line of index i; `out` has room for four values of at most 30 characters. */
 static int line_of(const values *v, npy_intp i, char out[256])
 {
     static const char le[] = " \xe2\x89\xa4 ";
@@ -100,11 +100,11 @@ static int line_of(const values *v, npy_intp i, char out[256])
     }
     float scale = at(v->scale, i);
     if (i < v->scale.count && scale != 1) {
-        char codes[64];
-        snprintf(codes, sizeof codes, "%.60s", middle);
+        char inside[64];
+        snprintf(inside, sizeof inside, "%.60s", middle);
         if (js_number(scale, number) < 0)
             return -1;
-        snprintf(middle, sizeof middle, inner ? "%s * (%s)" : "%s * %s", number, codes);
+        snprintf(middle, sizeof middle, inner ? "%s * (%s)" : "%s * %s", number, inside);
     }
     float low = at(v->min, i), high = at(v->max, i);
     size_t length = 0;

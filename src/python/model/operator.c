@@ -37,7 +37,7 @@ static PyObject *get_version(ItemObject *self, void *closure)
     return PyLong_FromLong(view_of(self).version);
 }
 
-/* Tensors and tensor indices of the field whose id is the closure. */
+/* The tensor indices of a field; closure: its id. */
 static tq_vector indices_of(ItemObject *self, void *closure)
 {
     tq_operator op = view_of(self);
@@ -83,7 +83,7 @@ static PyObject *get_custom_options(ItemObject *self, void *closure)
     return custom_bytes(self, &bytes) < 0 ? NULL : tq_py_bytes(bytes);
 }
 
-/* A custom operator's options where they are a flexbuffer, else data NULL. */
+/* A custom operator's options if they are a flexbuffer, otherwise data NULL. */
 static tq_bytes flex_options(const tq_operator *op)
 {
     tq_bytes bytes = {NULL, 0};
@@ -158,10 +158,10 @@ static PyObject *repr_html(PyObject *self, PyObject *unused)
 static PyGetSetDef properties[] = {
     {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
     {"subgraph", tq_py_item_subgraph, NULL, "The subgraph that it belongs to.", NULL},
-    {"index", tq_py_item_index, NULL, "Its place in the subgraph's execution order.", NULL},
+    {"index", tq_py_item_index, NULL, "Its index in the subgraph's execution order.", NULL},
     {"name", (getter)get_name, NULL, "'CONV_2D', or a custom operator's own name.", NULL},
     {"code", (getter)get_code, NULL,
-     "BuiltinOperator; the number where the schema does not know it, -1 without an operator code.", NULL},
+     "BuiltinOperator; an int for a value unknown to the schema, -1 without an operator code.", NULL},
     {"version", (getter)get_version, NULL, "Which revision of the operator's semantics.", NULL},
     {"inputs", (getter)get_tensors, NULL,
      "Tensors; None for an optional input left out (-1) and for an index out of range.", OF(inputs)},

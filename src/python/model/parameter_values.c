@@ -13,8 +13,8 @@ PyObject *tq_py_empty_array(int type)
     return PyArray_SimpleNew(1, &none, type);
 }
 
-/* The data of another tensor of the subgraph that holds parameters, or None where `index` is no tensor, or
-   one without usable data; NULL with an exception that is not the file's fault. */
+/* The data of a parameter tensor of the same subgraph; None: index out of range, or no usable data.  NULL with an
+   exception that the file did not cause. */
 static PyObject *parameter_data(ItemObject *tensor, int64_t index)
 {
     tq_subgraph subgraph = tq_py_subgraph_of(tensor);
@@ -42,7 +42,7 @@ PyObject *tq_py_parameter_values(ItemObject *tensor, int64_t index, int type)
     return values;
 }
 
-/* The same in their own shape, as `type`; one without dimensions has one of 1. */
+/* The same in the tensor's shape, as `type`; rank 0 becomes shape (1,). */
 static PyObject *values_as(ItemObject *tensor, int64_t index, int type)
 {
     PyObject *data = parameter_data(tensor, index);
@@ -71,8 +71,8 @@ int tq_py_tensor_scales(ItemObject *tensor, const tq_quantization *q, PyObject *
     return -1;
 }
 
-/* out[i] = f32(f64(scale[i]) * factor).  Where float32 holds the factor, a float32 multiplication rounds
-   the same product, which float64 holds exactly, to the same result, and takes half the time. */
+/* out[i] = f32(f64(scale[i]) * factor).  If the factor is a float32, the product is exact in float64, so a float32
+   multiplication gives the same result in half the time. */
 static void multiply_scales(const uint8_t *scales, size_t count, double factor, float *out)
 {
     float narrow = (float)factor;
@@ -84,10 +84,10 @@ static void multiply_scales(const uint8_t *scales, size_t count, double factor, 
             out[i] = (float)(tq_load_f32(scales + 4 * i) * factor);
 }
 
-/* Whether one zero point serves all, as along an axis it nearly always does. */
+/* Whether all zero points are equal, as they nearly always are. */
 static bool all_agree(const uint8_t *zero_points, size_t zeros)
 {
-    uint64_t differ = 0; /* bits in which any is not the first */
+    uint64_t differ = 0; /* bits in which any differs from the first */
     for (size_t i = 1; i < zeros; i++)
         differ |= tq_load_u64(zero_points + 8 * i) ^ tq_load_u64(zero_points);
     return !differ;

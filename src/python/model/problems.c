@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problem, a named tuple; the list of a model's problems; and the rows of what can be one.
+ * Problem, a named tuple; the list of a model's problems; the rows of problems.def.
  */
 #include "python/model/problems.h"
 
@@ -13,11 +13,10 @@ static PyStructSequence_Desc problem_desc = {
     "tq.Problem",
     "Something that is invalid or suspicious in a model that can be read.",
     (PyStructSequence_Field[]){
-        {"code", "which kind of problem: 'scale-count'"},
+        {"code", "the kind of problem: 'scale-count'"},
         {"place", "where: \"subgraph 0, tensor 4 'conv/weights'\""},
         {"text", "what was found and what is needed"},
-        {"severity",
-         "'error': TFLite refuses it, or cannot do what the file says; 'warning': it runs, but is hardly meant"},
+        {"severity", "'error': TFLite refuses it, or cannot compute it; 'warning': it runs, but is hardly intended"},
         {NULL, NULL},
     },
     4,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Quantization: how a tensor's quantized values stand for real numbers.
+ * tq.Quantization: the map from a tensor's quantized values to real values.
  */
 #include "python/model/quantization.h"
 
@@ -23,7 +23,7 @@ PyObject *tq_py_quantization(ItemObject *tensor)
     tq_state *state = tq_state_of((PyObject *)tensor);
     tq_table view = tq_py_tensor_table(tensor);
     tq_quantization q = tq_tensor_quantization(&view);
-    int64_t codes = tq_get_int(&view, TQ_Tensor_type);
+    int64_t tensor_type = tq_get_int(&view, TQ_Tensor_type);
     PyTypeObject *type = (PyTypeObject *)state->Quantization;
     QuantizationObject *self = (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
@@ -34,11 +34,11 @@ PyObject *tq_py_quantization(ItemObject *tensor)
     self->min = tq_py_array_f32(&q.min);
     self->max = tq_py_array_f32(&q.max);
     self->details = details_of(state, &q);
-    self->dtype = tq_py_integer_name(codes);
+    self->dtype = tq_py_integer_name(tensor_type);
     self->tensor = Py_NewRef(tensor);
     if (!self->min || !self->max || !self->details || !self->dtype ||
         tq_py_tensor_scales(tensor, &q, &self->scale, &self->zero_point) < 0 ||
-        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
+        tq_py_range_of_arrays(tensor_type, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -65,7 +65,7 @@ static PyObject *get_kind(QuantizationObject *self, void *closure)
     return PyUnicode_FromString(tq_quantization_kind_name(self->kind));
 }
 
-/* Netron reads the table's own vectors, also where the details say that scales stand elsewhere. */
+/* Netron reads the table's own vectors, even where the details name parameter tensors. */
 static PyObject *stored_line(QuantizationObject *self)
 {
     tq_table view = tq_py_tensor_table((ItemObject *)self->tensor);
@@ -98,7 +98,7 @@ static PyObject *repr(QuantizationObject *self)
                                 self->block_size);
 }
 
-/* True where the file says anything: a kind, or a range without scales. */
+/* True where the file has a quantization: a kind, or a range without scales. */
 static int is_true(QuantizationObject *self)
 {
     return self->kind != TQ_QUANTIZATION_NONE || PyArray_SIZE((PyArrayObject *)self->zero_point) > 0 ||
@@ -155,7 +155,7 @@ PyDoc_STRVAR(
     doc,
     "Quantization(scale, zero_point=0, *, dtype='int8', quantized_dimension=0, block_size=0, min=None, "
     "max=None)\n--\n\n"
-    "How a tensor's quantized values stand for real numbers: real = scale * (q - zero_point).\n\n"
+    "How a tensor's quantized values stand for real values: real = scale * (q - zero_point).\n\n"
     "str() is Netron's line, character for character: '-1.5 ≤ 0.0125 * (q - 3) ≤ 1.5', one line a channel.\n"
     "The stored range (min, max) and the representable one (range_min, range_max) are different facts, and\n"
     "neither is filled from the other.  It is false where the file says nothing about quantization.\n\n"

@@ -13,7 +13,7 @@
 #include "python/convert.h"
 #include "python/arrays/operands.h"
 
-/* In place of what NumPy says of a shape that does not fit: its words do not name the argument. */
+/* Replaces NumPy's error about a wrong shape, which does not name the argument. */
 static void refuse_blocks(const QuantizationObject *self, const char *name, PyObject *values, PyArrayObject *x)
 {
     PyObject *found = PyObject_GetAttrString(values, "shape");
@@ -26,8 +26,8 @@ static void refuse_blocks(const QuantizationObject *self, const char *name, PyOb
     Py_XDECREF(shape);
 }
 
-/* Blocks' scales in the shape that the array functions want: the input's, whose last dimension counts blocks.  Where
-   their ranks are the same these functions say what does not fit. */
+/* The scales of blocks in the array functions' shape: the input's, with the number of blocks as last dimension.  Where
+   the ranks are equal, these functions report a wrong shape. */
 static PyObject *block_scales(const QuantizationObject *self, const char *name, PyObject *values, PyObject *input)
 {
     PyArrayObject *x = tq_py_array(input, "x", false);
@@ -52,7 +52,7 @@ static PyObject *block_scales(const QuantizationObject *self, const char *name, 
     return result;
 }
 
-/* A scale or zero point argument: the array where there are several, one value where all agree on one. */
+/* A scale or zero point argument: the array, or one value where all are equal. */
 static PyObject *argument_of(QuantizationObject *self, const char *name, PyObject *values, PyObject *x)
 {
     if (PyArray_SIZE((PyArrayObject *)values) == 0)
@@ -63,11 +63,11 @@ static PyObject *argument_of(QuantizationObject *self, const char *name, PyObjec
     return self->kind == TQ_QUANTIZATION_BLOCKWISE ? block_scales(self, name, values, x) : Py_NewRef(values);
 }
 
-/* What the quantization itself says may not come as a keyword too. */
+/* Refuses keywords for parameters of the quantization. */
 static int check_keywords(bool quantizing, PyObject *kwargs)
 {
     static const char *const own[] = {"scale", "zero_point", "axis", "block_size", "dtype"};
-    const int count = quantizing ? 5 : 4; /* dequantize has a dtype argument: the result's */
+    const int count = quantizing ? 5 : 4; /* dequantize has its own dtype, of the result */
     for (int i = 0; kwargs && i < count; i++)
         if (PyDict_GetItemString(kwargs, own[i])) {
             PyErr_Format(PyExc_TypeError, "%s() has no argument '%s': the quantization has its own",
@@ -93,7 +93,7 @@ static int check_kind(const QuantizationObject *self, bool quantizing)
     return -1;
 }
 
-/* Codes of the other sign, in elements of the size that these have, are bytes that were read as the wrong type. */
+/* Refuses values of the same size but the other signedness: bytes that were read as the wrong type. */
 static int check_sign(const QuantizationObject *self, PyObject *q)
 {
     tq_py_type found;
@@ -112,7 +112,7 @@ static int check_sign(const QuantizationObject *self, PyObject *q)
     return -1;
 }
 
-/* The caller's keywords and the quantization's own, a new dict. */
+/* The caller's keywords and the quantization's parameters, a new dict. */
 static PyObject *all_keywords(const QuantizationObject *self, bool quantizing, PyObject *kwargs)
 {
     PyObject *all = kwargs ? PyDict_Copy(kwargs) : PyDict_New();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq.Quantization(...): one that is made in Python, from arguments that are checked and copied; and those that make
- * another again, for copies and pickles.
+ * tq.Quantization(...): made in Python from arguments, which are checked and copied; and __reduce__, for copies and
+ * pickles.
  */
 #include "python/model/quantization_object.h"
 
@@ -11,8 +11,8 @@
 #include "python/arrays/operands.h"
 #include "python/model/parameter_values.h"
 
-/* The TensorType whose quantized values a dtype argument means; -1 with an exception. */
-static int64_t codes_of(PyObject *dtype)
+/* The TensorType of a dtype argument; -1 with an exception. */
+static int64_t type_of(PyObject *dtype)
 {
     PyObject *name = NULL;
     PyArray_Descr *descr = NULL;
@@ -41,7 +41,7 @@ static int64_t codes_of(PyObject *dtype)
     return -1;
 }
 
-/* Steals `array`: a copy, in one dimension; that of blocks may have more. */
+/* A copy, of one dimension unless `blocks`.  Steals `array`. */
 static PyObject *own_copy(PyArrayObject *array, const char *name, bool blocks)
 {
     PyObject *copy = NULL;
@@ -53,7 +53,7 @@ static PyObject *own_copy(PyArrayObject *array, const char *name, bool blocks)
     return copy;
 }
 
-/* Real numbers as float32; NULL and None give an empty array. */
+/* Real values as float32; NULL and None give an empty array. */
 static PyObject *own_reals(PyObject *argument, const char *name, bool blocks)
 {
     if (!argument || argument == Py_None)
@@ -98,20 +98,20 @@ PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *k
         !tq_py_optional_int(axis, "quantized_dimension", INT32_MIN, INT32_MAX, &given, &dimension) ||
         !tq_py_optional_int(block_size, "block_size", 0, INT32_MAX, &given, &block))
         return NULL;
-    int64_t codes = dtype ? codes_of(dtype) : TQ_TensorType_INT8;
-    QuantizationObject *self = codes < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
+    int64_t tensor_type = dtype ? type_of(dtype) : TQ_TensorType_INT8;
+    QuantizationObject *self = tensor_type < 0 ? NULL : (QuantizationObject *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->quantized_dimension = (int)dimension;
     self->block_size = (int)block;
     self->details = Py_NewRef(Py_None);
-    self->dtype = tq_py_integer_name(codes);
+    self->dtype = tq_py_integer_name(tensor_type);
     self->scale = own_reals(scale, "scale", block > 0);
     self->zero_point = self->scale ? own_integers(zero_point, "zero_point", block > 0) : NULL;
     self->min = self->zero_point ? own_reals(min, "min", false) : NULL;
     self->max = self->min ? own_reals(max, "max", false) : NULL;
     if (!self->dtype || !self->max || !counts_fit(self) ||
-        tq_py_range_of_arrays(codes, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
+        tq_py_range_of_arrays(tensor_type, self->scale, self->zero_point, &self->range_min, &self->range_max) < 0) {
         Py_DECREF(self);
         return NULL;
     }

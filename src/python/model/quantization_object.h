@@ -12,18 +12,18 @@
 typedef struct QuantizationObject {
     PyObject_HEAD
     PyObject *scale, *zero_point, *min, *max, *range_min, *range_max, *details;
-    PyObject *tensor;  /* whose it is; NULL for one made in Python */
-    PyObject *dtype;   /* str: the type of the quantized values; None where the tensor has none */
+    PyObject *tensor;  /* the Tensor; NULL for a quantization made in Python */
+    PyObject *dtype;   /* str: the type of the quantized values; None: the tensor has none */
     int quantized_dimension, block_size;
     tq_quantization_kind kind;
 } QuantizationObject;
 
-/* ---- quantization_new.c ---- */
+/* ---- quantization_new.c: tp_new ---- */
 
 PyObject *tq_py_quantization_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *tq_py_quantization_reduce(QuantizationObject *self, PyObject *unused);
 
-/* ---- quantization_arrays.c ---- */
+/* ---- quantization_arrays.c: Quantization.quantize and dequantize ---- */
 
 PyObject *tq_py_quantization_quantize(QuantizationObject *self, PyObject *args, PyObject *kwargs);
 PyObject *tq_py_quantization_dequantize(QuantizationObject *self, PyObject *args, PyObject *kwargs);

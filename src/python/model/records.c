@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OperatorCode, Signature, ExternalBuffer: tables that are a few values, as named tuples.
+ * OperatorCode, Signature, ExternalBuffer: small tables as named tuples.
  */
 #include "python/model/records.h"
 
@@ -11,7 +11,7 @@ static PyStructSequence_Desc operator_code_desc = {
     "An operator that the model uses.",
     (PyStructSequence_Field[]){
         {"name", "the builtin's name, or a custom operator's own"},
-        {"code", "BuiltinOperator; the number where the schema does not know it"},
+        {"code", "BuiltinOperator; an int for a value unknown to the schema"},
         {"custom_code", "a custom operator's name, or None"},
         {"version", "which revision of the operator's semantics"},
         {NULL, NULL},
@@ -36,7 +36,7 @@ static PyStructSequence_Desc external_buffer_desc = {
     "tq.ExternalBuffer",
     "A constant's bytes in a file beside the model.",
     (PyStructSequence_Field[]){
-        {"id", "what Tensor.external_buffer refers to"},
+        {"id", "the id in Tensor.external_buffer"},
         {"group", "the side file's name, or None where the model does not give it"},
         {"offset", "of the first byte in the side file"},
         {"length", "in bytes"},
@@ -88,7 +88,7 @@ PyObject *tq_py_operator_code(tq_state *state, const tq_table *operator_code)
     return tq_py_record(state->OperatorCode, items, 4);
 }
 
-/* {name: tensor index} of a vector of TensorMap; of two with one name the last wins, as in LiteRT. */
+/* {name: tensor index} of a vector of TensorMap; of two with equal names the last, as in LiteRT. */
 static PyObject *tensor_map(const tq_vector *vector)
 {
     PyObject *dict = PyDict_New();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of schema/, of base/status.def and of the tables of model/ as Python sees them: the enums of tq are built
- * from these, and the tests hold them against an upstream schema.
+ * The rows of schema/, base/status.def and the tables of model/ for Python: tq builds its enums from them, and tests
+ * compare them with an upstream schema.
  *
- * Rows become the lines of one text, with tabs between columns.  A call for each row took 80 KB of code.
+ * Rows become the lines of one text, with tabs between columns.  A C call for each row would take 80 KB of code.
  */
 #include "python/model/schema.h"
 
@@ -45,7 +45,7 @@ static const char callee_lines[] =
 #undef CALLEE
     ;
 
-/* The next columns of a line as a tuple; column `number` is an int, -1: none is. */
+/* The next columns of a line as a tuple; column `number` becomes an int; -1: none does. */
 static PyObject *row_of(const char *line, int columns, int number)
 {
     PyObject *row = PyTuple_New(columns);
@@ -71,7 +71,7 @@ static PyObject *listed(const char *lines, int columns)
     return list;
 }
 
-/* {first column: [(the columns behind it)]}; a line of one column has an empty list. */
+/* {first column: [(other columns)]}; a line of one column has an empty list. */
 static PyObject *grouped(const char *lines, int columns, int number)
 {
     PyObject *dict = PyDict_New();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequence: a model's tensors, operators, buffers ... as a view that makes items when asked for, so
- * that looking at one tensor of ten thousand costs one tensor.
+ * Sequence: a view of a model's tensors, operators, buffers ... that makes an item when it is read, so that
+ * reading one tensor of ten thousand costs one tensor.
  */
 #include "python/model/sequence.h"
 
@@ -43,11 +43,11 @@ static PyObject *item(SequenceObject *self, Py_ssize_t index)
 {
     if (index < 0 || index >= self->count)
         return PyErr_Format(PyExc_IndexError, "there are %zd %s, index %zd is out of range", self->count,
-                            self->items->what, index);
+                            self->items->noun, index);
     return self->items->item(self->owner, (size_t)index);
 }
 
-/* KeyError for a name that no item has, with those that are like it. */
+/* KeyError for an unknown name, with similar names. */
 static PyObject *refuse_name(SequenceObject *self, PyObject *name)
 {
     PyObject *names = PyList_New(0);
@@ -60,7 +60,7 @@ static PyObject *refuse_name(SequenceObject *self, PyObject *name)
     PyObject *pair = names ? PyTuple_Pack(2, name, names) : NULL;
     PyObject *hint = pair ? tq_py_call("tq.nearest", "pair_hint", pair) : NULL;
     if (hint)
-        PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R%U", self->count, self->items->what, name, hint);
+        PyErr_Format(PyExc_KeyError, "none of the %zd %s is named %R%U", self->count, self->items->noun, name, hint);
     Py_XDECREF(hint);
     Py_XDECREF(pair);
     Py_XDECREF(names);
@@ -114,7 +114,7 @@ static PyObject *subscript(SequenceObject *self, PyObject *key)
 
 static PyObject *repr(SequenceObject *self)
 {
-    return PyUnicode_FromFormat("<%zd %s>", self->count, self->items->what);
+    return PyUnicode_FromFormat("<%zd %s>", self->count, self->items->noun);
 }
 
 PyDoc_STRVAR(doc,

@@ -4,15 +4,15 @@
 
 #include "python/state.h"
 
-/* The kind of items of a Sequence: how to make item `index` of `owner`, and (NULL: items have no
-   names) how to read its name without making it. */
+/* The kind of items of a Sequence: a function that makes item `index` of `owner`, and one that reads its name without
+   making it (NULL: items have no names). */
 typedef struct tq_py_items {
-    const char *what; /* "tensors", for repr and errors */
+    const char *noun; /* "tensors", for repr and errors */
     PyObject *(*item)(PyObject *owner, size_t index);
     PyObject *(*name)(PyObject *owner, size_t index);
 } tq_py_items;
 
-/* A read-only view of `count` items of `owner`, which it keeps alive.  `items` must be static. */
+/* A read-only view of `count` items of `owner`, which the view keeps alive.  items: static. */
 PyObject *tq_py_sequence(tq_state *state, PyObject *owner, const tq_py_items *items, size_t count);
 
 int tq_py_add_sequence(PyObject *module, tq_state *state);

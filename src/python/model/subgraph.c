@@ -106,7 +106,7 @@ static PyObject *repr(ItemObject *self)
 
 static PyGetSetDef properties[] = {
     {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
-    {"index", tq_py_item_index, NULL, "Its place among the model's subgraphs.", NULL},
+    {"index", tq_py_item_index, NULL, "Its index among the model's subgraphs.", NULL},
     {"name", (getter)get_name, NULL, "str, or None where the file gives none.", NULL},
     {"tensors", get_tensors, NULL, "Sequence of Tensor, by index or by name.", NULL},
     {"operators", get_operators, NULL, "Sequence of Operator in execution order, by index or by name.", NULL},

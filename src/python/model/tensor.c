@@ -54,7 +54,7 @@ static PyObject *get_dtype(ItemObject *self, void *closure)
     return Py_XNewRef(tq_py_dtype(tq_state_of((PyObject *)self), type));
 }
 
-/* A bool or unsigned field, whose id is the closure. */
+/* A bool or unsigned field; closure: its id. */
 static PyObject *get_bool(ItemObject *self, void *closure)
 {
     tq_table view = tq_py_tensor_table(self);
@@ -120,7 +120,7 @@ static PyObject *index_array(const tq_indices *indices)
     npy_intp count = indices->vector.count;
     PyObject *array = PyArray_SimpleNew(1, &count, NPY_INT32);
     int32_t *out = array ? PyArray_DATA((PyArrayObject *)array) : NULL;
-    const uint8_t *in = indices->vector.file.data + indices->vector.at; /* the vector was found whole */
+    const uint8_t *in = indices->vector.file.data + indices->vector.at; /* tq_vector_find checked all elements */
     if (out && indices->scalar == TQ_U8)
         for (npy_intp i = 0; i < count; i++)
             out[i] = in[i];
@@ -260,7 +260,7 @@ static PyObject *densify(PyObject *self, PyObject *unused)
     return tq_py_tensor_densify((ItemObject *)self);
 }
 
-/* _is_same(other) -> whether both surely say the same */
+/* _is_same(other) -> whether both tensors are surely equal */
 static PyObject *is_same(PyObject *self, PyObject *other)
 {
     if (Py_TYPE(other) != Py_TYPE(self))
@@ -305,12 +305,12 @@ static PyObject *repr(ItemObject *self)
 static PyGetSetDef properties[] = {
     {"model", tq_py_item_model, NULL, "The model that it belongs to.", NULL},
     {"subgraph", tq_py_item_subgraph, NULL, "The subgraph that it belongs to.", NULL},
-    {"index", tq_py_item_index, NULL, "Its place among the subgraph's tensors.", NULL},
+    {"index", tq_py_item_index, NULL, "Its index among the subgraph's tensors.", NULL},
     {"name", (getter)get_name, NULL, "str; '' where the file gives none.", NULL},
     {"shape", (getter)get_shape, NULL, "tuple of int; () for a scalar and for a shape not stored.", NULL},
     {"shape_signature", (getter)get_shape_signature, NULL,
      "tuple of int with -1 for unknown dimensions; equals shape where none is stored.", NULL},
-    {"type", (getter)get_type, NULL, "TensorType; the number where the schema does not know it.", NULL},
+    {"type", (getter)get_type, NULL, "TensorType; an int for a value unknown to the schema.", NULL},
     {"dtype", (getter)get_dtype, NULL,
      "NumPy dtype of `data` (ml_dtypes for int4 and its kin); None for an unknown type.", NULL},
     {"is_variable", (getter)get_bool, NULL, "Whether it keeps its value between runs.", (void *)TQ_Tensor_is_variable},
@@ -343,7 +343,7 @@ static PyMethodDef methods[] = {
     {"dequantized", dequantized, METH_NOARGS,
      "dequantized($self, /)\n--\n\n"
      "The constant's real values, float32, in the tensor's shape.\n\n"
-     "float32(scale * (code - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or "
+     "float32(scale * (q - zero_point)) with the scale of the tensor, of the index along quantized_dimension, or "
      "of\n"
      "the block along the last dimension; floating-point types without scales are converted; sparse ones are\n"
      "densified first.\n\n"
@@ -367,7 +367,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "A value of a subgraph: an input, a constant, or what an operator computes."},
+    {Py_tp_doc, "A value of a subgraph: an input, a constant, or an operator's output."},
     TQ_ITEM_SLOTS,
     {Py_tp_repr, repr},
     {Py_tp_getset, properties},
