@@ -86,7 +86,8 @@ def _how_far(row: TensorComparison) -> str:
         return "equal"
     most = "" if row.max_codes is None else f", by up to {row.max_codes}"
     count = int(np.prod(row.shape))
-    return f"{row.different} of {count} elements differ{most}; largest error {row.max_error:.6g}, SQNR {row.sqnr_db:.2f} dB"
+    error = f"largest error {row.max_error:.6g}, SQNR {row.sqnr_db:.2f} dB"
+    return f"{row.different} of {count} elements differ{most}; {error}"
 
 
 def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
