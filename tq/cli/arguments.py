@@ -115,6 +115,13 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 _range.__name__ = "range, as conv1/relu=-1,6"
 
 
+def _indices(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+_indices.__name__ = "index, as 0,3,5,1"
+
+
 _WRITES = "the file to write; -: standard output"
 
 
@@ -230,6 +237,13 @@ def _add_running(add: _Add) -> None:
     _limits(profile)
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
+    explain = add(commands.explain, "show the steps to one element of a run", "FILE")
+    explain.add_argument("tensor", metavar="TENSOR", help="name or index of an int8, uint8 or int16 tensor")
+    explain.add_argument("index", metavar="INDEX", type=_indices, help="of the element: 0,3,5,1, or one number, flat")
+    _inputs(explain)
+    _limits(explain)
+    _numerics(explain)
+    _json(explain)
     backends = add(
         commands.backends,
         "list the kernels that LiteRT would run each operator with, and the rule that decides",

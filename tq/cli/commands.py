@@ -292,6 +292,17 @@ def profile(args: argparse.Namespace) -> Result:
     return str(interpreter.profile(runs=args.runs)), FINE
 
 
+def explain(args: argparse.Namespace) -> Result:
+    from tq.explanation.element import explain as explain_element
+
+    interpreter = _fed(_interpreter(args.file, args, preserve=True, numerics=args.numerics), args)
+    interpreter.invoke()
+    tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
+    with refusing():
+        explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
+    return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
+
+
 def backends(args: argparse.Namespace) -> Result:
     from tq.running.interpreter import Interpreter
 
