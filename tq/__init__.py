@@ -141,7 +141,7 @@ __all__ = [
     "unpack",
 ]
 
-# What is written in Python is imported when it is first used: {name: module}.
+# Public names defined in Python, imported at their first use: {name: module}.
 _LAZY = {
     "Calibration": "tq.calibration.calibrate",
     "HistogramObserver": "tq.calibration.observers",
@@ -187,5 +187,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What `import tq` offers, for completion: also what is not imported yet, without the modules behind it."""
+    """The public names, for completion: also names not imported yet, and none of the modules that define them."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

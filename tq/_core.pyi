@@ -30,7 +30,7 @@ class RunError(Error, RuntimeError):
     offset: None
 
 class Sequence(Generic[_T]):
-    """A read-only view: items are made when asked for.  A str finds the first item of that name."""
+    """A read-only sequence whose items are made at each access.  A str finds the first item of that name."""
 
     def __len__(self) -> int: ...
     @overload
@@ -54,8 +54,8 @@ class Signature(NamedTuple):
 class Problem(NamedTuple):
     code: str  # "scale-count"
     place: str  # "subgraph 0, tensor 4 'conv/weights'"
-    text: str  # what was found and what is needed
-    severity: str  # "error": TFLite refuses it or cannot compute it; "warning": hardly intended
+    text: str  # the finding and the need
+    severity: str  # "error": TFLite refuses the model or cannot compute it; "warning": probably not intended
 
 class ExternalBuffer(NamedTuple):
     id: int
@@ -72,10 +72,10 @@ class Buffer:
     nbytes: int
     offset: int | None  # of the first byte in the file; None without data
     data: NDArray[np.uint8] | None  # read-only view
-    is_inline: bool  # its data stands in the flatbuffer, rather than behind it and found by offset
+    is_inline: bool  # its data lie inside the flatbuffer; False: behind it, at `offset`
 
 class Quantization:
-    """How a tensor's codes stand for real numbers; false where the file says nothing."""
+    """A tensor's quantization: real value = scale * (q - zero_point); false where the file stores none."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Quantization:
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
     ) -> None: ...
-    dtype: str | None  # of the codes: "int8", "int4"; None where elements are no codes
+    dtype: str | None  # of the quantized values: "int8", "int4"; None: not quantized
     scale: NDArray[np.float32]  # blockwise: the scale tensor's values, in its dtype and shape
     zero_point: NDArray[np.int64]
     min: NDArray[np.float32]  # as stored; empty where the file stores none
     max: NDArray[np.float32]
-    range_min: NDArray[np.float32]  # scale * (lowest value - zero_point), one a scale
+    range_min: NDArray[np.float32]  # scale * (least quantized value - zero_point), one a scale
     range_max: NDArray[np.float32]
     quantized_dimension: int
     block_size: int
@@ -123,7 +123,7 @@ class Quantization:
     def _repr_html_(self) -> str: ...
 
 class Requantization:
-    """requantize's parameters, checked and prepared once for many arrays of the same layer."""
+    """requantize's parameters, checked and prepared once, for many arrays."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Tensor:
     has_rank: bool
     buffer: int  # index into model.buffers; 0: none
     external_buffer: ExternalBuffer | None
-    nbytes: int  # what shape and type need; of strings, what the buffer holds
+    nbytes: int  # by shape and type; of strings, the buffer's size
     quantization: Quantization
     sparsity: dict[str, Any] | None
     variant_tensors: list[dict[str, Any]]
@@ -173,7 +173,7 @@ class Tensor:
     consumers: list[Operator]
     data: NDArray[Any] | None  # read-only; None: not a constant.  Sparse: the stored values, flat
     def dequantized(self) -> NDArray[np.float32]: ...
-    def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None where it is not
+    def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None: not stored
     def _is_same(self, other: Tensor, /) -> bool: ...
     def densify(self) -> NDArray[Any]: ...
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...

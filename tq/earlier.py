@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that pickles of earlier versions name, where classes stood that are tq's own names now.
+"""Former modules of public classes, for pickles of earlier versions.
 
-They stand in sys.modules alone: a file of such a name would hide a function of tq, as `tq.explain`.
+They exist in sys.modules only: a submodule file of such a name would shadow an attribute of `tq`.
 """
 
 import sys

@@ -17,7 +17,7 @@ def _rows() -> dict[str, list[tuple[str, int]]]:
 
 @cache
 def by_name(name: str) -> type[enum.IntEnum]:
-    """The enum of that name; KeyError if the schema has none."""
+    """The enum of a name in the schema.  KeyError: the schema has none."""
     make: Any = enum.IntEnum  # mypy knows enums whose names are literals
     made: type[enum.IntEnum] = make(name, _rows()[name], module=__name__)
     return made
@@ -25,12 +25,12 @@ def by_name(name: str) -> type[enum.IntEnum]:
 
 @cache
 def members_by_value(name: str) -> dict[int, enum.IntEnum]:
-    """{value: member} of an enum, for the core."""
+    """{number: member} of an enum; the core calls it.  KeyError: as by_name."""
     return {int(member): member for member in by_name(name)}
 
 
 def name_of(value: object) -> str:
-    """`INT8` of a member; the number of a value that the schema does not know, which is an int."""
+    """A member's name, such as `INT8`; the digits of an int, the form of a value that the schema does not know."""
     return str(getattr(value, "name", value))
 
 

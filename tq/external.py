@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the files are that hold a model's external buffers."""
+"""Paths of the files that hold a model's external buffers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _refusal(text: str) -> ModelError:
 
 
 def side_file(model_and_name: tuple[str | None, str]) -> str:
-    """The path of an external buffer group's file: beside the model, or in a folder below it.
+    """The path of an external buffer group's file: in the model's folder or below it.
 
-    A model is untrusted input, so its names must not lead anywhere else: ModelError for a name that
-    is empty, absolute or climbs out, and for a model that has no path.
+    model_and_name: the model's path (None: opened from bytes) and the group's name; the core calls it.
+    ModelError: the model has no path, or the name is empty, absolute, or leaves the folder.  A model is untrusted.
     """
     model, name = model_and_name
     if model is None:

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nearest names that exist, for errors about one that does not."""
+"""Names similar to one that does not exist, for the error about it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-_MOST = 20_000  # names that are looked at: difflib takes time for each
+_MOST = 20_000  # names compared: difflib takes time for each
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
-    """At most three of the known names that are like `name`, the most alike first."""
+    """At most three known names similar to `name`, the most similar first; case does not count.
+
+    cutoff: the least similarity, 0 to 1 (difflib.SequenceMatcher.ratio).
+    """
     import difflib
     from itertools import islice
 
@@ -24,21 +27,21 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """What an error about an unknown name ends with: "; did you mean 'CONV_2D'?", or nothing."""
+    """The end of an error about an unknown name: "; did you mean 'CONV_2D'?", or ""."""
     found = nearest(name, known)
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 
 def pair_hint(name_and_known: tuple[str, list[str]]) -> str:
-    """hint() of both, for the core."""
+    """hint(name, known); the core calls it."""
     return hint(*name_and_known)
 
 
 def builtin_hint(name: str, known: Iterable[str]) -> str:
-    """hint() where a name that no builtin operator has looks like one of theirs, as "CONV" and "Conv2D" do; else "".
+    """hint() for a name that may be a misspelt builtin operator, such as "CONV" or "Conv2D"; else "".
 
-    The names of custom operators are their authors': only those in capitals, and those that differ in underscores and
-    capitals alone, are taken for slips.
+    Custom operators may have any name.  A name counts as misspelt if it differs from a builtin one in underscores and
+    case alone, or if it is all capitals and similar to one.
     """
     builtin = [item for item in known if item not in ("CUSTOM", "DELEGATE", "PLACEHOLDER_FOR_GREATER_OP_CODES")]
     same = [item for item in builtin if item.replace("_", "") == name.replace("_", "").upper()]
@@ -47,7 +50,7 @@ def builtin_hint(name: str, known: Iterable[str]) -> str:
 
 
 def pattern_hint(pattern: str, known: Iterable[str]) -> str:
-    """The same for a regular expression that no name matches: names like the text in it, or with a part like it."""
+    """hint() for a regular expression that no name matches: names similar to its text, or with a similar part."""
     names = list(known)
     parts = {part: name for name in reversed(names) for part in (*re.split(r"[/:;.]", name), name) if part}
     text = re.sub(r"\\.|[^\w/]+", "", pattern)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: the one function by which all of tq writes them.
+"""Writing files: `Target.save` writes every file that tq writes.
 
-Regular files alone are replaced, and inputs only where the caller says so: a file is an input by its device and inode,
-whatever its name.  The new file takes the old one's place,
-mode and owner in one step, when all of it is on the disk: a save that fails leaves the old file as it was.
-Where the target is a symbolic link, the file behind it is replaced and the link stays.
+Only regular files are replaced, and an input only where the caller allows it.  A file is identified by device and
+inode, not by its name.  The new file replaces the old one in one step, with its mode and owner, after all bytes are on
+the disk: a failed save leaves the old file unchanged.  A symbolic link stays; the file that it points to is replaced.
 """
 
 from __future__ import annotations
@@ -32,12 +31,13 @@ _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 class Target:
-    """A file that is to be written, and the inputs that must not be overwritten.
+    """A file to write, and the inputs that it must not overwrite.
 
     path: /dev/stdout is standard output, which is written to and never replaced.
-    inputs: models, paths, arrays from files, calibrations, and lists, tuples and dicts of these; all else is no file.
-    model: the one input whose file may be replaced, if `in_place` says so.
-    ValueError: in_place, and `path` is not that file.
+    inputs: models, paths, arrays from files, calibrations, reports, and lists, tuples and dicts of these; other objects
+        have no file.
+    model: the one input whose file may be replaced, where `in_place` is True.
+    ValueError: in_place is True and `path` is not the model's file.
     """
 
     def __init__(self, path: Path, *inputs: Any, model: Any = None, in_place: bool = False) -> None:
@@ -49,9 +49,9 @@ class Target:
         self._inputs = frozenset(_identities((*inputs, model))) - own
 
     def check(self) -> os.stat_result | None:
-        """What is known of the file that a save would replace; None: there is none yet.
+        """The status of the file that a save would replace; None: it does not exist yet.
 
-        OSError: it is one of the inputs, no regular file, or read-only.
+        OSError: the file is one of the inputs, no regular file, or read-only.
         """
         path = self.path
         try:
@@ -74,7 +74,11 @@ class Target:
         return found
 
     def save(self, content: Content) -> None:
-        """Writes the file, whole or not at all.  OSError, which names the path: check()'s, and the system's own."""
+        """Writes the whole file or nothing.
+
+        content: the bytes, or a function that writes them to a file descriptor.
+        OSError: as check(), and the system's errors; each names the path.
+        """
         old = self.check()
         write = content if callable(content) else (lambda descriptor: write_all(descriptor, content))
         try:
@@ -89,9 +93,9 @@ class Target:
 
 
 def target(path: Path | None, *inputs: Any, model: Any = None, in_place: bool = False) -> Target | None:
-    """The target of a function that may write its result to a file, checked before the work begins.
+    """The checked target of a function that may write its result to a file; None: no path is given.
 
-    None: no path is given.  ValueError, OSError: as Target and its check().
+    Functions call it before their work begins.  ValueError, OSError: as Target and Target.check.
     """
     if path is None:
         if in_place:
@@ -103,7 +107,7 @@ def target(path: Path | None, *inputs: Any, model: Any = None, in_place: bool = 
 
 
 def is_stdout(path: Path) -> bool:
-    """Whether a path stands for standard output."""
+    """Whether a path names standard output."""
     return os.fspath(path) in _STREAMS
 
 
@@ -115,7 +119,7 @@ def _may_write(path: str) -> bool:
 
 
 def _identities(item: Any) -> Iterator[Identity]:
-    """The files that an input stands for."""
+    """The files of an input."""
     if isinstance(item, Model):
         yield from _own(item)
         for path in _side_files(item):
@@ -128,11 +132,11 @@ def _identities(item: Any) -> Iterator[Identity]:
         for part in item.values() if isinstance(item, Mapping) else item:
             yield from _identities(part)
     else:
-        yield from getattr(item, "_input_files", ())  # of a calibration or a report
+        yield from getattr(item, "_input_files", ())  # a calibration's or a report's own inputs
 
 
 def _own(model: Any) -> Iterator[Identity]:
-    """The file of a model: the one that was opened, and the one that has its name now."""
+    """The files of a model: the one that was opened, and the one that has its name now."""
     if isinstance(model, Model):
         if model._identity is not None:
             yield model._identity
@@ -155,7 +159,7 @@ def _identity(path: Path) -> Iterator[Identity]:
 
 
 def files_of(*inputs: Any) -> frozenset[Identity]:
-    """The files of inputs, for what is made from them and saved later."""
+    """The files of inputs, for a result of theirs that is saved later."""
     return frozenset(_identities(inputs))
 
 

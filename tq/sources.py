@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions take that take a model: one that is open, a path, or bytes."""
+"""Arguments that stand for a model: an open model, a path, or bytes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Source = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, Model]
 
 
 def opened(source: Source) -> Model:
-    """The model.  ModelError, OSError: as tq.Model."""
+    """The open model.  ModelError, OSError: as tq.Model."""
     return source if isinstance(source, Model) else Model(source)
 
 
 def snapshot(source: Source) -> Model:
-    """The model, of bytes that nobody can change meanwhile."""
+    """The open model; of a copy where the source is a buffer that its owner may change.  Errors: as opened."""
     return opened(bytes(source) if isinstance(source, (bytearray, memoryview)) else source)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 
 def dotted(text: str) -> str:
     """The text with "." for each character that does not print."""
@@ -14,3 +17,10 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def steps_table(steps: Iterable[tuple[str, Any, str]]) -> list[str]:
+    """Aligned lines of (name, value, note)."""
+    rows = [(name, str(value), note) for name, value, note in steps]
+    names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
+    return [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]

@@ -295,7 +295,7 @@ def test_cutting_is_by_name_index_or_all():
 
 
 def test_a_tensor_that_is_missing_is_named():
-    with pytest.raises(ValueError, match="tensor 'x' is needed and nothing makes it: it must be one of the inputs"):
+    with pytest.raises(ValueError, match="tensor 'x' is needed and nothing computes it: it must be one of the inputs"):
         tq.extract(chain(), [], ["c"])
     with pytest.raises(ValueError, match="subgraph 0 has no tensor 'e'"):
         tq.extract(chain(), ["e"], ["c"])
@@ -311,7 +311,7 @@ def test_an_operator_that_makes_an_input_of_the_cut():
     y = b.tensor("y", [2])
     b.operator("SPLIT", [axis, x], parts, num_splits=2)
     b.operator("ADD", parts, [y])
-    with pytest.raises(ValueError, match="operator 0 SPLIT is needed, and also makes 'part0'"):
+    with pytest.raises(ValueError, match="operator 0 SPLIT is needed, and also writes 'part0'"):
         tq.extract(b.to_bytes(), ["x", "part0"], ["y"])
     assert [op.name for op in tq.Model(tq.extract(b.to_bytes(), parts and ["part0", "part1"], ["y"])).operators] == [
         "ADD"
@@ -541,7 +541,7 @@ BAD_TYPES = [
     (float_interface("int16"), None, "int8", "cannot become INT8: the model makes it from INT16"),
     (chain(), "int8", None, "only QUANTIZE may read it, which RELU does"),
     (quantized_and_handed_on(), "int8", None, "it is an output, too, which would have to change with it"),
-    (chain(), None, "int8", "only DEQUANTIZE of integer codes may make it; NEG makes it"),
+    (chain(), None, "int8", "only DEQUANTIZE of integers may write it; NEG does"),
     (build_model([tensor("x", [1], "INT8")], inputs=[0]), "uint8", None, "needs one scale and one zero point"),
     (chain(), "bool", None, "cannot become BOOL"),
     (chain(), "int9", None, "no tensor type is called 'int9'"),

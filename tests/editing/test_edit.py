@@ -294,7 +294,7 @@ BAD_FIELDS = [
     (lambda e: setattr(e.operators[0], "inputs", ["no"]), "subgraph 0 has no tensor 'no'"),
     (lambda e: setattr(e.operators[0], "inputs", "image"), "operator CONV_2D: a list of tensors is needed"),
     (lambda e: setattr(e.operators[0], "inputs", [99]), "subgraph 0 has no tensor 99: it has 6"),
-    (lambda e: setattr(e, "outputs", [1.5]), "a tensor is named by itself, its name or its index, not by 1.5"),
+    (lambda e: setattr(e, "outputs", [1.5]), "a tensor is given as itself, its name or its index, not as 1.5"),
     (lambda e: e.metadata.update(x=5), "metadata 'x' needs a str, not 5"),
     (lambda e: e.main.remove_tensor("bias"), "tensor 'bias' is used by operator 0 CONV_2D"),
     (lambda e: e.main.remove_tensor("flat"), "tensor 'flat' is used by"),
@@ -304,7 +304,7 @@ BAD_FIELDS = [
         lambda e: e.main.add_operator("Mine", [0], [3], alpha=1),
         "operator Mine has no builtin options, and so no 'alpha'",
     ),
-    (lambda e: e.main.add_operator("RELU", [0], [3], at=9), "there is no place 9 among 2 operators"),
+    (lambda e: e.main.add_operator("RELU", [0], [3], at=9), "there is no position 9 among 2 operators"),
     (lambda e: e.add_signature("s", {"x": "no"}, {}), "subgraph 0 has no tensor 'no'"),
     (lambda e: setattr(e, "version", "3"), r"Model\.version needs an integer"),
 ]

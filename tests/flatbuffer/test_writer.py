@@ -270,7 +270,7 @@ def test_a_union_that_leads_nowhere_is_counted_as_lost():
     tree = _core._Tree(tq.Model(data))
     assert tree.lost == 1
     with tq.edit(data) as e:
-        with pytest.raises(tq.ModelError, match="cannot be kept"):
+        with pytest.raises(tq.ModelError, match="cannot be written"):
             e.to_bytes()
         assert tq.Model(e.to_bytes(allow_loss=True)).tensors[0].stored("quantization")["details"] is None
 

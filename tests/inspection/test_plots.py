@@ -76,7 +76,7 @@ def test_codes_as_stored(per_tensor):
     assert counts.tolist() == [9] * 67
     assert (edges[0], edges[-1]) == (-100.5, 100.5)
     assert ax.lines[:] == []
-    assert ax.get_xlabel() == "code q" and ax.get_yscale() == "log"
+    assert ax.get_xlabel() == "quantized value q" and ax.get_yscale() == "log"
 
 
 def test_per_axis_ranges_are_over_all_channels(per_axis):

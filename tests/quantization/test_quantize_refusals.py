@@ -95,7 +95,7 @@ def test_types_that_an_operator_has_no_kernel_for(tmp_path):
         (iter([]), "calibration set is empty"),
         ([np.zeros((1, 64))], "sample 0: input 'x' is of float32, not float64"),
         ([normal(1, 64), normal(1, 63)], r"sample 1: input 'x' has the shape \[-1, 64\], not \[1, 63\]"),
-        ([normal(0, 64)], r"sample 0: input 'x' has dimension 0 open; the shape \[0, 64\] fixes it not"),
+        ([normal(0, 64)], r"sample 0: input 'x' has dimension 0 open; the shape \[0, 64\] has length 0 there"),
         ([{"y": normal(1, 64)}], "sample 0: no input is called 'y'; there are: x"),
         ([[normal(1, 64), normal(1, 64)]], "sample 0 has 2 inputs; the model has 1"),
         ([np.full((1, 64), np.nan, np.float32)], "tensor 'x' had no finite value in 1 samples"),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a quantized model's values are from those of its float model."""
+"""The errors of a quantized model against its float model."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators and tensors of a quantized model stand for which of the float model that it was made from.
+"""Pairs of operators and tensors of a float model and a model that was quantized from it.
 
-Quantizers put QUANTIZE and DEQUANTIZE between operators, rename tensors and move their indices, but keep the operators
-in their order: so operators are matched by place, and tensors by the operators that write and read them.  Where a
-quantizer also took operators away or added some, the longest equal runs of operators are matched, and the rest by name.
+Quantizers insert QUANTIZE and DEQUANTIZE, rename tensors and change their indices, but keep the order of operators.  So
+operators are matched by position, and tensors by the operators that write and read them.  If a quantizer also removed
+or added operators, the longest equal sequences of operators are matched, and other tensors by name.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from tq._core import Model, Operator, Subgraph, Tensor
 
-BETWEEN = ("QUANTIZE", "DEQUANTIZE")  # operators that change how numbers are written, not what they are
-_LONGEST = 3000  # operators; the search for equal runs takes their square
+BETWEEN = ("QUANTIZE", "DEQUANTIZE")  # operators that change the form of values, not the values
+_LONGEST = 3000  # operators; the search for equal sequences takes quadratic time
 
 
 class Matching(NamedTuple):
     """Pairs of the first subgraphs of a float model a and a quantized model b."""
 
     operators: list[tuple[Operator, Operator]]
-    constants: list[tuple[Tensor, Tensor]]  # those that operators read, in their order, each of a once
-    activations: list[tuple[Tensor, Tensor]]  # inputs and what operators write, in the order of execution
+    constants: list[tuple[Tensor, Tensor]]  # in the order of the operators that read them; each of a once
+    activations: list[tuple[Tensor, Tensor]]  # inputs and operators' outputs, in the order of execution
 
 
 def match(a: Model, b: Model) -> Matching:
     """The pairs of a float model and a model that was quantized from it.
 
-    A model's input is paired with the codes that the first operator reads, where a QUANTIZE stands between.
-    Tensors of a whose shape differs in b have no partner.
+    An input of a is paired with the quantized values behind a QUANTIZE, which the first operator of b reads.
+    A tensor of a has no partner where its shape differs in b.
     """
     one, two = a.subgraphs[0], b.subgraphs[0]
     operators = list(_operators(one, two))
@@ -63,10 +63,10 @@ def match(a: Model, b: Model) -> Matching:
     return Matching(operators, list(constants.values()), rows)
 
 
-def constant_of(operator: Operator, place: int) -> Tensor | None:
-    """The constant that an operator reads at a place, behind a DEQUANTIZE or not; None where there is none."""
+def constant_of(operator: Operator, position: int) -> Tensor | None:
+    """The constant input of an operator at a position, directly or through a DEQUANTIZE; None: it is no constant."""
     inputs = operator.inputs
-    tensor = inputs[place] if place < len(inputs) else None
+    tensor = inputs[position] if position < len(inputs) else None
     if tensor is None or tensor.is_constant:
         return tensor
     producer = tensor.producer
@@ -74,13 +74,13 @@ def constant_of(operator: Operator, place: int) -> Tensor | None:
 
 
 def type_kind(tensor: Tensor) -> str:
-    """The letter of a tensor's dtype, as NumPy has it: "f", "i", "u" ...; "" for types that are not known."""
+    """NumPy's letter of a tensor's dtype: "f", "i", "u" ...; "" for an unknown type."""
     dtype: Any = tensor.dtype
     return "" if dtype is None else str(dtype.kind)
 
 
 def is_computed(operator: Operator) -> bool:
-    """Whether an operator computes something, and does not only change how numbers are written."""
+    """Whether an operator is neither QUANTIZE nor DEQUANTIZE."""
     return operator.name not in BETWEEN
 
 
@@ -109,7 +109,7 @@ def _producers(graph: Subgraph) -> dict[int, Operator]:
 
 
 def _constant(tensor: Tensor, producers: dict[int, Operator]) -> Tensor | None:
-    """A constant itself, or the one that a DEQUANTIZE reads; None for what is computed."""
+    """The tensor if it is a constant, or the constant that a DEQUANTIZE reads for it; else None."""
     if tensor.is_constant:
         return tensor
     producer = producers.get(tensor.index)

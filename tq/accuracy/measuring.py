@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a quantized model's numbers are from those of its float model, over a set of samples.
+"""Errors of a quantized model's real values against its float model, over a set of samples.
 
-Ratios of signal to noise are of sums over all samples: 10 log10(sum a^2 / sum (a - b)^2), where b's codes stand for
-real numbers.  Elements that are equal, be they not finite, have no error.
+Signal to quantization noise: SQNR = 10 log10(sum a^2 / sum (a - b)^2), with sums over all samples, a the float values
+and b the real values of the quantized ones.  Equal elements have no error, also where they are not finite.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-_ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # that tq.dequantize takes; LiteRT's types of a byte
-_PART = 1 << 15  # elements that are summed at a time, so that all stays in the cache
+_ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # types of whole bytes that tq.dequantize takes
+_PART = 1 << 15  # elements summed at a time, which fit the cache
 
 
 class Noise:
-    """Sums of a signal and of the error beside it."""
+    """Sums over a signal and its error."""
 
     def __init__(self) -> None:
         self.signal = self.noise = self.error = self.largest = 0.0
         self.count = 0
 
     def add(self, a: Array, b: Array) -> None:
-        """Takes in the numbers a and what stands for them."""
+        """Adds the exact values a and their approximations b, of the same shape."""
         one, two = np.ravel(a), np.ravel(b)
-        with np.errstate(all="ignore"):  # NaN and infinities are no news here
+        with np.errstate(all="ignore"):  # NaN and infinities are expected
             for start in range(0, one.size, _PART):
                 self._add(one[start : start + _PART].astype(np.float64), two[start : start + _PART].astype(np.float64))
         self.count += one.size
@@ -48,7 +48,7 @@ class Noise:
     def _add(self, x: Array, y: Array) -> None:
         error = y - x
         noise = _dot(error)
-        if not math.isfinite(noise):  # elements that are equal have no error, be they not finite
+        if not math.isfinite(noise):  # equal elements have no error, also where they are not finite
             error[(x == y) | ((x != x) & (y != y))] = 0
             x = np.where(np.isfinite(x), x, 0)
             noise = _dot(error)
@@ -60,29 +60,29 @@ class Noise:
 
     @property
     def ratio(self) -> float:
-        """Noise over signal."""
+        """sum (a - b)^2 / sum a^2; infinite where the signal is 0 and the noise is not."""
         if self.noise == 0:
             return 0.0
         return self.noise / self.signal if self.signal else math.inf
 
     @property
     def sqnr_db(self) -> float:
-        """Infinite where there is no noise."""
+        """The SQNR in dB; infinite where there is no noise."""
         return decibels(self.ratio)
 
     @property
     def mean_error(self) -> float:
-        """Of b less a."""
+        """The mean of b - a."""
         return self.error / self.count if self.count else 0.0
 
 
 def _dot(x: Array) -> float:
-    """Not by BLAS, whose threads wait for each other here."""
+    """sum x^2, without BLAS, whose threads would wait for each other here."""
     return float(np.einsum("i,i->", x, x))
 
 
 def decibels(ratio: float) -> float:
-    """A ratio of noise to signal as a SQNR."""
+    """The SQNR in dB of a ratio of noise to signal."""
     if math.isnan(ratio):
         return -math.inf
     if ratio == 0:
@@ -91,22 +91,27 @@ def decibels(ratio: float) -> float:
 
 
 def together(noises: Iterable[Noise]) -> float:
-    """The SQNR in dB of several outputs: of the mean of their ratios of noise to signal, so that none hides behind a
-    louder one.  Outputs without a float are left out; NaN where none is left."""
+    """The SQNR in dB of the mean of several outputs' ratios of noise to signal, in which every output counts the same.
+
+    Outputs without float values are left out; NaN: none is left.
+    """
     ratios = [noise.ratio for noise in noises if noise.count]
     return decibels(float(np.mean(ratios))) if ratios else math.nan
 
 
 def real(value: Array, tensor: Tensor) -> Array | None:
-    """The numbers that a tensor's value stands for; None for what is no number."""
+    """The real values of a tensor's array, in its shape; None: the type is not numeric.
+
+    ValueError: the tensor has several scales and a type without per-axis dequantization.
+    """
     if value.dtype.kind not in "biuf":
         return None
     quantization = tensor.quantization
     if not quantization or value.dtype.kind not in "iu" or not len(quantization.scale):
         return value
     if value.dtype.name in _ARRAY_TYPES:
-        numbers: Array = quantization.dequantize(value)
-        return numbers
+        found: Array = quantization.dequantize(value)
+        return found
     if quantization.scale.size > 1 or quantization.zero_point.size > 1:
         raise ValueError(f"{tensor!r} has one scale a channel: {value.dtype} values are measured with one scale")
     zero_point = quantization.zero_point.flat[0] if quantization.zero_point.size else 0
@@ -115,12 +120,16 @@ def real(value: Array, tensor: Tensor) -> Array | None:
 
 
 class Samples:
-    """Samples of a float model's inputs, checked, to feed to interpreters of it and of models quantized from it."""
+    """Checked samples of a float model's inputs, for interpreters of it and of models quantized from it.
+
+    samples: as tq.calibrate takes them.  most: the greatest number of samples; None: all.
+    ValueError: there are no samples for the first subgraph, or one does not fit.
+    """
 
     def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
         self.model = model
         self.values: list[dict[int, Array]] = []
-        self.others: list[tuple[str, Any]] = []  # of signatures that run other subgraphs: their keys, and samples
+        self.others: list[tuple[str, Any]] = []  # (signature, sample) of other subgraphs
         for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
             if most is not None and number >= most:
                 break
@@ -136,29 +145,29 @@ class Samples:
         return len(self.values)
 
     def first(self, most: int) -> Samples:
-        """Some of the samples."""
+        """At most `most` samples of the first subgraph."""
         made = Samples.__new__(Samples)
         made.model, made.values, made.others = self.model, self.values[:most], []
         return made
 
     def lists(self) -> list[list[Array]]:
-        """The samples as tq.calibrate takes them: arrays in the order of the inputs."""
+        """The samples of the first subgraph as tq.calibrate takes them: lists of arrays in the order of the inputs."""
         return [list(values.values()) for values in self.values]
 
     def all(self) -> list[Any]:
-        """So, and those of other signatures."""
+        """The same, with the samples of other signatures."""
         return [*self.lists(), *self.others]
 
     def each(self, interpreter: Interpreter) -> Iterator[int]:
-        """Feeds one sample after the other, and yields its number; the caller runs the interpreter.
+        """Sets the inputs of an interpreter to one sample after another, and yields its number; the caller runs it.
 
-        An interpreter of another model gets its inputs by name, where all names are the same, else in their order, and
-        where it takes codes, those of its parameters.
+        Inputs of another model are matched by name where all names are equal, else by order; integer inputs get the
+        samples quantized by their own parameters.  ValueError: the number or type of inputs differs.
         """
-        places = self._places(interpreter.model)
+        partners = self._partners(interpreter.model)
         shapes: dict[int, tuple[int, ...]] | None = None
         for number, values in enumerate(self.values):
-            now = {places[index].index: value.shape for index, value in values.items()}
+            now = {partners[index].index: value.shape for index, value in values.items()}
             if now != shapes:
                 for index, shape in now.items():
                     interpreter.resize_tensor_input(index, shape)
@@ -166,10 +175,10 @@ class Samples:
                 shapes = now
             interpreter.reset_all_variables()
             for index, value in values.items():
-                interpreter.set_tensor(places[index].index, as_input(value, places[index]))
+                interpreter.set_tensor(partners[index].index, as_input(value, partners[index]))
             yield number
 
-    def _places(self, model: Model) -> dict[int, Tensor]:
+    def _partners(self, model: Model) -> dict[int, Tensor]:
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):
@@ -181,17 +190,20 @@ class Samples:
 
 
 def as_input(value: Array, tensor: Tensor) -> Array:
-    """A sample's value as an input takes it: codes where it is of codes."""
+    """A sample's array in the type of an input: quantized by its parameters if the input is of integers.
+
+    ValueError: neither the types nor the parameters fit.
+    """
     if value.dtype == tensor.dtype:
         return value
     if value.dtype.kind == "f" and type_kind(tensor) in ("i", "u") and len(tensor.quantization.scale):
-        codes: Array = tensor.quantization.quantize(value)
-        return codes
+        quantized: Array = tensor.quantization.quantize(value)
+        return quantized
     raise ValueError(f"input {tensor.name!r} is of {tensor.dtype}, and the samples are of {value.dtype}")
 
 
 def outputs(model: Model, samples: Samples, num_threads: int | None = None, limits: Limits = NONE) -> list[list[Array]]:
-    """For each sample a model's outputs, as real numbers; empty arrays for what is no number."""
+    """For each sample the real values of a model's outputs; empty arrays for types that are not numeric."""
     interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
@@ -203,7 +215,7 @@ def outputs(model: Model, samples: Samples, num_threads: int | None = None, limi
 
 
 def output_noises(exact: list[list[Array]], found: list[list[Array]]) -> list[Noise]:
-    """The error of each output over all samples.  ValueError: models with other outputs."""
+    """The error of each output over all samples.  ValueError: the outputs' shapes differ."""
     noises = [Noise() for _ in exact[0]]
     for row, other in zip(exact, found, strict=True):
         if [item.shape for item in row] != [item.shape for item in other]:

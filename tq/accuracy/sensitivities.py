@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantizing each part of a model alone costs at its outputs: tq.sensitivity.
+"""The errors at the outputs from quantizing one part of a model alone: tq.sensitivity.
 
     print(tq.sensitivity("float.tflite", samples))
 
-The float model runs once a sample; then, from the last operator to the first, an operator's outputs are replaced by
-what its quantized form makes of the same inputs, and the operators behind it run again.  So one pass over n operators
-costs the time of n / 2 runs, and nothing is built anew.
+For each sample the float model runs once.  Then, from the last operator to the first, the outputs of its quantized form
+for the same inputs replace those of the operator, and the operators behind it run again.  A pass over n operators takes
+the time of n / 2 runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tq._core import Tensor
 
 Array = NDArray[Any]
-_SHAPES = ("SHAPE", "RANK")  # what they write is known before the inputs are
+_SHAPES = ("SHAPE", "RANK")  # their outputs depend on shapes alone
 WAYS = ("operator", "tensor")
 
 
@@ -38,22 +38,24 @@ WAYS = ("operator", "tensor")
 class SensitivityRow:
     """A part of a model, quantized alone."""
 
-    kind: str  # "operator"; "weights", those of an operator with its bias; "activation"
-    operator: int | None  # that it is, or that reads the weights, or writes the activation; None: an input
+    kind: str  # "operator"; "weights" (of an operator, with its bias); "activation"
+    operator: (
+        int | None
+    )  # the operator itself, the reader of the weights, or the producer of the activation; None: an input
     operator_name: str
     tensor: int  # the operator's first output, or its weights, or the activation
     name: str  # of that tensor
     sqnr_db: float  # of the outputs: of the mean of their ratios of noise to signal
-    ratio: float  # that mean; those of several parts add up, nearly, to that of all of them
+    ratio: float  # that mean; the sum over parts is close to the ratio of all together
 
 
 @dataclass(repr=False)
 class Sensitivity:
-    """The parts of a model, the one that costs most first.  `str()` is a table."""
+    """The parts of a model, the least SQNR first.  `str()` is a table."""
 
     rows: list[SensitivityRow]
     samples: int
-    sqnr_db: float  # of the model in which all of them are quantized
+    sqnr_db: float  # of the model with all parts quantized
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -87,7 +89,10 @@ def measure(
     num_threads: int | None = None,
     limits: Limits = NONE,
 ) -> Sensitivity:
-    """As tq.sensitivity, of a model that is quantized already."""
+    """tq.sensitivity of a float model and a model quantized from it.
+
+    by: one of WAYS.  ValueError: nothing in the first subgraph is quantized.
+    """
     matching = match(model, quantized)
     runs = _Runs(model, quantized, matching, num_threads, limits)
     parts = runs.operators() if by == "operator" else runs.tensors()
@@ -108,7 +113,7 @@ def measure(
 
 
 class _Part(NamedTuple):
-    """Something to quantize alone."""
+    """A part to quantize alone."""
 
     kind: str
     operator: int | None
@@ -116,7 +121,7 @@ class _Part(NamedTuple):
     tensor: int
     name: str
     start: int  # the first operator to run again
-    change: Callable[[], Iterable[tuple[int, Array]]]  # the float model's tensors that it changes, and to what
+    change: Callable[[], Iterable[tuple[int, Array]]]  # (tensor of the float model, its new value)
 
 
 class _Runs:
@@ -132,13 +137,13 @@ class _Runs:
         self.count = len(model.subgraphs[0].operators)
         self.has_state = any(tensor.is_variable for tensor in model.tensors)
         self.written = {index: op for op in model.subgraphs[0].operators for index in op.output_indices}
-        self.moving, self.moving_codes = _moving(model), _moving(quantized)
-        self.weighed: Interpreter | None = None
+        self.moving, self.moving_quantized = _moving(model), _moving(quantized)
+        self.with_weights: Interpreter | None = None  # the float model with the quantized model's weights
 
     # -- parts
 
     def operators(self) -> list[_Part]:
-        """Every operator whose quantized form is another."""
+        """The operators that are quantized."""
         found = []
         for one, two in self.matching.operators:
             out = next((tensor for tensor in one.outputs if tensor is not None), None)
@@ -148,7 +153,7 @@ class _Runs:
         return found
 
     def tensors(self) -> list[_Part]:
-        """Every activation that becomes codes, and the constants of every operator that do."""
+        """The activations that are quantized, and the quantized constants of each operator."""
         found = []
         for left, right in self.matching.activations:
             single = type_kind(right) in ("i", "u") and right.quantization.scale.size == 1
@@ -171,11 +176,11 @@ class _Runs:
                     _Part("weights", op.index, op.name, tensor.index, tensor.name, op.index + 1, self._by_weights(op))
                 )
         if any(part.kind == "weights" for part in found):
-            self.weighed = self._weighed(list(pairs.values()))
+            self.with_weights = self._with_weights(list(pairs.values()))
         return found
 
-    def _weighed(self, pairs: list[tuple[Tensor, Tensor]]) -> Interpreter:
-        """The float model with the numbers that its constants' codes stand for."""
+    def _with_weights(self, pairs: list[tuple[Tensor, Tensor]]) -> Interpreter:
+        """The float model with the real values of the quantized constants."""
         editor = Editor(self.model)
         for left, right in pairs:
             editor.main.tensors[left.index].data = right.dequantized().astype(left.dtype)
@@ -197,8 +202,8 @@ class _Runs:
 
     def _by_rounding(self, left: Tensor, right: Tensor) -> Callable[[], Iterable[tuple[int, Array]]]:
         def change() -> Iterable[tuple[int, Array]]:
-            codes = right.quantization.quantize(self._exact(left.index))
-            return [(left.index, right.quantization.dequantize(codes))]
+            quantized = right.quantization.quantize(self._exact(left.index))
+            return [(left.index, right.quantization.dequantize(quantized))]
 
         return change
 
@@ -207,7 +212,7 @@ class _Runs:
             for left, right in zip(one.inputs, two.inputs, strict=False):
                 if left is None or right is None or left.is_variable:
                     continue
-                if left.index in self.moving and right.index in self.moving_codes:
+                if left.index in self.moving and right.index in self.moving_quantized:
                     self.rounded.set_tensor(right.index, measuring.as_input(self._exact(left.index), right))
             self.rounded.run(two.index, two.index + 1)
             return list(self._results(self.rounded, one, two))
@@ -216,7 +221,7 @@ class _Runs:
 
     def _by_weights(self, operator: Operator) -> Callable[[], Iterable[tuple[int, Array]]]:
         def change() -> Iterable[tuple[int, Array]]:
-            run = self.weighed
+            run = self.with_weights
             assert run is not None
             for tensor in operator.inputs:
                 if tensor is not None and tensor.index in self.moving and not tensor.is_variable:
@@ -237,7 +242,7 @@ class _Runs:
     # -- runs
 
     def sample(self, parts: list[_Part], noises: list[list[Noise]], whole: list[Noise]) -> None:
-        """Takes in one sample, which both models were fed.  Parts come in the order of their start, the last first."""
+        """Adds the errors of one sample, which is set in both models.  parts: in descending order of `start`."""
         inputs = {tensor.index: self._exact(tensor.index).copy() for tensor in self.model.inputs if tensor is not None}
         self.exact.invoke()
         self.rounded.invoke()
@@ -245,8 +250,8 @@ class _Runs:
         theirs = [tensor for tensor in self.quantized.outputs if tensor is not None]
         found = [measuring.real(np.asarray(self.rounded.get_tensor(tensor.index)), tensor) for tensor in theirs]
         _add(whole, exact, found)
-        if self.weighed is not None:
-            self._follow(self.weighed, inputs)
+        if self.with_weights is not None:
+            self._follow(self.with_weights, inputs)
         for part, noise in zip(parts, noises, strict=True):
             if self.has_state:
                 self._again(inputs, part.start)
@@ -260,8 +265,8 @@ class _Runs:
                 self.exact.set_tensor(index, value)
 
     def _again(self, inputs: Mapping[int, Array], start: int) -> None:
-        """The float model up to an operator, and variables, as if nothing had run."""
-        for run in (self.rounded, self.weighed):
+        """Resets all variables, and runs the float model up to operator `start`."""
+        for run in (self.rounded, self.with_weights):
             if run is not None:
                 run.reset_all_variables()
         self.exact.reset_all_variables()
@@ -271,7 +276,7 @@ class _Runs:
 
     @staticmethod
     def _follow(run: Interpreter, inputs: Mapping[int, Array]) -> None:
-        """Runs a model on the same inputs, so that all its tensors have their shapes."""
+        """Runs a model on the same inputs, which gives its tensors their shapes."""
         for index, value in inputs.items():
             run.resize_tensor_input(index, value.shape)
         run.allocate_tensors()
@@ -281,7 +286,7 @@ class _Runs:
 
 
 def _moving(model: Model) -> set[int]:
-    """The tensors that depend on inputs or variables; an interpreter computes the others once, and keeps them."""
+    """The tensors that depend on inputs or variables; an interpreter folds the others."""
     found = {tensor.index for tensor in model.inputs if tensor is not None}
     found |= {tensor.index for tensor in model.tensors if tensor.is_variable}
     for op in model.subgraphs[0].operators:
@@ -299,7 +304,7 @@ def _add(noises: list[Noise], exact: list[Array], found: Iterable[Array | None])
 
 
 def _is_quantized(operator: Operator) -> bool:
-    """Whether an operator reads or writes codes, or reads what a DEQUANTIZE makes of constant ones."""
+    """Whether an operator reads or writes quantized values, or reads a dequantized constant."""
     for tensor in (*operator.inputs, *operator.outputs):
         if tensor is None:
             continue

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Calibration, which pickles of earlier versions look for here."""
+    """`Calibration`, for pickles of earlier versions."""
     if name != "Calibration":
         raise AttributeError(f"module 'tq.calibration' has no attribute {name!r}")
     from tq.calibration.calibrate import Calibration

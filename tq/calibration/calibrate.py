@@ -32,11 +32,11 @@ _CLASSES: dict[str, Any] = {
     "MovingAverageObserver": observers.MovingAverageObserver,
     "HistogramObserver": observers.HistogramObserver,
 }
-_FORMAT = 1  # of the files
+_FORMAT = 1  # of saved files
 
 
 class _Kind(NamedTuple):
-    """What a name for observers stands for: what watches, and how a range is chosen from what it saw."""
+    """An observer by name: its constructor, and the rule that chooses a range from its contents."""
 
     observer: Callable[[], Observer]
     method: str
@@ -55,16 +55,16 @@ KINDS = {
 
 
 class Calibration:
-    """What calibration data taught about the float activations of a model.
+    """The ranges of a model's float activations, observed on samples.
 
-    observers: {tensor index: observer}; of another subgraph than the first, the index is that and 2^32 times the
-    subgraph's.  names: {tensor index: the tensor's name}, by which merge and load make sure
-    that it is the same model.  samples: how many were run.
-    method: how `range` chooses one: "minmax", or, from tq.HistogramObserver objects, "percentile", "mse" or "entropy".
-    percentile: of that method, the part of the values, of 100, that lies inside.
+    observers: {key: observer}; key: the tensor's index, plus 2^32 times the index of its subgraph.
+    names: {key: the tensor's name}; merge compares them to tell models apart.
+    samples: the number of samples run.
+    method: the rule of `range`: "minmax", or, with tq.HistogramObserver objects, "percentile", "mse" or "entropy".
+    percentile: of method "percentile": the percentage of values inside the range.
     """
 
-    __module__ = "tq"  # pickles name it so, wherever it is defined
+    __module__ = "tq"  # for pickles, which name the public place
 
     def __init__(
         self,
@@ -82,13 +82,13 @@ class Calibration:
         self.percentile = percentile
         self._input_files: frozenset[tuple[int, int]] = (
             frozenset()
-        )  # of the model and samples, which save() leaves alone
+        )  # of model and samples: save() does not overwrite them
 
     def with_observer(self, observer: str, percentile: float = 99.99) -> Calibration:
-        """What calibrate(..., observer=observer) would have given, from what was seen.  The observers are shared.
+        """The result of calibrate(..., observer=observer) on the same samples; it shares the observers.
 
-        ValueError: there is no such name, or what was seen does not tell: only histograms tell "percentile", "mse" and
-        "entropy", and "moving_average" is found only while the samples run.
+        ValueError: there is no such name, or these observers do not hold enough: "percentile", "mse" and "entropy" need
+        histograms, and "moving_average" must be observed while the samples run.
         """
         _check_percentile(observer, percentile)
         wanted = type(_kind(observer).observer())
@@ -105,10 +105,10 @@ class Calibration:
         return made
 
     def range(self, tensor: int | str, *, dtype: Any = "int8", symmetric: bool = False) -> tuple[float, float]:
-        """(least, greatest) value of a tensor, by its index or name: what was seen, or what `method` chooses of it.
+        """(least, greatest) value of a tensor, by its key or name: observed, or chosen by `method`.
 
-        dtype, symmetric: the codes that the range is for, which "mse" and "entropy" look at.
-        KeyError: it was not observed.  ValueError: it never had a finite value.
+        dtype, symmetric: of the quantization that the range is for; "mse" and "entropy" depend on them.
+        KeyError: the tensor was not observed.  ValueError: it never had a finite value.
         """
         index = tensor if not isinstance(tensor, str) else self._index(tensor)
         observer = self.observers[index]
@@ -127,9 +127,9 @@ class Calibration:
         raise KeyError(f"no tensor {name!r} was observed{hint(name, self.names.values())}")
 
     def merge(self, other: Calibration) -> Calibration:
-        """Takes in what another calibration of the same model saw.  Returns this one.
+        """Adds the observations of another calibration of the same model.  Returns this one.
 
-        ValueError: another model, other observers or another method.
+        ValueError: the models, observers or methods differ.
         """
         if (other.method, other.percentile) != (self.method, self.percentile):
             raise ValueError(f"one calibration chooses ranges by {self.method!r}, the other by {other.method!r}")
@@ -149,9 +149,9 @@ class Calibration:
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes it to a file, an .npz, which load reads; the file appears whole or not at all.
+        """Writes the calibration to an .npz file, which load reads; the file appears whole or not at all.
 
-        OSError: it is the file of the model or of samples that were run, no regular file, or read-only.
+        OSError: `path` is the file of the model or of its samples, no regular file, or read-only.
         """
         arrays: dict[str, Any] = {}
         rows: list[dict[str, Any]] = []
@@ -172,7 +172,7 @@ class Calibration:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
-        """What save wrote.  ValueError: the file is something else."""
+        """Reads a file that save wrote.  ValueError: it is no such file.  OSError: it cannot be read."""
         try:
             with np.load(path, allow_pickle=False) as file:
                 header = json.loads(bytes(file["header"]))
@@ -227,40 +227,41 @@ def calibrate(
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> Calibration:
-    """Runs a float model on data, and observes every float32 activation of its first subgraph, of those that other
-    signatures run, and of all that these call.
+    """Runs a float model on samples, and observes every float32 activation of its first subgraph, of the subgraphs of
+    its signatures, and of all that these call.
 
-    samples: an iterable, be it a generator, of one sample a run: a dict of arrays by the names of the inputs (the
-        signature's or the tensors'), a list in the order of the inputs, or an array where there is one input.  Arrays
-        have the inputs' dtypes and shapes; dimensions that the file leaves open may be any.  An item may be the path of
-        an .npz file with arrays by input name, each of one sample or of several stacked along the first axis; such a
-        path, a dict or an array of stacked samples may also be all of `samples`.
+    samples: an iterable (also a generator) of samples, one a run: a dict of arrays by the names of the inputs (the
+        signature's or the tensors'), a list in the order of the inputs, or an array for a single input.  Arrays have
+        the inputs' dtypes and shapes; a dimension that is -1 in the file may have any length over 0.  An item may be
+        the path of an .npz file with arrays by input name, each of one sample or of several stacked along the first
+        axis; such a path, a dict or an array of stacked samples may also be all of `samples`.
         Samples of several signatures: (key, sample) pairs, as converters' representative data sets yield them, in any
-        order; or a dict of data by the signatures' keys.  A dict of just the names of another signature's inputs is a
-        sample of that one too.  All others are for `signature`, or for the first subgraph.
-        From Dask: a bag of samples, a list of delayed samples, or a delayed list of samples; the model is run where
+        order; a dict of data by the signatures' keys; or dicts with exactly the names of a signature's inputs.  Other
+        samples are for `signature`, or for the first subgraph.
+        From Dask: a bag of samples, a list of delayed samples, or a delayed list of samples; the model runs where
         Dask's scheduler puts the work.
-    observer: how ranges are found: "minmax"; "moving_average"; "percentile", "mse" and "entropy" from histograms, and
-        "histogram", which keeps those and takes least and greatest.  Or a function that makes the observer of a tensor.
-    percentile: of observer "percentile".
+    observer: how ranges are found: "minmax"; "moving_average"; "percentile", "mse" or "entropy", from histograms;
+        "histogram": histograms, with least and greatest values as ranges.  Or a function that makes a tensor's
+        observer.
+    percentile: of observer "percentile", over 0 and at most 100: the middle part of the values.
     signature: the key of the signature that samples are for, and whose names they use.
-    max_samples: take at most so many, a fair choice that depends on `seed` and on how many there are alone.
-    num_threads: how many interpreters run samples at the same time, on one copy of the model.  None: as many as
-        processors (TQ_NUM_THREADS), and fewer for a large model.
-    executor: any concurrent.futures executor: its workers run the samples, a few at a time, and send back what their
-        observers saw.  The samples are read here.
+    max_samples: the greatest number of samples to run, a uniform choice that depends on `seed` and the number of
+        samples alone.
+    num_threads: the number of interpreters that run samples at the same time, on one copy of the model.  None: the
+        number of processors (TQ_NUM_THREADS), fewer for a large model.
+    executor: any concurrent.futures executor: its workers run a few samples at a time and return their observers.  This
+        process reads the samples.
     progress: a bar of tqdm's.  None: on a terminal or in a notebook, if tqdm is installed.
-
-    reset_variables: before each sample.  False: samples are the steps of one stream, in their order, as a model that
-        keeps a state meets them; in this thread alone.
+    reset_variables: reset variables before each sample.  False: samples are the steps of one stream, in order, for a
+        model with a state; in this thread alone.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    The operators run one by one, so that memory is that of a plain run.
-    The result is the same for any number of threads or workers, and however samples are split among them; workers
-    whose processors have other instruction sets may compute other last bits of float activations.
+    Operators run one by one, so that memory is that of a plain run.  The result is the same for any number of threads
+    or workers and any split of the samples; workers whose processors have other instruction sets may compute other last
+    bits of float activations.
 
-    ValueError: no samples, or one that does not fit: the message names the sample and the input.  RunError: the model
-    cannot be run.
+    ValueError: there are no samples, or one does not fit (the message names sample and input), or an option has no
+    effect.  RunError: the model cannot be run.
     """
     _check_options(samples, observer, percentile, max_samples, seed, num_threads, executor, progress)
     if not reset_variables and (executor is not None or calibration_runs.is_delayed(samples)):
@@ -289,7 +290,7 @@ def _check_options(
     executor: Any,
     progress: bool | None,
 ) -> None:
-    """ValueError: an option of calibrate that has no effect."""
+    """ValueError: an option of calibrate has no effect."""
     delayed = calibration_runs.is_delayed(samples)
     _check_percentile(observer, percentile)
     for name, is_idle, why in (
@@ -340,11 +341,11 @@ def _parts(
 
 
 def _numbered(calls: Calls, data: Any) -> Iterator[Numbered]:
-    """The samples with what errors call them.  Those of a generator, which may use its arrays again, are copies."""
-    lasts = isinstance(data, (list, tuple, np.ndarray, Mapping, str, os.PathLike))
+    """The samples with their names in errors.  A generator may reuse its arrays, so its samples are copied."""
+    is_stored = isinstance(data, (list, tuple, np.ndarray, Mapping, str, os.PathLike))
     for number, (inputs, sample) in enumerate(calls.each(data)):
         where = f"calibration sample {number}"
         values = inputs.values(sample, where)
-        if not lasts:
+        if not is_stored:
             values = {index: value.copy() for index, value in values.items()}
         yield where, inputs.subgraph, values

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observers: what a calibration set teaches about a tensor, a batch at a time.
+"""Observers: the range of a tensor's values, from batches of arrays.
 
-An observer takes arrays with `update`, takes in another observer's knowledge with `merge`, and answers with
-`quantization(dtype, ...)`.  It can be pickled, so a calibration set can be split over threads, processes or machines.
-For MinMaxObserver and HistogramObserver the result is a function of the values alone, however they were split, ordered
-or merged; a MovingAverageObserver depends on the order of its batches, as any moving average does.
+`update` observes an array, `merge` adds another observer's state, and `quantization(dtype, ...)` returns parameters.
+Observers can be pickled, so a calibration set can be split over threads, processes or machines.  The result of
+MinMaxObserver and HistogramObserver depends on the values alone, not on their split, order or merges; that of
+MovingAverageObserver depends on the order of batches.
 
-NaN and the infinities lie in no range: they are counted (`nan_count`, `infinite_count`) and otherwise passed over.
-With `axis`, everything is kept for each index along that axis.  Every method may be called from several threads; the
-array work of `update` runs without the GIL and outside the lock, on at most `num_threads` threads (None: as many as
-pay, up to TQ_NUM_THREADS or the processors); results do not depend on how many.
+NaN and infinities are counted (`nan_count`, `infinite_count`) and have no part in a range.  With `axis`, an observer
+has a range for each index along that axis (a channel).  Every method may be called from several threads; the array work
+of `update` runs without the GIL and outside the lock, on at most `num_threads` threads (None: as many as are useful, up
+to TQ_NUM_THREADS or the processors); results do not depend on the number.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from tq import _core
 Array = NDArray[Any]
 
 
-# One for all observers, since no array work is done under it.  A fork waits until no thread has it, so that the child
-# finds whole observers and a free lock; it is reentrant for signal handlers that fork.
+# One lock for all observers: no array work is done under it.  A fork waits for it, so that the child has consistent
+# observers and a free lock.  It is reentrant for signal handlers that fork.
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 
 
 class _Observer:
-    """What all observers share: the axis, counts of values, the lock, pickling."""
+    """Base of all observers: axis, counts of values, lock, pickling."""
 
     _lock = _LOCK
 
     by_order = False  # whether the order of batches matters
-    _fields: tuple[str, ...] = ("axis", "_counts")  # what is pickled, and compared
+    _fields: tuple[str, ...] = ("axis", "_counts")  # pickled and compared
 
     def __init__(self, axis: int | None = None) -> None:
         self.axis = None if axis is None else _integer(axis, "axis")
@@ -79,19 +79,21 @@ class _Observer:
 
     @property
     def count(self) -> Any:
-        """How many finite values were seen; with axis, an array."""
+        """The number of finite values, int; with axis int64 [channels]."""
         return self._count(0)
 
     @property
     def nan_count(self) -> Any:
+        """The number of NaNs, as `count`."""
         return self._count(1)
 
     @property
     def infinite_count(self) -> Any:
+        """The number of infinities, as `count`."""
         return self._count(2)
 
     def _present(self, per_channel: Array) -> Any:
-        """A channel's array as the user sees it: without axis, its one value."""
+        """An array of channels for the caller: a copy; without axis, its one value."""
         if self.axis is not None:
             return per_channel.copy()
         return per_channel[0].item() if per_channel.dtype == np.int64 else per_channel[0]
@@ -124,7 +126,7 @@ class _Observer:
 
 
 class _RangeObserver(_Observer):
-    """An observer that knows a least and a greatest value."""
+    """An observer with a least and a greatest value."""
 
     _fields = (*_Observer._fields, "_min", "_max")
 
@@ -135,12 +137,12 @@ class _RangeObserver(_Observer):
 
     @property
     def min(self) -> Any:
-        """The least finite value (for a moving average, its average), float64; +infinity if there is none."""
+        """The least finite value (its average, for a moving average), float64; +infinity: no finite value."""
         return self._extreme(self._min, np.inf)
 
     @property
     def max(self) -> Any:
-        """The greatest finite value (for a moving average, its average), float64; -infinity if there is none."""
+        """The greatest finite value (its average, for a moving average), float64; -infinity: no finite value."""
         return self._extreme(self._max, -np.inf)
 
     def _extreme(self, per_channel: Array | None, empty: float) -> Any:
@@ -162,22 +164,22 @@ class _RangeObserver(_Observer):
 
 
 class MinMaxObserver(_RangeObserver):
-    """Keeps the least and the greatest value.
+    """Observes the least and the greatest value.
 
-    axis: the axis along which each index has its own range, or None.
+    axis: the axis whose indices have a range each; None: one range.
     """
 
-    __module__ = "tq"  # pickles name it so, wherever it is defined
+    __module__ = "tq"  # for pickles, which name the public place
 
     def update(self, x: ArrayLike, *, num_threads: int | None = None) -> MinMaxObserver:
-        """Observes an array of real numbers. Returns the observer."""
+        """Observes an array of real values. Returns the observer."""
         low, high, counts = _core._observe(x, self.axis, num_threads)
         with self._lock:
             self._take_range(low, high, counts)
         return self
 
     def merge(self, other: MinMaxObserver) -> MinMaxObserver:
-        """Takes in what another observer saw. Returns this one."""
+        """Adds another observer's state. Returns this one.  TypeError, ValueError: its class or arguments differ."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
@@ -192,7 +194,10 @@ class MinMaxObserver(_RangeObserver):
         narrow_range: bool = False,
         rule: str = "toco",
     ) -> _core.QuantizationParams:
-        """QuantizationParams for the observed range; the arguments are choose_quantization_params'."""
+        """QuantizationParams for the observed range; arguments as choose_quantization_params.
+
+        ValueError: no finite value was observed (in a channel).
+        """
         with self._lock:
             self._check_filled()
             low, high = self._min, self._max
@@ -200,16 +205,16 @@ class MinMaxObserver(_RangeObserver):
 
 
 class MovingAverageObserver(_RangeObserver):
-    """Keeps exponential moving averages of each batch's least and greatest value.
+    """Observes exponential moving averages of the least and the greatest value of each batch.
 
-    The first batch sets them; every later one moves them by `averaging` of the difference, in float64. A batch
-    without finite values (of a channel) does not count. `a.merge(b)` gives what a would hold had it seen b's batches
-    after its own, to float64 rounding: merging is associative, and its order matters as that of the batches does.
+    The first batch sets them; each later one moves them by `averaging` of the difference, in float64. A batch
+    without finite values (in a channel) does not count. `a.merge(b)` has the state of an observer of a's batches and
+    then b's, to float64 rounding: merges are associative and not commutative.
 
     averaging: over 0 and at most 1. axis: as MinMaxObserver's.
     """
 
-    __module__ = "tq"  # pickles name it so, wherever it is defined
+    __module__ = "tq"  # for pickles, which name the public place
 
     by_order = True
     _fields = (*_RangeObserver._fields, "averaging", "_first_min", "_first_max", "_batches")
@@ -220,7 +225,7 @@ class MovingAverageObserver(_RangeObserver):
         if not 0 < averaging <= 1:
             raise ValueError(f"averaging is {averaging!r}; it must be over 0 and at most 1")
         self.averaging = averaging
-        self._first_min: Any = None  # what merging needs of the first batch
+        self._first_min: Any = None  # of the first batch; merge needs them
         self._first_max: Any = None
         self._batches: Any = None  # int64 [channels]
 
@@ -228,7 +233,7 @@ class MovingAverageObserver(_RangeObserver):
         return {"averaging": self.averaging, "axis": self.axis}
 
     def update(self, x: ArrayLike, *, num_threads: int | None = None) -> MovingAverageObserver:
-        """Observes an array of real numbers as one batch. Returns the observer."""
+        """Observes an array of real values as one batch. Returns the observer."""
         low, high, counts = _core._observe(x, self.axis, num_threads)
         batch = {"_counts": counts, "_min": low, "_max": high, "_first_min": low, "_first_max": high}
         batch["_batches"] = (counts[:, 0] > 0).astype(np.int64)
@@ -237,7 +242,7 @@ class MovingAverageObserver(_RangeObserver):
         return self
 
     def merge(self, other: MovingAverageObserver) -> MovingAverageObserver:
-        """Takes in another observer's batches, as if they came after this one's. Returns this one."""
+        """Adds another observer's batches after this one's. Returns this one.  Errors: as MinMaxObserver.merge."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
@@ -245,9 +250,9 @@ class MovingAverageObserver(_RangeObserver):
         return self
 
     def _append(self, later: dict[str, Any], name: str = "x") -> None:
-        """Where m is the average so far and b the first of n later batches, whose average alone is m':
-        those batches would have moved m to (m' - keep * b) + keep * m, where keep is (1 - averaging)^n. The weights of
-        the values in m' - keep * b sum to 1 - keep, so that no part of it is greater than the greatest value."""
+        """Appends n later batches. With m the average so far, b their first batch and m' their own average, the new
+        average is (m' - decay * b) + decay * m, where decay = (1 - averaging)^n. The weights of the values in
+        m' - decay * b sum to 1 - decay, so no intermediate result exceeds the greatest value."""
         self._check_channels(len(later["_counts"]), name)
         if self._counts is None:
             for name, value in later.items():
@@ -260,12 +265,12 @@ class MovingAverageObserver(_RangeObserver):
         self._counts = self._counts + later["_counts"]
 
     def _average(self, later: dict[str, Any]) -> None:
-        keep = (1 - self.averaging) ** later["_batches"]
+        decay = (1 - self.averaging) ** later["_batches"]
         old, new = self._batches > 0, later["_batches"] > 0
         for name in ("_min", "_max"):
             mine, theirs, first = getattr(self, name), later[name], later["_first" + name]
-            both = np.where(old & new, theirs, 0) - keep * np.where(old & new, first, 0)
-            both += keep * np.where(old & new, mine, 0)
+            both = np.where(old & new, theirs, 0) - decay * np.where(old & new, first, 0)
+            both += decay * np.where(old & new, mine, 0)
             setattr(self, name, np.where(old & new, both, np.where(old, mine, theirs)))
             setattr(self, "_first" + name, np.where(old, getattr(self, "_first" + name), first))
 
@@ -273,16 +278,15 @@ class MovingAverageObserver(_RangeObserver):
 
 
 class HistogramObserver(_RangeObserver):
-    """Keeps a histogram beside the least and the greatest value.
+    """Observes a histogram, and the least and the greatest value.
 
-    Bin widths are powers of two, edges their multiples; a width is the least for which all values fit, and when the
-    range grows bins are added up in pairs. So no count is ever moved across an edge, and the histogram depends on the
-    values alone.
+    Bin widths are powers of two, and edges their multiples. A width is the least for which all values fit; where the
+    range grows, bins are added in pairs. No count moves across an edge, so the histogram depends on the values alone.
 
     bins: a power of two; half of them lie on each side of zero. axis: as MinMaxObserver's.
     """
 
-    __module__ = "tq"  # pickles name it so, wherever it is defined
+    __module__ = "tq"  # for pickles, which name the public place
 
     _fields = (*_RangeObserver._fields, "bins", "_exponents", "_bin_counts")
 
@@ -300,7 +304,7 @@ class HistogramObserver(_RangeObserver):
         return {"bins": self.bins, "axis": self.axis}
 
     def update(self, x: ArrayLike, *, num_threads: int | None = None) -> HistogramObserver:
-        """Observes an array of real numbers. Returns the observer."""
+        """Observes an array of real values. Returns the observer."""
         x = _core._reals(x)
         low, high, counts = _core._observe(x, self.axis, num_threads)
         exponents, none = self._empty(len(counts))
@@ -311,7 +315,7 @@ class HistogramObserver(_RangeObserver):
         return self
 
     def merge(self, other: HistogramObserver) -> HistogramObserver:
-        """Takes in what another observer saw. Returns this one."""
+        """Adds another observer's state. Returns this one.  TypeError, ValueError: its class or arguments differ."""
         theirs = self._snapshot(other)
         if theirs["_counts"] is not None:
             with self._lock:
@@ -325,7 +329,7 @@ class HistogramObserver(_RangeObserver):
     def _take(
         self, low: Array, high: Array, counts: Array, exponents: Array, bin_counts: Array, name: str = "x"
     ) -> None:
-        """Adds one histogram to this one, both folded to the higher exponent; the arguments become its own."""
+        """Adds a histogram, with both folded to the greater exponent; takes ownership of the arguments."""
         first = self._counts is None
         self._take_range(low, high, counts, name)
         if first:
@@ -337,10 +341,10 @@ class HistogramObserver(_RangeObserver):
         self._bin_counts += bin_counts
 
     def histogram(self, channel: int | None = None) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """(counts, edges): integer counts and the float64 edges of every bin, one more than counts. Edges past the
-        greatest float64 are infinite.
+        """(counts, edges): int64 [bins] and float64 [bins + 1]. Edges past the greatest float64 are infinite.
 
         channel: the index along axis; None for an observer without axis.
+        ValueError: channel is out of range, or given without axis, or nothing was observed.
         """
         if (channel is None) != (self.axis is None):
             raise ValueError(f"channel is {channel!r} and axis is {self.axis!r}; give both or neither")
@@ -366,8 +370,13 @@ class HistogramObserver(_RangeObserver):
         narrow_range: bool = False,
         rule: str = "toco",
     ) -> tuple[Any, Any]:
-        """(min, max) to quantize, float64, by a method of tq.rules()['histogram']: 'minmax', 'percentile', 'mse' or
-        'entropy'. The quantization's dtype and options matter to the last two, symmetric to all but the first."""
+        """(min, max) to quantize, float64 (with axis [channels]), by a method of tq.rules()['histogram']: 'minmax',
+        'percentile', 'mse' or 'entropy'.
+
+        percentile: of method 'percentile', over 0 and at most 100. dtype, narrow_range, rule: of the quantization;
+        'mse' and 'entropy' depend on them. symmetric: all methods but 'minmax' depend on it.
+        ValueError: no finite value was observed (in a channel), or an argument is out of range.
+        """
         low, high = self._range(method, percentile, dtype, symmetric, narrow_range, rule)
         return self._present(low), self._present(high)
 
@@ -381,7 +390,8 @@ class HistogramObserver(_RangeObserver):
         narrow_range: bool = False,
         rule: str = "toco",
     ) -> _core.QuantizationParams:
-        """QuantizationParams for the range that `method` chooses; the rest is choose_quantization_params'."""
+        """QuantizationParams for the range that `method` chooses (see range); other arguments as
+        choose_quantization_params."""
         low, high = self._range(method, percentile, dtype, symmetric, narrow_range, rule)
         return self._parameters(low, high, dtype=dtype, symmetric=symmetric, narrow_range=narrow_range, rule=rule)
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a model on calibration data: in this thread, in several, in an executor's workers, or in Dask's.
+"""Runs of a model on calibration data: in this thread, in several, in an executor's workers, or in Dask's.
 
-What comes back from each is a list of parts, in the order of the samples, that merge to the same whole however the work
-was split.  Observers to whom the order of batches matters come one a sample; of others, all that a worker saw is one
-part.
+The result of each is a list of parts in the order of the samples; merged, they are the same for every split of the
+work.  If the order of batches matters to the observers, a part is one sample; else a part is all samples of a worker.
 """
 
 from __future__ import annotations
@@ -26,45 +25,50 @@ from tq.running import recurrent, watching
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
-_MOST_MEMORY = 1 << 30  # of the model's bytes, once for each interpreter, whose activations grow with them
-_MOST_CHUNK = 32  # samples that a worker gets at once
-# Operators whose state outlasts a run, and is not reset as variables are.
+_MOST_MEMORY = 1 << 30  # of the sum of the model's bytes over interpreters, whose activations grow with them
+_MOST_CHUNK = 32  # samples sent to a worker at once
+# Operators with a state that outlasts a run and is not reset with the variables.
 _STATEFUL = {"ASSIGN_VARIABLE", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"}
 
 Payload = Union[str, bytes]  # noqa: UP007 - evaluated on Python 3.10 too
-Numbered = tuple[str, int, Values]  # what errors call a sample, the subgraph that it is for, and its arrays
+Numbered = tuple[str, int, Values]  # a sample's name in errors, its subgraph, its arrays
 
 
 class Part(NamedTuple):
-    """What observers saw of some samples."""
+    """The observers of some samples, by key, and the number of the samples."""
 
     observers: dict[int, Any]
     samples: int
 
 
 class Task(NamedTuple):
-    """What a worker needs to know.  It can be pickled where the observer can."""
+    """The input of a worker.  It can be pickled where the observer can."""
 
     model: Payload
     observer: Callable[[], Any]
     by_order: bool  # whether the order of batches matters to the observer
     signature: str | None
-    resets: bool = True  # variables, before each sample
+    resets: bool = True  # whether variables are reset before each sample
     limits: Limits = NONE  # of each run
 
 
 def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool, limits: Limits) -> Task:
+    """The task of a model: by path where external buffers need it, else by its bytes.
+
+    observer: makes an observer; the other arguments are the task's fields.
+    """
     by_order = bool(getattr(type(observer()), "by_order", True))
     payload: Payload = bytes(model._file) if model.path is None or not len(model.external_buffers) else model.path
     return Task(payload, observer, by_order, signature, resets, limits)
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
-    """{key: name} of the float32 inputs and operators' outputs of the first subgraph, of those that signatures run and
-    of those that their operators call, and of tensors under which the inner numbers of recurrent operators are kept
-    (tq/running/recurrent.py).
+    """{key: name} of the tensors to observe.
 
-    key: the tensor's index; of the others, see tq/running/watching.py.
+    These are the float32 inputs and operators' outputs of the first subgraph, of the subgraphs of signatures, and of
+    those that their operators call; and the tensors that stand for inner values of recurrent operators
+    (tq/running/recurrent.py).  key: as in tq/running/watching.py.
+    ValueError: the model has no subgraphs.
     """
     if not model.subgraphs:
         raise ValueError("the model has no subgraphs")
@@ -79,7 +83,7 @@ def observed_tensors(model: Model) -> dict[int, str]:
 
 
 class _Runner:
-    """An interpreter, and observers that see what its operators write."""
+    """An interpreter, and the observers of its operators' outputs."""
 
     def __init__(self, model: Model, task: Task) -> None:
         self._model = model
@@ -92,14 +96,17 @@ class _Runner:
         self._interpreter: Interpreter | None = None
         self._watcher: watching.Watcher | None = None
         self._shapes: dict[int, dict[int, tuple[int, ...]]] = {}  # by subgraph
-        self._seen = Part(self._observers(), 0)
+        self._whole = Part(self._observers(), 0)
 
     def _observers(self) -> dict[int, Any]:
         return {index: self._make() for index in self._names}
 
     def run(self, where: str, subgraph: int, values: Values) -> Part | None:
-        """One sample.  A part where the order matters; else it is kept: see seen."""
-        observers = self._observers() if self._by_order else self._seen.observers
+        """Runs one sample.  Returns its part where the order of batches matters; else adds to `parts`.
+
+        RunError, which begins with `where`: the model cannot be run.
+        """
+        observers = self._observers() if self._by_order else self._whole.observers
         try:
             self._observe(self._fed(subgraph, values), subgraph, observers)
         except RunError as error:
@@ -108,12 +115,12 @@ class _Runner:
             raise refused from error
         if self._by_order:
             return Part(observers, 1)
-        self._seen = self._seen._replace(samples=self._seen.samples + 1)
+        self._whole = self._whole._replace(samples=self._whole.samples + 1)
         return None
 
-    def seen(self) -> list[Part]:
-        """What is kept."""
-        return [] if self._by_order else [self._seen]
+    def parts(self) -> list[Part]:
+        """The part of all samples; [] where run returned one for each."""
+        return [] if self._by_order else [self._whole]
 
     def _fed(self, subgraph: int, values: Values) -> Interpreter:
         shapes = {index: value.shape for index, value in values.items()}
@@ -149,7 +156,10 @@ class _Runner:
 def in_threads(
     model: Model, task: Task, samples: Iterable[Numbered], wanted: int | None, bar: Progress
 ) -> Iterable[Part]:
-    """The parts, by several interpreters of one model.  `samples` is read in the caller's thread alone."""
+    """The parts, by `wanted` interpreters of one model (None: a default); the caller's thread reads `samples`.
+
+    ValueError: wanted is less than 1.
+    """
     if wanted is None:
         wanted = min(_core._default_threads(), max(1, _MOST_MEMORY // max(1, model.nbytes)))
     wanted = wanted if task.resets else 1
@@ -165,11 +175,11 @@ def _in_turn(model: Model, task: Task, samples: Iterable[Numbered], bar: Progres
         bar.add()
         if part is not None:
             yield part
-    yield from runner.seen()
+    yield from runner.parts()
 
 
 class _Pool:
-    """Threads with a runner each, which take samples from a short queue."""
+    """Threads with a runner each; a short queue gives them samples."""
 
     def __init__(self, model: Model, task: Task, bar: Progress) -> None:
         self._model, self._task, self._bar = model, task, bar
@@ -190,7 +200,7 @@ class _Pool:
                     threads[-1].start()
                 line.put((number, sample))
         except BaseException as error:
-            self._failed[sys.maxsize] = error  # an earlier sample may fail yet
+            self._failed[sys.maxsize] = error  # the error of an earlier sample comes first
         finally:
             for _ in threads:
                 line.put(None)
@@ -204,7 +214,7 @@ class _Pool:
         runner = _Runner(self._model, self._task)
         while (item := line.get()) is not None:
             number, (where, subgraph, values) = item
-            if self._failed and min(self._failed) < number:  # taken from the queue, so that it never stays full
+            if self._failed and min(self._failed) < number:  # emptied all the same, so that the queue never stays full
                 continue
             try:
                 part = runner.run(where, subgraph, values)
@@ -216,14 +226,14 @@ class _Pool:
                 if part is not None:
                     self._parts[number] = part
         with self._lock:
-            self._rest += runner.seen()
+            self._rest += runner.parts()
 
 
 # ---- elsewhere ----
 
 
 def run_chunk(task: Task, samples: Iterable[Numbered]) -> list[Part]:
-    """What a worker of an executor does."""
+    """The work of an executor's worker: the parts of some samples."""
     model = Model(task.model)
     return list(_in_turn(model, task, samples, Progress(False, None)))
 
@@ -231,7 +241,10 @@ def run_chunk(task: Task, samples: Iterable[Numbered]) -> list[Part]:
 def in_executor(
     executor: Any, task: Task, samples: Iterable[Numbered], total: int | None, bar: Progress
 ) -> Iterator[Part]:
-    """The parts, by any concurrent.futures.Executor.  Only as many samples are read ahead as keep its workers busy."""
+    """The parts, by any concurrent.futures.Executor, with about two chunks of samples waiting for each worker.
+
+    total: the number of samples; None: not known.
+    """
     workers = int(getattr(executor, "_max_workers", 0) or _core._default_threads())
     size = 8 if total is None else max(1, min(_MOST_CHUNK, -(-total // (2 * workers))))
     rest, waiting = iter(samples), deque[tuple[Any, int]]()
@@ -255,7 +268,7 @@ def _result(waiting: deque[tuple[Any, int]], bar: Progress) -> list[Part]:
 
 
 def is_delayed(data: Any) -> bool:
-    """Whether it is Dask's: a bag, a delayed value, or a list of delayed ones."""
+    """Whether the data are Dask's: a bag, a delayed value, or a list of delayed ones."""
     if hasattr(type(data), "__dask_graph__"):
         return True
     return isinstance(data, (list, tuple)) and bool(data) and all(is_delayed(item) for item in data)
@@ -266,15 +279,15 @@ def in_dask(task: Task, data: Any, most: int | None, seed: int) -> list[Part]:
     dask: Any = importlib.import_module("dask")
     one_each = isinstance(data, (list, tuple))
     partitions = list(data) if one_each else list(data.to_delayed()) if hasattr(type(data), "to_delayed") else [data]
-    kept: list[frozenset[int] | None] = [None] * len(partitions)
+    chosen: list[frozenset[int] | None] = [None] * len(partitions)
     if most is not None:
         jobs = [] if one_each else [dask.delayed(_count)(partition, task) for partition in partitions]
-        kept = list(_kept([1] * len(partitions) if one_each else dask.compute(*jobs), most, seed))
+        chosen = list(_chosen([1] * len(partitions) if one_each else dask.compute(*jobs), most, seed))
     shared = dask.delayed(task, pure=False)
     jobs = [
-        dask.delayed(run_partition)(shared, partition, number, one_each, keep)
-        for number, (partition, keep) in enumerate(zip(partitions, kept, strict=True))
-        if keep is None or keep
+        dask.delayed(run_partition)(shared, partition, number, one_each, positions)
+        for number, (partition, positions) in enumerate(zip(partitions, chosen, strict=True))
+        if positions is None or positions
     ]
     return [part for parts in dask.compute(*jobs) for part in parts]
 
@@ -286,30 +299,30 @@ def _samples(task: Task, partition: Any, number: int, is_one: bool) -> Iterator[
         inputs, sample = calls.one(partition, where)
         yield where, inputs.subgraph, inputs.values(sample, where)
         return
-    for place, (inputs, sample) in enumerate(calls.each(partition)):
-        where = f"calibration sample {place} of partition {number}"
+    for position, (inputs, sample) in enumerate(calls.each(partition)):
+        where = f"calibration sample {position} of partition {number}"
         yield where, inputs.subgraph, inputs.values(sample, where)
 
 
-def run_partition(task: Task, partition: Any, number: int, is_one: bool, keep: frozenset[int] | None) -> list[Part]:
-    """What a worker of Dask's does.  keep: the places of the samples that count; None: all."""
+def run_partition(task: Task, partition: Any, number: int, is_one: bool, chosen: frozenset[int] | None) -> list[Part]:
+    """The work of Dask's worker.  is_one: the partition is one sample; chosen: positions of its samples, None: all."""
     samples = _samples(task, partition, number, is_one)
-    return run_chunk(task, (item for place, item in enumerate(samples) if keep is None or place in keep))
+    return run_chunk(task, (item for position, item in enumerate(samples) if chosen is None or position in chosen))
 
 
 def _count(partition: Any, task: Task) -> int:
     return sum(1 for _ in Calls(Model(task.model), task.signature).each(partition))
 
 
-def _kept(counts: Iterable[int], most: int, seed: int) -> Iterator[frozenset[int]]:
-    """For each partition the places that a choice among the samples of all keeps."""
+def _chosen(counts: Iterable[int], most: int, seed: int) -> Iterator[frozenset[int]]:
+    """For each partition, of `counts` samples, the positions of a random choice of `most` samples in all."""
     counts = list(counts)
-    reservoir, places = Reservoir(most, seed), {}
+    reservoir, slots = Reservoir(most, seed), {}
     for number in range(sum(counts)):
-        place = reservoir.place()
-        if place is not None:
-            places[place] = number
-    first, kept = 0, set(places.values())
+        slot = reservoir.slot()
+        if slot is not None:
+            slots[slot] = number
+    first, found = 0, set(slots.values())
     for count in counts:
-        yield frozenset(number - first for number in kept if first <= number < first + count)
+        yield frozenset(number - first for number in found if first <= number < first + count)
         first += count

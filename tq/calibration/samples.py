@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration data in all their forms, turned into one array for each input of a model.
+"""Calibration data in every form, as one array for each input of a model.
 
-What does not fit is a ValueError that names the sample and the input.
+A sample that does not fit is a ValueError that names the sample and the input.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _FILES = (str, os.PathLike)
 
 
 class Inputs:
-    """The inputs of a subgraph, and the names that samples may give them.
+    """The inputs of a subgraph, and their names in samples.
 
-    signature: the key of the signature whose subgraph it is, and whose names count; None: the first subgraph, and the
-    names of all its signatures, and the tensors' own.
-    ValueError: there is no such signature, or it runs no subgraph that there is.
+    signature: the key of a signature: its subgraph, with its names; None: the first subgraph, with the names of all its
+        signatures and of the tensors.
+    ValueError: there is no such signature, or its subgraph does not exist.
     """
 
     def __init__(self, model: Model, signature: str | None = None) -> None:
@@ -44,6 +44,7 @@ class Inputs:
                 self.by_name |= {name: by_index[i] for name, i in item.inputs.items() if i in by_index}
 
     def named(self, name: str, where: str) -> Tensor:
+        """The input of a name.  ValueError, which begins with `where`: there is none."""
         if name not in self.by_name:
             raise ValueError(
                 f"{where}: no input is called {name!r}; there are: {', '.join(self.by_name)}{hint(name, self.by_name)}"
@@ -51,7 +52,10 @@ class Inputs:
         return self.by_name[name]
 
     def values(self, sample: Any, where: str) -> Values:
-        """A sample, be it a dict by name, a list in the order of the inputs, or an array where there is one input."""
+        """The arrays of a sample: a dict by name, a list in the order of the inputs, or an array for a single input.
+
+        ValueError, which begins with `where`: an input is missing or unknown, or of another dtype or shape.
+        """
         if isinstance(sample, Mapping):
             given = {self.named(name, where).index: value for name, value in sample.items()}
         else:
@@ -69,10 +73,11 @@ class Inputs:
         return {tensor.index: _fitting(tensor, given[tensor.index], where) for tensor in self.tensors}
 
     def stacked(self, arrays: Mapping[str, NDArray[Any]], where: str) -> Iterator[dict[str, NDArray[Any]]]:
-        """Samples from arrays by input name that hold one behind the other along their first axis.
+        """Samples from arrays by input name that are stacked along their first axis.
 
-        An array has a dimension more than its input, or the input's number of them, the first counting the rows of all
-        samples; where the file leaves that dimension open, a sample has as many rows as the input's shape says.
+        An array has one dimension more than its input, or as many; then its first dimension holds the rows of all
+        samples, of which each has the first dimension of the input's shape.
+        ValueError: an array does not fit its input, or the arrays hold different numbers of samples.
         """
         parts = {name: _rows(self.named(name, where), array, where) for name, array in arrays.items()}
         counts = {name: len(items) for name, items in parts.items()}
@@ -82,7 +87,7 @@ class Inputs:
             yield {name: items[at] for name, items in parts.items()}
 
     def each(self, data: Any, where: str = "calibration data") -> Iterator[Any]:
-        """The samples of data: an iterable of samples and of .npz files, one such file, or stacked arrays."""
+        """The samples of data: an iterable of samples and .npz files, one such file, or stacked arrays."""
         if isinstance(data, _FILES):
             yield from self.stacked(_load(data), os.fspath(data))
         elif isinstance(data, Mapping):
@@ -117,11 +122,11 @@ def _subgraph_of(model: Model, signature: str) -> int:
 
 
 class Calls:
-    """Which subgraph of a model each sample of data is for.
+    """The subgraph of each sample of data.
 
-    A sample is one of the first subgraph, or of `signature`'s, unless it says otherwise: as (key, sample), by standing
-    in a dict of data by the keys of signatures, or, where `signature` is None, by being a dict of just the names of
-    another signature's inputs.
+    By default a sample is for the first subgraph, or for `signature`'s.  A sample names another signature as a pair
+    (key, sample), in a dict of data by signatures' keys, or, where `signature` is None, as a dict with exactly the
+    names of that signature's inputs.
     """
 
     def __init__(self, model: Model, signature: str | None = None) -> None:
@@ -132,7 +137,7 @@ class Calls:
         self._made: dict[str, Inputs] = {}
 
     def each(self, data: Any, where: str = "calibration data") -> Iterator[tuple[Inputs, Any]]:
-        """The samples, each with the inputs that it is for."""
+        """The samples, each with its subgraph's inputs."""
         if isinstance(data, Mapping) and self._is_by_key(data):
             for key, part in data.items():
                 for sample in self._of(key).each(part, f"{where} of signature {key!r}"):
@@ -145,7 +150,7 @@ class Calls:
                 yield from self._call(item, where)
 
     def one(self, item: Any, where: str) -> tuple[Inputs, Any]:
-        """The same of data that are one sample."""
+        """The same for one sample."""
         return next(self._call(item, where))
 
     def _of(self, key: str) -> Inputs:
@@ -167,7 +172,7 @@ class Calls:
         yield self._by_names(item) if isinstance(item, Mapping) else self._first, item
 
     def _takes_text(self, key: str) -> bool:
-        """Whether a string may be the first input's value."""
+        """Whether a string is a value for the first input, and no signature's key."""
         tensors = self._first.tensors
         return key not in self._keys and bool(tensors) and name_of(tensors[0].type) == "STRING"
 
@@ -216,7 +221,7 @@ def _fitting(tensor: Tensor, value: Any, where: str) -> NDArray[Any]:
         if wanted[axis] == -1 and length == 0:
             shape = list(array.shape)
             raise ValueError(
-                f"{where}: input {tensor.name!r} has dimension {axis} open; the shape {shape} fixes it not"
+                f"{where}: input {tensor.name!r} has dimension {axis} open; the shape {shape} has length 0 there"
             )
     return array
 
@@ -225,43 +230,46 @@ def _fitting(tensor: Tensor, value: Any, where: str) -> NDArray[Any]:
 
 
 class Reservoir:
-    """Which of a stream's items a fair choice of `size` keeps (Vitter's algorithm R).  A function of the seed and of
-    how many items there are, so that parts that only know their numbers choose the same."""
+    """A uniform random choice of `size` items of a stream (Vitter's algorithm R).
+
+    The choice depends on the seed and the number of items alone, so workers that count items agree on it.
+    """
 
     def __init__(self, size: int, seed: int) -> None:
         if size < 1:
             raise ValueError(f"max_samples is {size}; it must be at least 1")
         self._size = size
-        self._seen = 0
+        self._count = 0
         self._random = np.random.default_rng(seed)
 
-    def place(self) -> int | None:
-        """Where the next item goes, in place of what is there; None: it is passed over."""
-        at = self._seen
-        self._seen += 1
+    def slot(self) -> int | None:
+        """The slot, 0 to size - 1, that the next item takes over; None: the item is not chosen."""
+        at = self._count
+        self._count += 1
         if at < self._size:
             return at
-        place = int(self._random.integers(at + 1))
-        return place if place < self._size else None
+        slot = int(self._random.integers(at + 1))
+        return slot if slot < self._size else None
 
 
 def chosen(items: Iterable[Any], size: int, seed: int) -> list[Any]:
-    """A fair choice of at most `size` of the items, in their order."""
-    reservoir, kept = Reservoir(size, seed), {}
+    """A uniform random choice of at most `size` items, in their order."""
+    reservoir, found = Reservoir(size, seed), {}
     for number, item in enumerate(items):
-        place = reservoir.place()
-        if place is not None:
-            kept[place] = (number, item)
-    return [item for _number, item in sorted(kept.values(), key=lambda row: row[0])]
+        slot = reservoir.slot()
+        if slot is not None:
+            found[slot] = (number, item)
+    return [item for _number, item in sorted(found.values(), key=lambda row: row[0])]
 
 
 # ---- progress ----
 
 
 class Progress:
-    """A bar of tqdm's, or nothing.
+    """A progress bar of tqdm's, or none.
 
-    wanted: None: on a terminal and in a notebook, where tqdm is installed.  ImportError: True, and it is not.
+    wanted: None: a bar on a terminal and in a notebook, where tqdm is installed.
+    ImportError: wanted is True and tqdm is not installed.
     """
 
     def __init__(self, wanted: bool | None, data: Any) -> None:

@@ -19,7 +19,7 @@ from tq.cli import commands
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain
 
-# Those of tq.quantization.recipes, which is imported when it is needed; a test holds the two against each other.
+# The names in tq.quantization.recipes, which only its commands import; a test compares the two.
 RECIPE_NAMES = (
     "int8",
     "int16x8",
@@ -37,11 +37,11 @@ BAD, INTERRUPTED = 2, 130
 
 
 class _Exit(Exception):
-    """argparse is done: its text, already printed, and an exit code."""
+    """argparse has printed its text and ends with an exit code."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, where argparse would add its usage."""
+    """Reports errors in one line, without the usage that argparse adds."""
 
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{message} (see '{self.prog} --help')")
@@ -60,7 +60,7 @@ def _count(text: str) -> int:
     return number
 
 
-_count.__name__ = "number"  # argparse's word for it in errors
+_count.__name__ = "number"  # argparse names it so in errors
 
 
 def _some(text: str) -> int:
@@ -102,7 +102,7 @@ _two_names.__name__ = "pair, as reference,xnnpack"
 
 
 def _rule(text: str) -> tuple[str, str]:
-    """What stands before the last = and behind it."""
+    """The texts before and behind the last =."""
     what, equals, recipe = text.rpartition("=")
     if not (equals and what and recipe):
         raise ValueError
@@ -134,7 +134,7 @@ _WRITES = "the file to write; -: standard output"
 
 
 def _file(text: str) -> str:
-    """A file to be written."""
+    """The path of a file to write; "-" is standard output."""
     return "/dev/stdout" if text == "-" else text
 
 
@@ -163,7 +163,7 @@ def _inputs(parser: _Parser) -> None:
         "--input",
         action="append",
         metavar="X",
-        help="what one run reads: an .npy for each input, or one .npz of arrays by input name (random)",
+        help="inputs of the run: an .npy for each input, or one .npz of arrays by input name (random)",
     )
     parser.add_argument("--seed", type=_count, metavar="N", help="of random inputs (0)")
     parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
@@ -175,7 +175,7 @@ def _limits(parser: _Parser) -> None:
 
 
 def _numerics(parser: _Parser, default: str | None = None) -> None:
-    text = "whose arithmetic" if default is None else f"whose arithmetic ({default})"
+    text = "the arithmetic of TFLite's kernels" + ("" if default is None else f" ({default})")
     parser.add_argument("--numerics", choices=NUMERICS, default=default, help=text)
 
 
@@ -210,15 +210,15 @@ def _add_looking(add: _Add) -> None:
     show.add_argument("--tensors", action="store_true", help="only the tensors")
     show.add_argument("--ops", action="store_true", help="only the operators")
     _json(show)
-    details = add(commands.details, "what get_tensor_details() returns, min and max included", "FILE")
+    details = add(commands.details, "print the result of get_tensor_details(), min and max included", "FILE")
     details.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
     _json(details)
     _json(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
-    _json(add(commands.problems, "say what is wrong with a file; exit code 1 if anything is", "FILE"))
+    _json(add(commands.problems, "list the defects of a file; exit code 1 if there are any", "FILE"))
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
-    diff = add(commands.diff, "say what differs between two models; exit code 1 if anything does", "A", "B")
+    diff = add(commands.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
     diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
     _json(diff)
 
@@ -236,7 +236,7 @@ def _add_running(add: _Add) -> None:
         "--numerics",
         type=_two_names,
         metavar="X,Y",
-        help="whose arithmetic A and B run with: reference, optimized or xnnpack",
+        help="the arithmetic of A and of B: reference, optimized or xnnpack",
     )
     compare.add_argument(
         "--rounding",
@@ -246,19 +246,23 @@ def _add_running(add: _Add) -> None:
     )
     _inputs(compare)
     _limits(compare)
-    profile = add(commands.profile, "say what each operator takes: time, bytes, multiply-adds", "FILE")
+    profile = add(commands.profile, "list time, bytes and multiply-adds of each operator", "FILE")
     _inputs(profile)
     _limits(profile)
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
-    explain = add(commands.explain, "show how one element of a run comes about, step by step", "FILE")
+    explain = add(commands.explain, "show the steps to one element of a run", "FILE")
     explain.add_argument("tensor", metavar="TENSOR", help="name or index of an int8, uint8 or int16 tensor")
     explain.add_argument("index", metavar="INDEX", type=_indices, help="of the element: 0,3,5,1, or one number, flat")
     _inputs(explain)
     _limits(explain)
     _numerics(explain)
     _json(explain)
-    backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
+    backends = add(
+        commands.backends,
+        "list the kernels that LiteRT would run each operator with, and the rule that decides",
+        "FILE",
+    )
     _numerics(backends, "xnnpack")
     backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
     _json(backends)
@@ -296,18 +300,21 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
-        "--target-sqnr", type=float, metavar="DB", help="let the operators that cost most fall back until it is reached"
+        "--target-sqnr",
+        type=float,
+        metavar="DB",
+        help="let the operators with the most error fall back until it is reached",
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(
-        "--plan", action="store_true", help="print what becomes of each operator, and why; OUT is not needed"
+        "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
     )
     _limits(quantize)
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
-    sensitivity = add(commands_quantize.sensitivity, "rank operators by what quantizing each alone costs", "FILE")
+    sensitivity = add(commands_quantize.sensitivity, "rank operators by the error from quantizing each alone", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
     _samples(sensitivity, required=True)
     sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
@@ -327,7 +334,7 @@ def _add_quantizing(add: _Add) -> None:
 
 
 def _discard_stdout() -> None:
-    """Sends what is still to be written nowhere, so that the interpreter's last flush does not fail again."""
+    """Redirects stdout to the null device, so that Python's last flush does not fail again."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -335,7 +342,7 @@ def _discard_stdout() -> None:
 
 
 def _write(text: str) -> None:
-    """Writes to stdout, which may be closed, end early, or know fewer characters than the text has."""
+    """Writes to stdout, which may be closed, end early, or lack some of the characters."""
     if sys.stdout is None:
         return
     if hasattr(sys.stdout, "reconfigure"):
@@ -363,14 +370,14 @@ def _run(argv: Sequence[str] | None) -> int:
         text: str
         code: int
         text, code = args.run(args)
-    except tq.Error as error:  # a part of the model that cannot be read
+    except tq.Error as error:  # a part of the model cannot be read
         raise Failure(str(error)) from error
     _write(text)
     return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs `tq` with `argv` (sys.argv[1:] without it), and returns its exit code."""
+    """Runs `tq` with `argv` (None: sys.argv[1:]), and returns its exit code."""
     try:
         return _run(argv)
     except _Exit as done:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the command line that look at models and run them, and what all commands share.
+"""The commands that look at models and run them, and the functions that all commands share.
 
-Each makes its whole text before any of it is written, and returns it with its exit code.
+A command takes the parsed arguments and returns its whole text and its exit code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Failure(Exception):
 
 @contextlib.contextmanager
 def using(path: str) -> Iterator[None]:
-    """What the system says against a file is a Failure."""
+    """Turns the system's errors into Failures that name the file."""
     try:
         yield
     except BrokenPipeError:
@@ -44,7 +44,7 @@ def using(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def refusing(place: str = "") -> Iterator[None]:
-    """What a function does not take is a Failure."""
+    """Turns ValueError into a Failure, which begins with `place`."""
     try:
         yield
     except ValueError as error:
@@ -70,7 +70,7 @@ def refuse_inputs(path: str | None, *inputs: Any) -> None:
 
 
 def saved(path: str, text: str) -> str:
-    """What a command says of the file that it wrote: on stderr, where the file itself went to stdout."""
+    """A command's text about the file that it wrote; on stderr, and "" returned, where the file went to stdout."""
     from tq.saving import is_stdout
 
     if not is_stdout(path):
@@ -83,6 +83,7 @@ def saved(path: str, text: str) -> str:
 
 
 def open_model(path: str) -> Model:
+    """The model of a file.  Failure: it cannot be read or is no model."""
     try:
         with using(path):
             return tq.Model(path)
@@ -91,7 +92,7 @@ def open_model(path: str) -> Model:
 
 
 def read_array(path: str) -> Any:
-    """The arrays of an .npz file as a dict, or the array of an .npy file."""
+    """The arrays of an .npz file as a dict, or the array of an .npy file.  Failure: it is neither."""
     try:
         with using(path), open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -196,19 +197,23 @@ def diff(args: argparse.Namespace) -> Result:
 
 
 def limits(args: argparse.Namespace) -> dict[str, Any]:
-    """--max-memory and --max-multiply-adds, as what runs a model takes them."""
+    """--max-memory and --max-multiply-adds, as keyword arguments of functions that run models."""
     return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
 
 
 def _interpreter(
-    path: str, args: argparse.Namespace, keep: bool = False, numerics: str | None = None, rounding: str | None = None
+    path: str,
+    args: argparse.Namespace,
+    preserve: bool = False,
+    numerics: str | None = None,
+    rounding: str | None = None,
 ) -> Interpreter:
     from tq.running.interpreter import Interpreter
 
     return Interpreter(
         model=open_model(path),
         num_threads=args.threads,
-        experimental_preserve_all_tensors=keep,
+        experimental_preserve_all_tensors=preserve,
         numerics=numerics,
         rounding=rounding,
         **limits(args),
@@ -219,7 +224,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
     """Inputs in the model's order, or by name: from files, else at random from --seed."""
     if args.input:
         if args.seed:
-            raise Failure("--seed is given and has no effect: --input gives what is read, and nothing is random")
+            raise Failure("--seed is given and has no effect: --input gives the inputs, and nothing is random")
         arrays = [read_array(path) for path in args.input]
         if len(arrays) > 1 and any(isinstance(array, dict) for array in arrays):
             raise Failure("several --input are .npy files, one for each input; one .npz holds all inputs")
@@ -255,7 +260,7 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 
 def run(args: argparse.Namespace) -> Result:
     refuse_inputs(args.output, args.file, args.input)
-    interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
+    interpreter = _fed(_interpreter(args.file, args, preserve=args.all, numerics=args.numerics), args)
     interpreter.invoke()
     details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
     outputs: dict[str, Any] = {}
@@ -281,7 +286,7 @@ def compare(args: argparse.Namespace) -> Result:
     rounds = args.rounding or (None, None)
     with refusing():
         one, two = (
-            _interpreter(path, args, keep=True, numerics=name, rounding=rounding)
+            _interpreter(path, args, preserve=True, numerics=name, rounding=rounding)
             for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
         )
         comparison = compare(one, two, _inputs(args, one.get_input_details()))
@@ -296,7 +301,7 @@ def profile(args: argparse.Namespace) -> Result:
 def explain(args: argparse.Namespace) -> Result:
     from tq.explanation.element import explain as explain_element
 
-    interpreter = _fed(_interpreter(args.file, args, keep=True, numerics=args.numerics), args)
+    interpreter = _fed(_interpreter(args.file, args, preserve=True, numerics=args.numerics), args)
     interpreter.invoke()
     tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
     with refusing():

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A float model to try quantizing on, and pictures for it: `tq demo --write FOLDER`.
+"""A float model to quantize, and pictures for it: `tq demo --write FOLDER`.
 
-The net tells which way stripes run in a picture of 32 x 32 pixels: edge filters in eight directions, each with its
-negative, a blur, the sum of each pair, the mean over the picture, and a dense layer.  Its channels are of unequal
-strength, which later layers make up for, as in trained nets; that is what makes quantizing hard.  All weights are
-multiples of 2^-10, so that the same bytes come out on every machine.
+The net classifies the direction of stripes in a picture of 32 x 32 pixels: edge filters in eight directions, each with
+its negative, a blur, the sum of each pair, the mean over the picture, and a dense layer.  Its channels have unequal
+scales, for which later layers compensate, as in trained nets; this makes it hard to quantize.  All weights are
+multiples of 2^-10, so that the bytes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _exact(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _filters() -> NDArray[np.float64]:
-    """[16, 5, 5, 3]: derivatives of a bell in eight directions, then their negatives."""
+    """[16, 5, 5, 3]: derivatives of a Gaussian in eight directions, then their negatives."""
     y, x = np.mgrid[-2:3, -2:3].astype(np.float64)
     angles = np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
     across = np.cos(angles)[:, None, None] * y - np.sin(angles)[:, None, None] * x
@@ -38,7 +38,7 @@ def _filters() -> NDArray[np.float64]:
 
 
 def float_model() -> bytes:
-    """The net, as float32: input "picture" [1, 32, 32, 3] between -1 and 1, output "direction" [1, 4]."""
+    """The bytes of the net, float32: input "picture" [1, 32, 32, 3] between -1 and 1, output "direction" [1, 4]."""
     b = ModelBuilder(description="tq's float demonstration model")
     half, quarter = _SIZE // 2, _SIZE // 4
     picture = b.input("picture", [1, _SIZE, _SIZE, 3])
@@ -76,7 +76,7 @@ def float_model() -> bytes:
 
 
 def pictures(count: int = 32, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Striped pictures [count, 1, 32, 32, 3] with some noise, and the class of each [count]."""
+    """(pictures of stripes with noise, float32 [count, 1, 32, 32, 3]; their classes, int64 [count])."""
     random = np.random.default_rng(seed)
     labels = np.arange(count) % len(CLASSES)
     angles = np.pi * labels / len(CLASSES) + random.uniform(-0.2, 0.2, count)
@@ -92,7 +92,10 @@ def pictures(count: int = 32, seed: int = 0) -> tuple[NDArray[np.float32], NDArr
 
 
 def write(folder: str | os.PathLike[str]) -> tuple[str, str]:
-    """Writes demo_float.tflite and demo_samples.npz into a folder that there is; returns their paths."""
+    """Writes demo_float.tflite and demo_samples.npz into an existing folder; returns their paths.
+
+    OSError: a file cannot be written.
+    """
     model, samples = (os.path.join(folder, name) for name in ("demo_float.tflite", "demo_samples.npz"))
     Target(model).save(float_model())
     write_npz(samples, {"picture": pictures()[0]})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of the command line that quantize models, and that tell what it cost."""
+"""The commands that quantize models, and those that measure the error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ DEMO = Path(tq.__file__).with_name("demo.tflite")
 
 
 def _out(args: argparse.Namespace, model: Model, samples: list[str] | None, *inputs: Any) -> str:
-    """The file that a command is to write, checked before it does its work."""
+    """The file that a command will write, checked before its work.  Failure: none is given, or it may not be
+    replaced."""
     from tq.saving import target
 
     out = args.out or (args.file if args.in_place else None)
@@ -45,7 +46,7 @@ def _sample_files(given: list[str], model: Model) -> list[str]:
 
 
 def _samples(given: list[str], model: Model) -> list[Any]:
-    """The samples in files of arrays: of FILE for the first subgraph, of KEY=FILE for the signature KEY's."""
+    """The samples in files of arrays: FILE for the first subgraph, KEY=FILE for signature KEY."""
     from tq.calibration.samples import Inputs
 
     found: list[Any] = []
@@ -98,7 +99,7 @@ def quantize(args: argparse.Namespace) -> Result:
 
 
 def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, Any]:
-    """What tq.quantize_model and tq.plan_quantization both take."""
+    """The arguments that tq.quantize_model and tq.plan_quantization share."""
     from tq.quantization.recipes import Rule
 
     rules = [Rule(recipe, operator=name) for name, recipe in args.operator or ()]
@@ -184,14 +185,14 @@ def demo(args: argparse.Namespace) -> Result:
     text = (
         f"{model}\n\nThe input's quantization, str(model.inputs[0].quantization), reads\n\n"
         f"    {tensor.quantization}\n\n"
-        f"where q is the int8 code, and the ends are the min and max that the file stores.\n\n"
+        f"where q is the int8 value, and the ends are the min and max that the file stores.\n\n"
         f"{_demo_run(model)}"
     )
     return text, FINE
 
 
 def _demo_run(model: Model) -> str:
-    """What the demonstration model computes: a picture of a bright and a dark half."""
+    """A run of the demonstration model on a picture with a bright and a dark half."""
     from tq.running.interpreter import Interpreter
 
     tensor, output = model.inputs[0], model.outputs[0]
@@ -202,12 +203,12 @@ def _demo_run(model: Model) -> str:
     interpreter.allocate_tensors()
     interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
     interpreter.invoke()
-    codes = interpreter.get_tensor(output.index)
-    real = np.array2string(output.quantization.dequantize(codes), precision=4)
+    quantized = interpreter.get_tensor(output.index)
+    real = np.array2string(output.quantization.dequantize(quantized), precision=4)
     profile = interpreter.profile(runs=100)
     slowest = next(iter(profile.by_name()))
     return (
         "Run on a picture that is bright on its left half, with the bits of TFLite's reference kernels, it gives\n\n"
-        f"    {codes.tolist()}, which stand for {real}\n\n"
+        f"    {quantized.tolist()}, which stand for {real}\n\n"
         f"in {profile.microseconds:.0f} microseconds, most of them in {slowest}."
     )

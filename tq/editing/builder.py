@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models from Python, in a few lines.
+"""tq.ModelBuilder: new models.
 
 b = tq.ModelBuilder()
 x = b.input("x", [1, 4], "int8", scale=0.5, zero_point=3)
@@ -24,16 +24,16 @@ from tq.editing.tensor import TensorPart
 
 
 class GraphBuilder(SubgraphPart):
-    """A subgraph that is being built.  Tensors and operators stand in the order in which they are made."""
+    """A new subgraph.  Its tensors and operators have the order of their calls."""
 
     def tensor(
         self, name: str | None, shape: Iterable[int] | None = None, type: Any = None, **parameters: Any
     ) -> TensorPart:
-        """A tensor; parameters as for add_tensor: scale, zero_point, min, max, quantized_dimension, data ..."""
+        """A new tensor; parameters as for add_tensor: scale, zero_point, min, max, quantized_dimension, data ..."""
         return self.add_tensor(name, shape, type, **parameters)
 
     def input(self, name: str | None, shape: Iterable[int], type: Any = None, **parameters: Any) -> TensorPart:
-        """A tensor that is the subgraph's next input."""
+        """A new tensor as the subgraph's next input; parameters as for add_tensor."""
         tensor = self.add_tensor(name, shape, type, **parameters)
         self.inputs = [*self.inputs, tensor]
         return tensor
@@ -41,22 +41,23 @@ class GraphBuilder(SubgraphPart):
     def operator(
         self, name: str, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], /, **arguments: Any
     ) -> OperatorPart:
-        """An operator by its name in the schema, behind the others; a name that the schema does not have makes a custom
-        operator, unless it looks like one that it has (see add_operator).
+        """A new last operator, builtin by its name in the schema, else custom (see add_operator).
 
-        arguments: those of add_operator, such as version and custom_options, and the options by the schema's names."""
+        arguments: of add_operator, such as version and custom_options, and the options by the schema's names.
+        ValueError: as add_operator.
+        """
         return self.add_operator(name, inputs, outputs, **arguments)
 
     def output(self, *tensors: TensorLike) -> None:
-        """Makes tensors the subgraph's next outputs."""
+        """Appends tensors to the subgraph's outputs."""
         self.outputs = [*self.outputs, *tensors]
 
 
 class ModelBuilder(Editor):
-    """A new model.  Its methods for tensors and operators work on the first subgraph; `subgraph` makes more.
+    """A new model.  Its methods for tensors and operators work on the first subgraph; `subgraph` adds more.
 
-    All that tq.edit's editor offers is here too: metadata, save(), to_bytes(), to_model() ...
-    ValueError names what does not fit: an option that the operator does not have, data of another shape or dtype.
+    It has all methods of tq.edit's editor: metadata, save(), to_bytes(), to_model() ...
+    ValueError: an option that the operator does not have, data of another shape or dtype; the message names them.
     """
 
     _graph_type = GraphBuilder
@@ -78,7 +79,7 @@ class ModelBuilder(Editor):
         return graph
 
     def subgraph(self, name: str | None = None) -> GraphBuilder:
-        """One more subgraph, with the methods that are here for the first."""
+        """A new subgraph, with methods to build it."""
         graph = self.add_subgraph(name)
         assert isinstance(graph, GraphBuilder)
         return graph
@@ -110,7 +111,10 @@ class ModelBuilder(Editor):
         outputs: Mapping[str, TensorLike] | None = None,
         subgraph: int = 0,
     ) -> SignaturePart:
-        """A signature; by default of all inputs and outputs, under their tensors' names."""
+        """A new signature of a subgraph.
+
+        inputs, outputs: {name: tensor}; None: all, under their tensors' names.
+        """
         graph = self.subgraphs[subgraph]
         if inputs is None:
             inputs = {tensor.name: tensor for tensor in graph.inputs if tensor}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor types by any of their names, and constants as buffers hold them."""
+"""Tensor types by name, number or dtype; the bytes of constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _rows() -> list[tuple[str, int, str]]:
 
 
 def type_row(number: int) -> tuple[str, int, str] | None:
-    """(name, bits, dtype) of a TensorType, or None for one that the schema does not know."""
+    """(name, bits of an element, dtype) of a TensorType; None: the schema does not know it."""
     rows = _rows()
     return rows[number] if 0 <= number < len(rows) else None
 
@@ -37,7 +37,10 @@ def _named(value: str) -> int | None:
 
 
 def type_number(value: Any) -> int:
-    """A TensorType from a member, a number, its name in any case, or a NumPy dtype."""
+    """The number of a TensorType that is given as a member, number, name in any case, or NumPy dtype.
+
+    ValueError: there is no such type.
+    """
     if isinstance(value, enum.IntEnum):
         return int(value)
     if isinstance(value, str):
@@ -57,13 +60,13 @@ def type_number(value: Any) -> int:
 
 
 def type_of_array(array: NDArray[Any]) -> Any:
-    """What type_number takes for an array's dtype: texts are a string tensor."""
+    """The argument of type_number for an array's dtype; texts are a string tensor."""
     return "STRING" if array.dtype.kind in "SUO" else array.dtype
 
 
 @cache
 def dtype_of(row: tuple[str, int, str]) -> np.dtype[Any]:
-    """The NumPy dtype of a type's row."""
+    """The NumPy dtype of a row of type_row."""
     name = row[2]
     if name.startswith("ml_dtypes."):
         import ml_dtypes
@@ -74,16 +77,17 @@ def dtype_of(row: tuple[str, int, str]) -> np.dtype[Any]:
 
 
 def pack_strings(items: Iterable[Any]) -> bytes:
-    """The buffer of a string tensor: count, offsets, characters (tensor.h)."""
+    """The buffer of a string tensor: int32 count and offsets, then characters (tensor.h)."""
     encoded = [fields.text(item, "a string tensor") for item in items]
     offsets = np.cumsum([4 * (len(encoded) + 2), *map(len, encoded)])
     return np.array([len(encoded), *offsets], "<i4").tobytes() + b"".join(encoded)
 
 
 def encode(value: Any, type: int, shape: tuple[int, ...] | None, where: str) -> tuple[bytes, tuple[int, ...] | None]:
-    """A constant's bytes as a buffer holds them, and the shape of the array that was given (None for bytes).
+    """(the bytes of a constant in a buffer, the shape of the array `value`; None where `value` is bytes).
 
-    shape: what an array must have, or None for any.  ValueError: dtype or shape do not fit.
+    type: a TensorType's number.  shape: the shape that an array must have; None: any.  where: the beginning of errors.
+    ValueError: dtype or shape do not fit.
     """
     row = type_row(type)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -109,7 +113,7 @@ def encode(value: Any, type: int, shape: tuple[int, ...] | None, where: str) -> 
 
 
 def _fits(array: NDArray[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether numbers that are no array yet (a list of Python's) may become that dtype."""
+    """Whether Python numbers, in an array of NumPy's choice, may be converted to a dtype."""
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         is_whole = array.dtype.kind in "iub" or array.size == 0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing models: tq.edit() opens one, and what is not changed is written as it was.
+"""Changing models: tq.edit() opens one; unchanged parts are written as they were.
 
     with tq.edit("in.tflite") as e:
         e.tensors["conv/weights"].quantization.scale = scales
         e.operators[3].options["fused_activation_function"] = "RELU"
         e.save("out.tflite")
 
-Parts are objects and stay what they are while others come and go: a tensor knows its index, and whoever uses it is
-renumbered when it moves.
+Parts are objects that stay valid while others are added and removed: a tensor has its current index, and its users are
+renumbered when the index changes.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Editor:
         self.tree = _core._Tree(model)
         self.trailing = None if model is None else find_trailing_data(model, self.tree)
         self.root = self.tree.root
-        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata, which grow one by one
-        self._new_rows: set[str] = set()  # the fields of them that the root has not got yet
+        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata entries by field
+        self._new_rows: set[str] = set()  # fields with entries that the root does not have yet
         self._metadata_rows: dict[str, _Node] | None = None  # by name
         self._subgraphs = [self._graph_type(self, node) for node in self.root_nodes("subgraphs")]
         self._buffers = self.root_nodes("buffers")
@@ -58,7 +58,9 @@ class Editor:
         self._users: Counter[int] | None = None
         self._codes: list[_Node] | None = None
         self._names: list[str | None] | None = None
-        self._versions: dict[tuple[str | int, int], int] = {}  # operator codes by what they were made of
+        self._versions: dict[
+            tuple[str | int, int], int
+        ] = {}  # operator codes by (name or index of another code, version)
         self._saved = self.tree.changes
 
     def __enter__(self) -> Editor:
@@ -81,7 +83,7 @@ class Editor:
 
     @property
     def version(self) -> int:
-        """Of the schema."""
+        """The schema's version."""
         return int(self.root.get("version"))
 
     @version.setter
@@ -90,6 +92,7 @@ class Editor:
 
     @property
     def metadata(self) -> Metadata:
+        """{name: bytes}, which can be changed."""
         return Metadata(self)
 
     @property
@@ -103,7 +106,7 @@ class Editor:
 
     @property
     def tensors(self) -> Parts[TensorPart]:
-        """Those of the first subgraph, as are operators, inputs and outputs."""
+        """The tensors of the first subgraph, as are operators, inputs and outputs."""
         return self.main.tensors
 
     @property
@@ -155,7 +158,8 @@ class Editor:
     def add_signature(
         self, key: str, inputs: Mapping[str, TensorLike], outputs: Mapping[str, TensorLike], subgraph: int = 0
     ) -> SignaturePart:
-        """A new signature of a subgraph: names for tensors of it."""
+        """A new signature: names for inputs and outputs of a subgraph.  IndexError, ValueError: no such subgraph or
+        tensor."""
         self.subgraphs[subgraph]
         signature = SignaturePart(self, self.tree.make("SignatureDef"))
         signature.put("subgraph_index", subgraph)
@@ -166,15 +170,17 @@ class Editor:
         return signature
 
     def remove_signature(self, key: str) -> None:
+        """Removes a signature.  KeyError: there is none of that key."""
         gone = self.signatures[key].node
         self.set_rows("signature_defs", [node for node in self.root_nodes("signature_defs") if node != gone])
 
     def signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
+        """The signatures of a subgraph."""
         index = graph.index
         return [signature for signature in self.signatures if signature.subgraph_index == index]
 
     def add_subgraph(self, name: str | None = None) -> SubgraphPart:
-        """A new, empty subgraph, behind the others."""
+        """A new, empty, last subgraph."""
         node = self.tree.make("SubGraph")
         for field in ("tensors", "operators"):
             node.set(field, [])
@@ -190,20 +196,21 @@ class Editor:
     # -- shared rows
 
     def root_nodes(self, field: str) -> list[_Node]:
+        """The tables of a field of the model, added ones among them."""
         if field in self._rows:
             return self._rows[field]
         nodes: list[_Node] | None = self.root.get(field)
         return nodes or []
 
     def _add_row(self, field: str, node: _Node) -> None:
-        """One more signature or metadata entry.  The root gets all new ones at once, when it is asked (_store)."""
+        """Adds a signature or metadata entry.  _store gives the root all new ones at once."""
         if field not in self._rows:
             self._rows[field] = self.root_nodes(field)
         self._rows[field].append(node)
         self._new_rows.add(field)
 
     def set_rows(self, field: str, nodes: list[_Node]) -> None:
-        """All signatures or all metadata entries."""
+        """Replaces all signatures or all metadata entries."""
         self._forget_rows(field)
         self.root.set(field, nodes or None)
 
@@ -214,13 +221,13 @@ class Editor:
             self._metadata_rows = None
 
     def metadata_entry(self, name: str) -> _Node | None:
-        """The last of that name, which Model.metadata shows."""
+        """The last entry of a name, which Model.metadata shows; None: there is none."""
         if self._metadata_rows is None:
             self._metadata_rows = {item.get("name") or "": item for item in self.root_nodes("metadata")}
         return self._metadata_rows.get(name)
 
     def add_metadata(self, name: str, node: _Node) -> None:
-        """One more metadata entry."""
+        """Adds a metadata entry of a name."""
         self._add_row("metadata", node)
         if self._metadata_rows is not None:
             self._metadata_rows[name] = node
@@ -240,9 +247,9 @@ class Editor:
         return code
 
     def _intern_code(self, code: _Node) -> int:
-        """The index of an operator code like this one, which is added where there is none."""
+        """The index of an operator code equal to this one, which is added if there is none."""
         codes = self.code_nodes()
-        brief = ("builtin_code", "version")  # tells nearly all codes apart, at a fraction of what all fields cost
+        brief = ("builtin_code", "version")  # a cheap comparison that tells most operator codes apart
         found = [code.get(field) for field in brief]
         for index, other in enumerate(codes):
             if [other.get(field) for field in brief] != found or other.unknown_slots():
@@ -254,12 +261,13 @@ class Editor:
         return len(codes)
 
     def code_nodes(self) -> list[_Node]:
+        """The operator codes."""
         if self._codes is None:
             self._codes = self.root_nodes("operator_codes")
         return self._codes
 
     def code_names(self) -> list[str | None]:
-        """The builtin operators of the operator codes, None for one that the schema does not know."""
+        """The builtin operators' names of the operator codes; None: the schema does not know the number."""
         if self._names is None:
             numbers = [max(c.get("deprecated_builtin_code"), c.get("builtin_code")) for c in self.code_nodes()]
             members = enums.members_by_value("BuiltinOperator")
@@ -267,14 +275,14 @@ class Editor:
         return self._names
 
     def code_of(self, name: str, version: int) -> int:
-        """The index of the operator code of that name and version."""
+        """The index of the operator code of a name and version, which is added if there is none."""
         key = (name, version)
         if key not in self._versions:
             self._versions[key] = self._intern_code(self._make_code(name, version))
         return self._versions[key]
 
     def code_of_version(self, index: int, version: int) -> int:
-        """The index of an operator code like another one, of another version."""
+        """The index of the operator code `index` with another version, which is added if there is none."""
         key = (index, version)
         if key not in self._versions:
             copy = self.tree.copy(self.code_nodes()[index])
@@ -283,16 +291,18 @@ class Editor:
         return self._versions[key]
 
     def forget_versions(self) -> None:
-        """What is known of operator codes, of which one changed or went."""
+        """Empties the caches of operator codes, after one was changed or removed."""
         self._codes = self._names = None
         self._versions.clear()
 
     def code_users(self, index: int) -> int:
+        """The number of operators with an operator code."""
         return sum(op.node.get("opcode_index") == index for graph in self._subgraphs for op in graph.operators)
 
     # -- buffers
 
     def buffer_node(self, index: int) -> _Node | None:
+        """The table of a buffer; None: the index is out of range."""
         return self._buffers[index] if index < len(self._buffers) else None
 
     @property
@@ -301,9 +311,9 @@ class Editor:
         return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
 
     def add_buffer(self, data: bytes | None = None, **others: Any) -> int:
-        """A new buffer; returns its index.  Index 0 stays the empty buffer that tensors without data name.
+        """A new buffer; returns its index, at least 1.  Index 0 is the empty buffer of tensors without data.
 
-        others: further fields of the schema's Buffer, as store() takes them: offset and size of what stands behind the
+        others: further fields of the schema's Buffer, as store() takes them: offset and size of data behind the
         flatbuffer."""
         node = self.tree.make("Buffer")
         if data is not None:
@@ -319,9 +329,11 @@ class Editor:
     def add_quantized_buffer(
         self, tensor: TensorPart, axis: int | None, dtype: str, block_size: int | None
     ) -> tuple[int, tuple[int, ...]]:
-        """A new buffer with the quantized values of a float constant, and the shape of their scales: those of
-        tq.quantize_weights, packed.  They are computed when the model is written, of the constant as it is now; a
-        constant that is not finite is a ValueError then.  TensorPart.become_quantized puts the buffer to use."""
+        """(the index of a new buffer with a float constant's quantized values, the shape of their scales).
+
+        The values are those of tq.quantize_weights, packed.  They are computed from the current constant when the model
+        is written; a non-finite constant is a ValueError then.  TensorPart.become_quantized assigns the buffer.
+        axis, dtype, block_size: as for tq.quantize_weights.  ModelError: the tensor has no data."""
         index, source, label = self.add_buffer(), self.buffer_node(tensor.buffer), repr(tensor)
         if source is not None:
             made = _core._quantize_from(self._buffers[index], source, tensor.shape, axis, dtype, block_size, label)
@@ -330,12 +342,14 @@ class Editor:
         data = tensor.data
         if data is None:
             raise ModelError(f"{tensor!r} has no data")
-        # a copy: what the tree keeps must be no view of it, or neither is ever freed
+        # a copy: a view of the tree that the tree holds would keep both alive for ever
         return index, _core._quantize_into(self._buffers[index], data.copy(), axis, dtype, block_size, label)
 
     def add_float16_buffer(self, tensor: TensorPart) -> int:
-        """A new buffer with a float constant of this model as float16, made when the model is written.  Numbers beyond
-        float16's greatest become that; none is NaN."""
+        """The index of a new buffer with a float constant as float16, computed when the model is written.
+
+        Values beyond float16's range become its greatest or least value; the constant has no NaN.  ModelError: the
+        tensor has no data."""
         index, source = self.add_buffer(), self.buffer_node(tensor.buffer)
         if source is None or not _core._halves_from(self._buffers[index], source, tensor.shape):
             data = tensor.data
@@ -346,27 +360,30 @@ class Editor:
         return index
 
     def close(self) -> None:
-        """Takes apart the parts, which refer to each other: they and the source are freed now, not by the collector."""
+        """Breaks the references between the parts, so that they and the source are freed without the cycle
+        collector."""
         for graph in self._subgraphs:
             graph.close()
         self._subgraphs.clear()
 
     def scales_of_buffer(self, buffer: int) -> NDArray[np.float32]:
-        """The scales of a buffer that add_quantized_buffer added, computed now."""
+        """The scales, flat, of a buffer that add_quantized_buffer added; computed at the call."""
         return _core._scales_of(self._buffers[buffer])
 
     def forget_users(self) -> None:
+        """Empties the cache of buffer_users."""
         self._users = None
 
     def buffer_users(self, index: int) -> int:
-        """How many tensors and metadata entries name a buffer."""
+        """The number of tensors and metadata entries that name a buffer."""
         if self._users is None:
             self._users = Counter(tensor.buffer for graph in self._subgraphs for tensor in graph.tensors)
             self._users.update(int(entry.get("buffer")) for entry in self.root_nodes("metadata"))
-            self._users.update(as_tuple(self.root.get("metadata_buffer")))  # metadata of before there were names
+            self._users.update(as_tuple(self.root.get("metadata_buffer")))  # metadata without names, of old schemas
         return self._users[index]
 
     def set_data(self, tensor: TensorPart, content: bytes | None) -> None:
+        """Sets a tensor's data, in a buffer of its own if others use its buffer; None removes the data."""
         index = tensor.buffer
         node = self.buffer_node(index) if index else None
         if node is not None and self.buffer_users(index) <= 1:
@@ -377,13 +394,13 @@ class Editor:
             tensor.buffer = self.add_buffer(content)
 
     def release_buffer(self, index: int) -> None:
-        """Empties a buffer that nothing names any more."""
+        """Empties a buffer that nothing names."""
         node = self.buffer_node(index)
         if index and node is not None and not self.buffer_users(index):
             node.set("data", None)
 
     def keep_subgraphs(self, graphs: Iterable[SubgraphPart]) -> None:
-        """Takes all other subgraphs away; these stand in the order in which they are given."""
+        """Removes all other subgraphs; these get the given order."""
         self._subgraphs[:] = graphs
         self._are_subgraphs_stored = False
         self.forget_users()
@@ -401,29 +418,29 @@ class Editor:
     def _prune_buffers(self) -> None:
         self.forget_users()
         buffers = self._buffers
-        kept = [index for index in range(len(buffers)) if index == 0 or self.buffer_users(index)]
-        if len(kept) == len(buffers):
+        used = [index for index in range(len(buffers)) if index == 0 or self.buffer_users(index)]
+        if len(used) == len(buffers):
             return
-        new = {old: place for place, old in enumerate(kept)}
+        new = {old: index for index, old in enumerate(used)}
         for node in [t.node for g in self._subgraphs for t in g.tensors] + self.root_nodes("metadata"):
             renumber_one(node, "buffer", new)
         renumber(self.root, "metadata_buffer", new)
-        self._buffers = [buffers[index] for index in kept]
+        self._buffers = [buffers[index] for index in used]
         self._are_buffers_stored = False
         self.forget_users()
 
     def prune_operator_codes(self) -> None:
         """Removes operator codes that no operator uses, and renumbers the others."""
         codes = self.code_nodes()
-        used = {int(op.node.get("opcode_index")) for graph in self._subgraphs for op in graph.operators}
-        kept = [index for index in range(len(codes)) if index in used]
-        if len(kept) == len(codes):
+        named = {int(op.node.get("opcode_index")) for graph in self._subgraphs for op in graph.operators}
+        used = [index for index in range(len(codes)) if index in named]
+        if len(used) == len(codes):
             return
-        new = {old: place for place, old in enumerate(kept)}
+        new = {old: index for index, old in enumerate(used)}
         for graph in self._subgraphs:
             for operator in graph.operators:
                 renumber_one(operator.node, "opcode_index", new)
-        self.root.set("operator_codes", [codes[index] for index in kept])
+        self.root.set("operator_codes", [codes[index] for index in used])
         self.forget_versions()
 
     # -- types of inputs and outputs
@@ -435,13 +452,14 @@ class Editor:
     # -- writing
 
     def to_bytes(self, *, share_constants: bool = False, allow_loss: bool = False) -> bytes:
-        """The model as it is now.
+        """The bytes of the model.
 
-        share_constants: constants of equal bytes are stored once.
-        ModelError: the source has a part that cannot be kept (docs/editing.md); allow_loss leaves it out.
+        share_constants: store constants of equal bytes once.
+        allow_loss: leave out parts of the source that cannot be written (docs/editing.md).
+        ModelError: there are such parts and allow_loss is False.
         """
         self._prepare(allow_loss)
-        data = self.tree.write(share_constants=share_constants, tail=self._prepare_tail(share_constants))
+        data = self.tree.write(share_constants=share_constants, tail=self._trailing_bytes(share_constants))
         self._saved = self.tree.changes
         return data
 
@@ -453,29 +471,30 @@ class Editor:
         share_constants: bool = False,
         allow_loss: bool = False,
     ) -> None:
-        """Writes the model to `path`; without one, over the file that it came from.  Other arguments as for to_bytes.
+        """Writes the model to `path`; None: over its source file.  Other arguments as for to_bytes.
 
-        in_place: `path` may be the file that the model came from, too.
-        The new file takes the old one's place when all of it is on the disk: a save that fails leaves what was there.
-        Its mode and owner stay.  OSError: `path` is the file that the model came from, no regular file, or read-only.
+        in_place: `path` may be the source file.
+        The new file replaces the old one after all bytes are on the disk, with its mode and owner: a failed save leaves
+        the old file.  OSError: `path` is the source file, no regular file, or read-only.  ValueError: path is None, and
+        the model did not come from a file.
         """
         self._prepare(allow_loss)
         if path is None:
             if self._path is None:
                 raise ValueError("the model did not come from a file: save() needs a path")
             path, in_place = self._path, os.path.exists(self._path)
-        tail = self._prepare_tail(share_constants)
+        trailing = self._trailing_bytes(share_constants)
         saving.Target(path, self._model, model=self._path or self._model, in_place=in_place).save(
-            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, tail=tail)
+            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, tail=trailing)
         )
         self._saved = self.tree.changes
 
     def to_model(self) -> Model:
-        """The model as it is now, open."""
+        """The model, written and opened.  ModelError: as to_bytes."""
         return Model(self.to_bytes())
 
     def _store(self) -> None:
-        """Gives the tree the lists that are kept here while they grow."""
+        """Stores the lists of parts in the tree."""
         for graph in self._subgraphs:
             graph.write_lists()
         if not self._are_subgraphs_stored:
@@ -492,11 +511,12 @@ class Editor:
         self._store()
         if self.tree.lost and not allow_loss:
             raise ModelError(
-                f"{self.tree.lost} fields of the source cannot be kept: unions of a type that this schema does not "
+                f"{self.tree.lost} fields of the source cannot be written: unions of a type that this schema does not "
                 "know, whose bytes are no table; allow_loss=True leaves them out"
             )
 
-    def _prepare_tail(self, share_constants: bool) -> Callable[[int], bytes] | None:
+    def _trailing_bytes(self, share_constants: bool) -> Callable[[int], bytes] | None:
+        """The function from the model's size to the bytes behind it."""
         if self.trailing is None:
             return None
         if self.trailing.bytecode:
@@ -509,19 +529,19 @@ class Editor:
 
 def _open(source: Source) -> Model:
     if sys.platform == "win32" and isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:  # a mapped file could not be replaced there
+        with open(source, "rb") as file:  # Windows does not replace a mapped file
             return Model(file.read())
     return opened(source)
 
 
 def edit(source: Source) -> Editor:
-    """Opens a model to change it: a path, bytes, or a tq.Model, which itself stays as it is.
+    """Opens a model to change it: a path, bytes, or a tq.Model, which does not change.
 
         with tq.edit("in.tflite") as e:
             e.tensors["x"].quantization.zero_point = 3
             e.save("out.tflite")
 
-    Only what is changed differs in the result: every other field, known to this schema or not, keeps its bytes, and
-    every vector its order.  ModelError: the source is no model.
+    Only changed fields differ in the result: every other field, known to this schema or not, keeps its bytes, and every
+    vector its order.  ModelError, OSError: as tq.Model.
     """
     return Editor(source)

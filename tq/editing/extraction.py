@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cutting a part out of a model: the operators between some of its tensors, as a model of its own."""
+"""Extraction of a part of a model: the operators between some of its tensors, as a new model."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ def _indices(operator: OperatorPart) -> tuple[set[int], set[int]]:
 
 
 def _needed_operators(graph: SubgraphPart, inputs: set[int], outputs: set[int]) -> list[OperatorPart]:
-    """The operators that make the outputs from the inputs, in their order.
+    """The operators that compute the outputs from the inputs, in their order; arguments: tensor indices.
 
-    One that makes nothing, and so works on a variable, is needed if something that it reads is; CALL_ONCE, which fills
-    variables and tables, if any of these is needed.
+    An operator without outputs, which writes a variable, is needed if one of its inputs is; CALL_ONCE, which
+    initializes variables and tables, if one of these is needed.
     """
-    needed, kept = set(outputs) - inputs, set()
+    needed, found = set(outputs) - inputs, set()
     grows = True
     while grows:
         grows = False
         for operator in reversed(graph.operators):
             reads, makes = _indices(operator)
-            if operator not in kept and (makes & needed or (not makes and reads & needed)):
-                kept.add(operator)
+            if operator not in found and (makes & needed or (not makes and reads & needed)):
+                found.add(operator)
                 needed |= reads - inputs
                 grows = True
-    if any(operator.name in _RESOURCES for operator in kept):
-        kept |= {operator for operator in graph.operators if operator.name == "CALL_ONCE"}
-    return [operator for operator in graph.operators if operator in kept]
+    if any(operator.name in _RESOURCES for operator in found):
+        found |= {operator for operator in graph.operators if operator.name == "CALL_ONCE"}
+    return [operator for operator in graph.operators if operator in found]
 
 
 def _check(graph: SubgraphPart, operators: list[OperatorPart], inputs: set[int], outputs: set[int]) -> None:
-    """ValueError where the operators need a tensor that nothing gives, or write one that the cut gives."""
+    """ValueError: the operators read a tensor that nothing computes, or write one of the inputs."""
     made: set[int] = set()
     for operator in operators:
         _reads, makes = _indices(operator)
         for index in makes & inputs:
             raise ValueError(
-                f"operator {operator.index} {operator.name} is needed, and also makes {graph.tensors[index].name!r}, "
-                "which is to be an input: cut before or behind all that it makes"
+                f"operator {operator.index} {operator.name} is needed, and also writes {graph.tensors[index].name!r}, "
+                "which is an input: cut before or behind all of its outputs"
             )
         made |= makes
     for index in sorted(set().union(outputs, *(_indices(operator)[0] for operator in operators)) - made - inputs):
         tensor = graph.tensors[index]
         if not (tensor.is_constant or tensor.is_variable or tensor.stored("external_buffer")):
-            raise ValueError(f"tensor {tensor.name!r} is needed and nothing makes it: it must be one of the inputs")
+            raise ValueError(f"tensor {tensor.name!r} is needed and nothing computes it: it must be one of the inputs")
 
 
 def _called(operator: OperatorPart) -> Iterable[int]:
@@ -75,19 +75,19 @@ def _renumber_calls(operator: OperatorPart, new: dict[int, int]) -> None:
                 operator.options[field] = changed
 
 
-def _keep_called(editor: Editor, graph: SubgraphPart) -> None:
-    """Takes away the subgraphs that nothing in `graph` calls, and makes it the first."""
-    kept = [graph]
-    for item in kept:  # which grows
+def _keep_reachable(editor: Editor, graph: SubgraphPart) -> None:
+    """Makes `graph` the first subgraph, and removes the subgraphs that it does not call, directly or not."""
+    found = [graph]
+    for item in found:  # which grows
         for operator in item.operators:
             for index in _called(operator):
-                if 0 <= index < len(editor.subgraphs) and editor.subgraphs[index] not in kept:
-                    kept.append(editor.subgraphs[index])
-    new = {item.index: place for place, item in enumerate(kept)}
-    for item in kept:
+                if 0 <= index < len(editor.subgraphs) and editor.subgraphs[index] not in found:
+                    found.append(editor.subgraphs[index])
+    new = {item.index: index for index, item in enumerate(found)}
+    for item in found:
         for operator in item.operators:
             _renumber_calls(operator, new)
-    editor.keep_subgraphs(kept)
+    editor.keep_subgraphs(found)
 
 
 def _sign(editor: Editor, key: str, inputs: list[TensorPart], outputs: list[TensorPart]) -> None:
@@ -95,15 +95,16 @@ def _sign(editor: Editor, key: str, inputs: list[TensorPart], outputs: list[Tens
 
 
 def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[TensorLike], *, subgraph: int = 0) -> bytes:
-    """The part of a model that makes `outputs` from `inputs`, as a model of its own.
+    """The part of a model that computes `outputs` from `inputs`, as the bytes of a new model.
 
         part = tq.extract("model.tflite", inputs=["conv1/relu"], outputs=["block4/add"])
 
-    inputs, outputs: names or indices of tensors of the subgraph, in the order that the part is to have.  Constants,
-    quantization, options and the subgraphs that control flow calls come along; what nothing needs is left out.  Where
-    the subgraph has a signature, the part has one of that key, with the tensors' names.
+    inputs, outputs: names or indices of tensors of the subgraph, in the order of the new model's inputs and outputs.
+    The part has the constants, quantization, options and called subgraphs that it needs, and nothing else.  If the
+    subgraph has a signature, the part has one of the same key, with the tensors' names.
 
-    ValueError names a tensor that is needed and not given.
+    ValueError: a tensor does not exist, or is needed and not given; the message names it.  ModelError, OSError: as
+    tq.Model.
     """
     editor = Editor(model)
     graph = editor.subgraphs[subgraph]
@@ -120,9 +121,9 @@ def extract(model: Source, inputs: Iterable[TensorLike], outputs: Iterable[Tenso
     for tensor in starts:
         if tensor.is_constant:
             tensor.data = None
-    _keep_called(editor, graph)
+    _keep_reachable(editor, graph)
     if editor.trailing and not any(operator.node in editor.trailing.bytecode for operator in operators):
-        editor.trailing = None  # what lies behind the whole is about the whole
+        editor.trailing = None  # it describes the whole model
     if keys:
         _sign(editor, keys[0], starts, ends)
     editor.prune()

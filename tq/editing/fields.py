@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table's fields as Python values, by the schema's rows: what tq.edit and tq.ModelBuilder read and set.
+"""A table's fields as Python values, by the schema's rows, for tq.edit and tq.ModelBuilder.
 
-What does not fit a field's kind raises a ValueError that names the field, what was given and what is needed.
+A value that does not fit a field's kind is a ValueError that names the field, the value and the need.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tq import _core, enums
 from tq.nearest import hint
 
-# A vector's elements as the file has them; scalars of these kinds are checked by their NumPy types too.
+# NumPy's types of the kinds: of a vector's elements in the file, and of the range of a scalar.
 _DTYPES = {
     "BOOL": "?",
     "I8": "<i1",
@@ -32,30 +32,30 @@ _DTYPES = {
     "F32": "<f4",
     "F64": "<f8",
 }
-# The same for the struct module, of kinds whose numbers it takes as NumPy does.
+# The same for the struct module, of the kinds that it checks as NumPy does.
 _PACKED = {"I8": "b", "U8": "B", "I16": "h", "U16": "H", "I32": "i", "U32": "I", "I64": "q", "U64": "Q", "F32": "f"}
 
 
 @cache
 def rows(table: str) -> dict[str, str]:
-    """{field: kind} of a table; KeyError if the schema has none of that name."""
+    """{field: kind} of a table, such as "VEC_F32".  KeyError: the schema has no such table."""
     return {name: kind for name, _slot, kind, _default in _core.schema_tables()[table]}
 
 
 @cache
 def options_table(operator_name: str) -> str | None:
-    """The name of a builtin operator's options table, or None; KeyError if it is no builtin operator."""
+    """The name of a builtin operator's options table; None: it has none.  KeyError: it is no builtin operator."""
     return {name: table for name, _code, table in _core.schema_builtins()}[operator_name]
 
 
 @cache
 def members(union: str) -> list[str]:
-    """The tables that a union may hold."""
+    """The names of the tables that a union may hold."""
     return [table for table, _type in _core.schema_unions()[union]]
 
 
 def kind_of(node: _core._Node, field: str) -> str:
-    """The kind of a table's field, as its row says it; ValueError if the table has no such field."""
+    """The kind of a table's field.  ValueError: the table has no such field, or the schema does not know the table."""
     return _kind(node.type, field)
 
 
@@ -72,18 +72,21 @@ def _kind(table: str | None, field: str) -> str:
 
 @cache
 def _members(table: str | None, field: str) -> dict[int, Any] | None:
-    """The members of an enum by their numbers, for a field that holds one of them."""
+    """{number: member} of a field's enum; None: the field is no enum."""
     kind = _kind(table, field)
     return dict(enums.members_by_value(_argument(kind))) if kind.startswith("ENUM(") else None
 
 
 def _argument(kind: str) -> str:
-    """Padding, of ENUM(Padding)."""
+    """ "Padding" of the kind "ENUM(Padding)"."""
     return kind[kind.index("(") + 1 : -1]
 
 
 def enum_number(enum: str, value: Any) -> int:
-    """The number of an enumerator that is given by name, as a member or as a number."""
+    """The number of an enumerator, given by name in any case, as a member or as a number.
+
+    ValueError: the enum has no such name, or the value is neither.
+    """
     if isinstance(value, str):
         members_ = enums.by_name(enum).__members__
         member = members_.get(value, members_.get(value.upper()))
@@ -102,7 +105,8 @@ def _dtype(kind: str) -> np.dtype[Any]:
 
 
 def _packed(kind: str, value: Any) -> bytes | None:
-    """A short list as the file has it, at a fraction of what an array of it costs; None: `vector` looks closer."""
+    """The bytes of a short list, faster than by an array; None: the kind or an element does not fit struct, see
+    vector."""
     try:
         return struct.pack(f"<{len(value)}{_PACKED[kind]}", *value)
     except (KeyError, struct.error, OverflowError, TypeError, ValueError):
@@ -111,13 +115,16 @@ def _packed(kind: str, value: Any) -> bytes | None:
 
 @cache
 def _limits(kind: str) -> tuple[int, int]:
-    """The least and the greatest integer, or boolean, of a kind."""
+    """(least, greatest) integer or boolean of a kind."""
     dtype = _dtype(kind)
     return (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
 
 
 def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
-    """A one-dimensional array of a kind's elements, from anything that NumPy makes an array of.  Integers must fit."""
+    """A flat, contiguous array in a kind's dtype, from an array-like.
+
+    ValueError, which begins with `where`: elements of another type, or integers out of range.
+    """
     array = np.asarray(value)
     dtype = _dtype(kind)
     if array.ndim != 1:
@@ -139,7 +146,7 @@ def vector(kind: str, value: Any, where: str) -> NDArray[Any]:
 
 
 def scalar(kind: str, value: Any, where: str) -> int | float:
-    """A number that fits the kind."""
+    """The int or float of a kind.  ValueError, which begins with `where`: another type, or out of range."""
     if type(value) is int and kind in _PACKED and kind[0] != "F":
         low, high = _limits(kind)
         if low <= value <= high:
@@ -159,7 +166,7 @@ def scalar(kind: str, value: Any, where: str) -> int | float:
 
 
 def text(value: Any, where: str) -> bytes:
-    """UTF-8; bytes are taken as they are."""
+    """The UTF-8 bytes of a str; bytes unchanged.  ValueError, which begins with `where`: another type."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -168,7 +175,10 @@ def text(value: Any, where: str) -> bytes:
 
 
 def table(tree: _core._Tree, name: str, value: Any, where: str) -> _core._Node:
-    """A node of that table: the one that is given, or a new one from a dict of fields."""
+    """A node of the table `name`: the given one, or a new one from a dict of fields.
+
+    ValueError, which begins with `where`: neither, or a field that does not fit.
+    """
     if isinstance(value, _core._Node):
         if value.type != name:
             raise ValueError(f"{where} needs a table {name}, not {value.type}")
@@ -211,7 +221,7 @@ def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
             return [text(item, where) for item in _items(value, where)]
         if element.startswith("ENUM("):
             numbers = [enum_number(_argument(element), item) for item in _items(value, where)]
-            return vector("U32", numbers, where).tobytes()  # StablehloPrecisionConfig, the only one
+            return vector("U32", numbers, where).tobytes()  # StablehloPrecisionConfig, the only vector of enums
         return [table(node.tree, _argument(element), item, where) for item in _items(value, where)]
     if kind == "STRING":
         return text(value, where)
@@ -224,11 +234,11 @@ def _converted(node: _core._Node, kind: str, value: Any, where: str) -> Any:
     return scalar(kind, value, where)
 
 
-_PLAIN = {int, bool, list, tuple, np.ndarray}  # what a node may take as it is
+_PLAIN = {int, bool, list, tuple, np.ndarray}  # types that node.store may take without conversion
 
 
 def put(node: _core._Node, field: str, value: Any) -> None:
-    """Stores a field; None takes it away, so that it reads as its default."""
+    """Stores a field; None removes it, so that it reads as its default.  ValueError: the value does not fit."""
     if type(value) in _PLAIN and node.store(field, value):
         return
     kind = kind_of(node, field)
@@ -242,16 +252,18 @@ def put(node: _core._Node, field: str, value: Any) -> None:
 
 
 def get(node: _core._Node, field: str) -> Any:
-    """A field's value: enums as members, vectors as read-only arrays, tables as nodes; None for what is not stored,
-    but for scalars, which have a default."""
+    """A field's value: enums as members, vectors as read-only arrays, tables as nodes.
+
+    A scalar that is not stored has its default; another field None.
+    """
     members = _members(node.type, field)
     value = node.get(field)
     return value if members is None else members.get(value, value)
 
 
 def plain(node: _core._Node, field: str) -> Any:
-    """As get(), with lists and dicts in place of arrays and nodes, and bytes for [ubyte].  A union's dict has its
-    table's name under "type"."""
+    """As get(), with lists for arrays, dicts for nodes, and bytes for [ubyte].  A union's dict has its table's name
+    under "type"."""
     value = get(node, field)
     if isinstance(value, np.ndarray):
         return value.tobytes() if kind_of(node, field) == "VEC_U8" else value.tolist()
@@ -264,5 +276,5 @@ def plain(node: _core._Node, field: str) -> Any:
 
 
 def as_dict(node: _core._Node) -> dict[str, Any]:
-    """A table's fields, those that are not stored with their defaults; what is no scalar None."""
+    """{field: value} of all fields of a table, values as plain() gives them; {} of an unknown table."""
     return {} if node.type is None else {field: plain(node, field) for field in rows(node.type)}

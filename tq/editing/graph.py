@@ -21,9 +21,9 @@ from tq.nearest import hint
 if TYPE_CHECKING:
     from tq.editing.editor import Editor
 
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # none beyond the defaults
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # all options have their defaults
 
-# Fields that name tensors of their subgraph.
+# Fields with tensor indices of their subgraph.
 _DETAILS_INDICES = ("scales", "zero_points")
 _OPERATOR_INDICES = ("inputs", "outputs", "intermediates")
 _GRAPH_INDICES = ("inputs", "outputs")
@@ -31,8 +31,10 @@ _SIGNATURE_INDICES = ("inputs", "outputs")
 
 
 def _names_tensor(field: str, value: int | None) -> bool:
-    """Whether a field of quantization details names a tensor.  Zero points are optional, and 0 is what a field reads as
-    that is not stored."""
+    """Whether a field of quantization details names a tensor.
+
+    Zero points are optional; 0 is also the default of a field that is not stored.
+    """
     return value is not None and (field != "zero_points" or value != 0)
 
 
@@ -43,34 +45,36 @@ class SubgraphPart(Part):
         super().__init__(editor, node)
         self._tensors = [TensorPart(editor, item, self) for item in self.nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self.nodes("operators")]
-        self._places: dict[TensorPart, int] | None = None
-        self._position = 0  # in the editor's list, as long as it stands there
-        self._is_stored = True  # the node holds the lists above
+        self._indices: dict[TensorPart, int] | None = None
+        self._position = 0  # its index in the editor's list when last looked up
+        self._is_stored = True  # whether the node has the lists above
 
     def stored(self, field: str) -> Any:
+        """As Part.stored."""
         self.write_lists()
         return super().stored(field)
 
     def store(self, field: str, value: Any) -> None:
-        """As Part.store; tensors and operators, which have methods of their own, only go (None), all of them."""
+        """As Part.store.  "tensors" and "operators" take None alone, which removes all of them."""
         lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
         if empty_if_parts(self.node, field, value, lists, self.write_lists):
-            self._places = None
+            self._indices = None
             self.editor.forget_users()
         super().store(field, value)
 
     @property
     def index(self) -> int:
+        """Its index in the model; ValueError once it is removed."""
         graphs = self.editor.subgraphs
         if self._position >= len(graphs) or graphs[self._position] is not self:
             for place, graph in enumerate(graphs):
-                graph.stand_at(place)
+                graph.set_index(place)
             if graphs[self._position] is not self:
                 raise ValueError("the subgraph was removed from its model")
         return self._position
 
-    def stand_at(self, place: int) -> None:
-        """Remembers its place among the editor's subgraphs."""
+    def set_index(self, place: int) -> None:
+        """Stores its index among the editor's subgraphs."""
         self._position = place
 
     @property
@@ -107,26 +111,26 @@ class SubgraphPart(Part):
     def outputs(self, value: Iterable[TensorLike]) -> None:
         self.put("outputs", self.indices_of(value, "the subgraph's outputs"))
 
-    # -- places
+    # -- indices
 
-    def place_of(self, tensor: TensorPart) -> int:
-        """A tensor's index; ValueError where it is not this subgraph's."""
-        if self._places is None:
-            self._places = {item: place for place, item in enumerate(self._tensors)}
+    def index_of(self, tensor: TensorPart) -> int:
+        """A tensor's index; ValueError: the subgraph does not have the tensor."""
+        if self._indices is None:
+            self._indices = {item: place for place, item in enumerate(self._tensors)}
         try:
-            return self._places[tensor]
+            return self._indices[tensor]
         except KeyError:
             raise ValueError("the tensor was removed from its subgraph, or belongs to another") from None
 
     def tensors_at(self, indices: Iterable[int]) -> tuple[TensorPart | None, ...]:
-        """The tensors of these indices; None for an index that no tensor has."""
+        """The tensors of indices; None for an index out of range, such as -1."""
         tensors, count = self._tensors, len(self._tensors)
         return tuple([tensors[index] if 0 <= index < count else None for index in indices])
 
     def find(self, what: TensorLike) -> TensorPart:
-        """A tensor by itself, its index or its name; ValueError where the subgraph has none such."""
+        """A tensor, given as itself, its index or its name.  ValueError: the subgraph has none such."""
         if isinstance(what, TensorPart):
-            self.place_of(what)
+            self.index_of(what)
             return what
         if isinstance(what, str):
             for tensor in self._tensors:
@@ -139,18 +143,18 @@ class SubgraphPart(Part):
             if 0 <= what < len(self._tensors):
                 return self._tensors[int(what)]
             raise ValueError(f"subgraph {self.index} has no tensor {what}: it has {len(self._tensors)}")
-        raise ValueError(f"a tensor is named by itself, its name or its index, not by {what!r}")
+        raise ValueError(f"a tensor is given as itself, its name or its index, not as {what!r}")
 
     def indices_of(self, value: Iterable[TensorLike], where: str) -> list[int]:
-        """The indices of tensors, -1 for None; ValueError begins with `where`."""
+        """The indices of tensors (as find takes them), -1 for None.  ValueError: not a list, or no such tensor."""
         if isinstance(value, (str, TensorPart)):
             raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
-        return [self._index_of(item) for item in value]
+        return [self._optional_index(item) for item in value]
 
-    def _index_of(self, what: TensorLike) -> int:
+    def _optional_index(self, what: TensorLike) -> int:
         if isinstance(what, TensorPart):
-            return self.place_of(what)
-        return -1 if what is None or what == -1 else self.place_of(self.find(what))
+            return self.index_of(what)
+        return -1 if what is None or what == -1 else self.index_of(self.find(what))
 
     # -- adding
 
@@ -172,14 +176,20 @@ class SubgraphPart(Part):
         buffer: int | None = None,
         **others: Any,
     ) -> TensorPart:
-        """A new tensor, behind the others.
+        """A new last tensor.
 
-        type: as TensorPart.type takes it; by default that of `data`'s dtype, or FLOAT32.  shape: by default `data`'s.
-        data: an array or bytes, which make it a constant with its own buffer.  buffer: the index of an existing one.
-        scale and the names after it: quantization parameters.  A scale without zero points gets zeros; zero_point=[]
-        stores none.  details: a dict with its table's name under "type", such as BlockwiseQuantization.
+        type: as TensorPart.type takes it; by default the type of `data`'s dtype, or FLOAT32.
+        shape: by default `data`'s.
+        data: an array or bytes: the tensor is a constant with a buffer of its own.
+        buffer: the index of an existing buffer.
+        scale, zero_point, min, max: one value or one a channel.  A scale without zero_point gets zeros; zero_point=[]
+            stores none.
+        quantized_dimension: the axis of several scales.
+        details: a dict with its table's name under "type", such as BlockwiseQuantization.
+        quantization: all parameters at once, in place of the five above.
         others: further fields of the schema's Tensor, as store() takes them: is_variable, has_rank, sparsity,
-        variant_tensors, external_buffer.
+            variant_tensors, external_buffer.
+        ValueError: there is no shape, or data, type, shape or a field do not fit; the message names the tensor.
         """
         where = f"tensor {name!r}"
         if quantization is not None and any(p is not None for p in (scale, zero_point, min, max, details)):
@@ -215,8 +225,8 @@ class SubgraphPart(Part):
             tensor.quantization = quantization
         if content is not None:
             self.editor.set_data(tensor, content)
-        if self._places is not None:
-            self._places[tensor] = len(self._tensors)
+        if self._indices is not None:
+            self._indices[tensor] = len(self._tensors)
         self._tensors.append(tensor)
         self.editor.forget_users()
         self._is_stored = False
@@ -236,18 +246,19 @@ class SubgraphPart(Part):
         options: Mapping[str, Any] | None = NO_OPTIONS,
         **more_options: Any,
     ) -> OperatorPart:
-        """A new operator, at place `at` in the order of execution (default: last).
+        """A new operator at position `at` of the order of execution (None: last).
 
-        name: a builtin operator's ("CONV_2D"); any other makes a custom operator, with custom_options.  ValueError: it
-        looks like a builtin operator's, and custom_options, be they b"", do not say that it is none.
-        inputs, outputs: tensors, their names or indices; None for an optional input that is left out.
-        options, more_options: the builtin options by the schema's names; those left out have the schema's defaults.
-        options=None: the operator stores none, not even their table.
+        name: a builtin operator's ("CONV_2D"), or a custom operator's.  A custom name that is similar to a builtin one
+            needs custom_options (which may be b"").
+        inputs, outputs, intermediates: tensors, their names or indices; None for an optional input that is left out.
+        options, more_options: the builtin options by the schema's names; others have the schema's defaults.
+            options=None: no table of options is stored.
+        ValueError: there is no such position, tensor or option, or the name may be a misspelt builtin operator.
         """
         where = f"operator {name}"
         place = len(self._operators) if at is None else at
         if not 0 <= place <= len(self._operators):
-            raise ValueError(f"{where}: there is no place {at} among {len(self._operators)} operators")
+            raise ValueError(f"{where}: there is no position {at} among {len(self._operators)} operators")
         if custom_options is None:
             check_name(name)
         operator = OperatorPart(self.editor, self.editor.tree.make("Operator"), self)
@@ -265,7 +276,8 @@ class SubgraphPart(Part):
         return operator
 
     def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
-        """A tensor with data: an array, whose shape and dtype it has unless `shape` and `type` say otherwise.
+        """A new constant; data: an array, which gives shape and type unless `shape` and `type` are given.
+
         parameters: as for add_tensor."""
         return self.add_tensor(name, parameters.pop("shape", None), type, data=data, **parameters)
 
@@ -278,7 +290,7 @@ class SubgraphPart(Part):
         /,
         **more: Any,
     ) -> OperatorPart:
-        """A new operator right before another one; `more` as for add_operator."""
+        """A new operator directly before another one; `more` as for add_operator."""
         return self.add_operator(name, inputs, outputs, at=operator.index, **more)
 
     def insert_after(
@@ -290,13 +302,13 @@ class SubgraphPart(Part):
         /,
         **more: Any,
     ) -> OperatorPart:
-        """A new operator right behind another one; `more` as for add_operator."""
+        """A new operator directly behind another one; `more` as for add_operator."""
         return self.add_operator(name, inputs, outputs, at=operator.index + 1, **more)
 
     # -- removing
 
     def remove_operator(self, operator: OperatorPart | int) -> None:
-        """Takes an operator away; its tensors stay (see prune)."""
+        """Removes an operator; its tensors stay (see Editor.prune)."""
         self._operators.remove(operator if isinstance(operator, OperatorPart) else self.operators[operator])
         self._is_stored = False
 
@@ -309,21 +321,21 @@ class SubgraphPart(Part):
         /,
         **arguments: Any,
     ) -> OperatorPart:
-        """A new operator in the place of an old one; arguments as for add_operator."""
+        """Replaces an operator by a new one at the same position; arguments as for add_operator."""
         old = operator if isinstance(operator, OperatorPart) else self.operators[operator]
         made = self.add_operator(name, inputs, outputs, at=old.index, **arguments)
         self.remove_operator(old)
         return made
 
     def replace_tensor(self, old: TensorLike, new: TensorLike) -> None:
-        """Makes everything that reads, writes or names `old` use `new` instead, and takes `old` away."""
+        """Replaces `old` by `new` wherever it is read, written or named, and removes `old`."""
         gone, made = self.find(old), self.find(new)
         if gone != made:
             self._renumber_tensors({gone.index: made.index}, self._tensors)
             self.remove_tensors({gone})
 
     def remove_tensor(self, tensor: TensorLike) -> None:
-        """Takes a tensor away that nothing uses; ValueError names who still does."""
+        """Removes a tensor.  ValueError: it is used; the message names a user."""
         found = self.find(tensor)
         user = self.users().get(found.index)
         if user:
@@ -331,12 +343,12 @@ class SubgraphPart(Part):
         self.remove_tensors({found})
 
     def remove_unused(self, tensors: Iterable[TensorPart]) -> None:
-        """Takes away those of the tensors that nothing uses."""
+        """Removes the given tensors that nothing uses."""
         users = self.users()
         self.remove_tensors({tensor for tensor in tensors if tensor.index not in users})
 
     def replace_ends(self, side: str, new: Mapping[TensorPart, TensorPart]) -> None:
-        """Other tensors in place of the subgraph's inputs or outputs that are keys, in its signatures too.
+        """Replaces inputs or outputs of the subgraph and its signatures; new: {old: new}.
 
         side: "inputs" or "outputs"."""
         indices = {old.index: made.index for old, made in new.items()}
@@ -346,18 +358,18 @@ class SubgraphPart(Part):
                 renumber_one(item, "tensor_index", indices)
 
     def keep_operators(self, operators: Iterable[OperatorPart]) -> None:
-        """Takes all other operators away; these stand in the order in which they are given."""
+        """Removes all other operators; these get the given order."""
         self._operators[:] = operators
         self._is_stored = False
 
     def close(self) -> None:
-        """Takes the lists of parts apart: see Editor.close."""
+        """Empties the lists of parts: see Editor.close."""
         self._tensors.clear()
         self._operators.clear()
-        self._places = None
+        self._indices = None
 
     def users(self) -> dict[int, str]:
-        """{index: text about one who uses the tensor}."""
+        """{tensor index: a text that names a user}, of used tensors."""
         found: dict[int, str] = {}
         for tensor in self._tensors:
             details = tensor.quantization.details
@@ -378,22 +390,22 @@ class SubgraphPart(Part):
         return found
 
     def remove_tensors(self, gone: Set[TensorPart]) -> None:
-        """Takes tensors away, used or not, and renumbers the others; an index of one that goes becomes -1."""
+        """Removes tensors, used or not, and renumbers the others; a removed tensor's index becomes -1."""
         if not gone:
             return
-        kept = [tensor for tensor in self._tensors if tensor not in gone]
+        left = [tensor for tensor in self._tensors if tensor not in gone]
         new = {place: -1 for place, tensor in enumerate(self._tensors) if tensor in gone}
-        new |= {self.place_of(tensor): place for place, tensor in enumerate(kept)}
-        self._renumber_tensors(new, kept)
-        self._tensors[:] = kept
-        self._places = None
+        new |= {self.index_of(tensor): place for place, tensor in enumerate(left)}
+        self._renumber_tensors(new, left)
+        self._tensors[:] = left
+        self._indices = None
         self.editor.forget_users()
         self._is_stored = False
         for tensor in gone:
             self.editor.release_buffer(tensor.buffer)
 
     def _renumber_tensors(self, new: Mapping[int, int], tensors: Iterable[TensorPart]) -> None:
-        """Maps the indices of tensors wherever they are named; the parameters of `tensors` may name some."""
+        """Maps tensor indices in operators, inputs, outputs, signatures, and quantization details of `tensors`."""
         for tensor in tensors:
             node = tensor.quantization.node()
             details = node.get("details") if node else None
@@ -413,7 +425,7 @@ class SubgraphPart(Part):
                     renumber_one(item, "tensor_index", new)
 
     def write_lists(self) -> None:
-        """Gives the node the lists of tensors and operators.  Once, however many came and went."""
+        """Stores the lists of tensors and operators in the node, if they have changed."""
         if not self._is_stored:
             self.node.set("tensors", [tensor.node for tensor in self._tensors])
             self.node.set("operators", [operator.node for operator in self._operators])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of a model's inputs and outputs: float32, int8, uint8 and int16 in place of one another.
+"""Changes of the types of a model's inputs and outputs among float32, int8, uint8 and int16.
 
-What tf.lite's modify_model_interface does, in both directions.  A QUANTIZE or DEQUANTIZE that only serves the interface
-is taken away or changed where that gives the wanted type; elsewhere one is put in.  int8 and uint8 stand for the same
-real numbers: their zero points differ by 128.  The interface's tensors keep their names.
+As tf.lite's modify_model_interface, in both directions.  A QUANTIZE or DEQUANTIZE at the interface is removed or
+changed where that gives the wanted type; elsewhere one is inserted.  int8 and uint8 represent the same real values with
+zero points that differ by 128.  The interface's tensors keep their names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tq.enums import name_of
 from tq.nearest import hint
 
 _FLOAT = "FLOAT32"
-_CODES = ("INT8", "UINT8", "INT16")
+_QUANTIZED = ("INT8", "UINT8", "INT16")
 _SHIFT = {("INT8", "UINT8"): 128, ("UINT8", "INT8"): -128}
 
 
@@ -34,7 +34,7 @@ def _check_scale(tensor: TensorPart) -> None:
 
 
 def _parameters(tensor: TensorPart, wanted: str) -> dict[str, Any]:
-    """The quantization of a tensor that holds the same numbers as `tensor` in codes of another type."""
+    """The parameters of a tensor of type `wanted` with the same real values as `tensor`."""
     _check_scale(tensor)
     old = tensor.quantization
     zero_point = int(old.zero_point[0]) if len(old.zero_point) else 0
@@ -48,8 +48,8 @@ def _parameters(tensor: TensorPart, wanted: str) -> dict[str, Any]:
     return made
 
 
-def _same_numbers(a: TensorPart, b: TensorPart) -> bool:
-    """Whether two tensors' codes stand for the same real numbers, but for the shift between int8 and uint8."""
+def _same_parameters(a: TensorPart, b: TensorPart) -> bool:
+    """Whether two tensors have the same parameters, up to the shift of 128 between int8 and uint8."""
     if len(b.quantization.scale) != 1 or len(a.quantization.scale) != 1:
         return False
     wanted = _parameters(a, name_of(b.type))
@@ -58,7 +58,7 @@ def _same_numbers(a: TensorPart, b: TensorPart) -> bool:
 
 
 class _Side:
-    """The inputs or the outputs of a subgraph; for a tensor that is handed through, `also` the others."""
+    """The inputs or the outputs of a subgraph; `also`: the other side, for a tensor that is input and output."""
 
     def __init__(self, graph: SubgraphPart, field: str, also: tuple[str, ...] = ()) -> None:
         self.graph = graph
@@ -71,13 +71,13 @@ class _Side:
         )
 
     def replace(self, old: TensorPart, new: TensorPart) -> None:
-        """Makes `new` the interface's tensor, under the old one's name, in signatures too."""
+        """Replaces the interface's tensor, in signatures too; `new` takes over the old name."""
         for field in self.fields:
             self.graph.replace_ends(field, {old: new})
         old.name, new.name = f"{old.name}_{name_of(old.type).lower()}", old.name
 
     def insert(self, tensor: TensorPart, wanted: str) -> None:
-        """A new tensor of the wanted type, and the operator between it and the old one."""
+        """Inserts a tensor of the wanted type, with an operator between it and the old one."""
         _check_scale(tensor)
         quantization = None if wanted == _FLOAT else _parameters(tensor, wanted)
         made = self.graph.add_tensor(
@@ -104,7 +104,7 @@ def _is_output(tensor: TensorPart) -> bool:
 
 
 def _only_through(tensor: TensorPart, name: str) -> list[OperatorPart]:
-    """The operators that read an input, if all of them have that name."""
+    """The consumers of an input, if all of them have the name; else []."""
     readers = tensor.consumers
     return readers if all(op.name == name for op in readers) else []
 
@@ -114,11 +114,11 @@ def _targets(readers: list[OperatorPart]) -> list[TensorPart]:
 
 
 def _skip_readers(side: _Side, tensor: TensorPart, readers: list[OperatorPart]) -> None:
-    """Makes the first reader's result the input, and lets who read the others' results read it."""
+    """Makes the first reader's output the input, in the place of the other readers' outputs too."""
     first, *others = _targets(readers)
-    places = dict.fromkeys(others, first)
+    replaced = dict.fromkeys(others, first)
     for operator in side.graph.operators:
-        operator.replace_inputs(places)
+        operator.replace_inputs(replaced)
     renumber(side.graph.node, "outputs", {other.index: first.index for other in others})
     if first.shape_signature is None:
         first.shape_signature = tensor.shape_signature
@@ -131,12 +131,12 @@ def _change_float_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
         raise side.refusal(tensor, wanted, "it is an output, too, which would have to change with it")
     readers = _only_through(tensor, "QUANTIZE")
     targets = _targets(readers)
-    if not targets or any(name_of(target.type) not in _CODES for target in targets):
+    if not targets or any(name_of(target.type) not in _QUANTIZED for target in targets):
         names = ", ".join(op.name for op in tensor.consumers) or "nothing"
         raise side.refusal(tensor, wanted, f"only QUANTIZE may read it, which {names} does")
     for target in targets:
         _check_scale(target)
-    if any(not _same_numbers(targets[0], target) or target.type != targets[0].type for target in targets[1:]):
+    if any(not _same_parameters(targets[0], target) or target.type != targets[0].type for target in targets[1:]):
         raise side.refusal(tensor, wanted, "it is quantized in several ways")
     found = name_of(targets[0].type)
     if found == wanted:
@@ -157,22 +157,22 @@ def _change_input(side: _Side, tensor: TensorPart, wanted: str) -> None:
     skipped = [] if _is_output(tensor) else _only_through(tensor, "DEQUANTIZE" if wanted == _FLOAT else "QUANTIZE")
     targets = _targets(skipped)
     fits = [
-        name_of(target.type) == wanted and (wanted == _FLOAT or _same_numbers(tensor, target)) for target in targets
+        name_of(target.type) == wanted and (wanted == _FLOAT or _same_parameters(tensor, target)) for target in targets
     ]
     if targets and all(fits):
         _skip_readers(side, tensor, skipped)
     elif wanted == _FLOAT or (have, wanted) in _SHIFT:
         side.insert(tensor, wanted)
     else:
-        raise side.refusal(tensor, wanted, "int16 codes have no 8-bit form")
+        raise side.refusal(tensor, wanted, "int16 values have no 8-bit form")
 
 
 def _change_float_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
     producer = tensor.producer
     source = producer.inputs[0] if producer is not None and producer.name == "DEQUANTIZE" else None
-    if producer is None or source is None or name_of(source.type) not in _CODES:
-        made_by = "it is made by no operator" if producer is None else f"{producer.name} makes it"
-        raise side.refusal(tensor, wanted, f"only DEQUANTIZE of integer codes may make it; {made_by}")
+    if producer is None or source is None or name_of(source.type) not in _QUANTIZED:
+        written_by = "no operator writes it" if producer is None else f"{producer.name} does"
+        raise side.refusal(tensor, wanted, f"only DEQUANTIZE of integers may write it; {written_by}")
     _check_scale(source)
     found = name_of(source.type)
     if found != wanted and (found, wanted) not in _SHIFT:
@@ -181,7 +181,7 @@ def _change_float_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
     if found == wanted:
         side.replace(tensor, source)
         side.remove([] if is_read else [producer], [tensor])
-    elif is_read:  # the float numbers stay for those who read them
+    elif is_read:  # its consumers still read the float tensor
         made = side.graph.add_tensor(
             tensor.name,
             tensor.shape,
@@ -205,26 +205,27 @@ def _change_output(side: _Side, tensor: TensorPart, wanted: str) -> None:
         return
     producer = tensor.producer
     source = producer.inputs[0] if producer is not None and producer.name == "QUANTIZE" else None
-    undoes = source is not None and name_of(source.type) == wanted != _FLOAT and _same_numbers(source, tensor)
+    undoes = source is not None and name_of(source.type) == wanted != _FLOAT and _same_parameters(source, tensor)
     if producer is not None and source is not None and undoes and not tensor.consumers:
         side.replace(tensor, source)
         side.remove([producer], [tensor])
     elif wanted == _FLOAT or (have, wanted) in _SHIFT:
         side.insert(tensor, wanted)
     else:
-        raise side.refusal(tensor, wanted, "int16 codes have no 8-bit form")
+        raise side.refusal(tensor, wanted, "int16 values have no 8-bit form")
 
 
 def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPart, str]]:
-    """Which tensors of the interface get which type.  One type for all leaves ids, masks and texts alone."""
+    """(tensor, wanted type) of the interface's tensors that change.  One type for all does not apply to ids, masks and
+    texts."""
     interface = [tensor for tensor in dict.fromkeys(getattr(graph, field)) if tensor is not None]
     if given is None:
         return []
     if not isinstance(given, Mapping):
         type_number(given)
-        all_of = {tensor: given for tensor in interface if name_of(tensor.type) in (_FLOAT, *_CODES)}
+        all_of = {tensor: given for tensor in interface if name_of(tensor.type) in (_FLOAT, *_QUANTIZED)}
         if not all_of:
-            raise ValueError(f"{field} is {given!r} and has no effect: none is of {_FLOAT}, {', '.join(_CODES)}")
+            raise ValueError(f"{field} is {given!r} and has no effect: none is of {_FLOAT}, {', '.join(_QUANTIZED)}")
         given = all_of
     found = []
     for key, type_ in given.items():
@@ -234,10 +235,10 @@ def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPar
             raise ValueError(
                 f"tensor {tensor.name!r} is none of the {field}: {', '.join(names)}{hint(tensor.name, names)}"
             )
-        if name not in (_FLOAT, *_CODES) or name_of(tensor.type) not in (_FLOAT, *_CODES):
+        if name not in (_FLOAT, *_QUANTIZED) or name_of(tensor.type) not in (_FLOAT, *_QUANTIZED):
             raise ValueError(
                 f"{field[:-1]} {tensor.name!r} of type {name_of(tensor.type)} cannot become {name}: "
-                f"types change among {_FLOAT}, {', '.join(_CODES)}"
+                f"types change among {_FLOAT}, {', '.join(_QUANTIZED)}"
             )
         if name_of(tensor.type) != name:
             found.append((tensor, name))
@@ -247,14 +248,15 @@ def _wanted(graph: SubgraphPart, field: str, given: Any) -> list[tuple[TensorPar
 def set_io_types(graph: SubgraphPart, inputs: Any = None, outputs: Any = None) -> None:
     """Changes the types of a subgraph's inputs and outputs.
 
-    inputs, outputs: a type for all that are float32, int8, uint8 or int16, or a dict of tensor (or its name or index)
-    to type; None leaves them.  ValueError names the input or output that cannot have the type, and why; what came
-    before it has changed then.
+    inputs, outputs: a type for all that are float32, int8, uint8 or int16; or a dict from tensor (name, index) to type;
+        None: no change.
+    ValueError: an input or output cannot have the type; the message names it and the reason.  Tensors before it have
+    changed then.
     """
     ends = _wanted(graph, "outputs", outputs)
     for tensor, wanted in _wanted(graph, "inputs", inputs):
         is_float = name_of(tensor.type) == _FLOAT
-        if is_float and (tensor, wanted) in ends:  # handed through: one tensor, which changes once
+        if is_float and (tensor, wanted) in ends:  # input and output: one tensor, which changes once
             ends.remove((tensor, wanted))
             _change_input(_Side(graph, "inputs", ("outputs",)), tensor, wanted)
         else:

@@ -37,8 +37,8 @@ class SignaturePart(Part):
         graphs = self.editor.subgraphs
         found = {}
         for item in self.nodes(field):
-            places = (int(item.get("tensor_index")),)
-            (tensor,) = graphs[index].tensors_at(places) if index < len(graphs) else (None,)
+            indices = (int(item.get("tensor_index")),)
+            (tensor,) = graphs[index].tensors_at(indices) if index < len(graphs) else (None,)
             found[item.get("name") or ""] = tensor
         return found
 
@@ -68,7 +68,7 @@ class SignaturePart(Part):
 
 
 class Metadata(MutableMapping[str, bytes]):
-    """The model's metadata: name to bytes."""
+    """The model's metadata, {name: bytes}; of equal names the last counts."""
 
     def __init__(self, editor: Editor) -> None:
         self.editor = editor

@@ -22,9 +22,9 @@ CUSTOM = "CUSTOM"
 
 
 class Options(MutableMapping[str, Any]):
-    """An operator's builtin options by the schema's names; those that are not stored have their defaults.
+    """An operator's builtin options by the schema's names; options that are not stored have their defaults.
 
-    An unknown name is a ValueError that lists those that exist.
+    ValueError (KeyError on reading): there is no such option; the message names similar ones.
     """
 
     def __init__(self, operator: OperatorPart) -> None:
@@ -39,7 +39,7 @@ class Options(MutableMapping[str, Any]):
 
     @property
     def type(self) -> str | None:
-        """The options table's name, whether or not the operator stores it; None: the operator has no options."""
+        """The options table's name, also where it is not stored; None: the operator has no builtin options."""
         return self._table(self.node())
 
     def _table(self, node: _Node | None) -> str | None:
@@ -70,7 +70,7 @@ class Options(MutableMapping[str, Any]):
         fields.put(self._made(), name, value)
 
     def __delitem__(self, name: str) -> None:
-        """Back to its default."""
+        """Restores the default."""
         if name not in self:
             raise KeyError(f"{name!r} is no option{hint(name, self)}")
         self[name] = None
@@ -90,7 +90,7 @@ class Options(MutableMapping[str, Any]):
 
 
 def check_name(name: str) -> None:
-    """ValueError: no builtin operator has that name, but one has one that is much like it."""
+    """ValueError: no builtin operator has the name, and it is similar to one's."""
     builtin = enums.by_name("BuiltinOperator").__members__
     if name not in builtin and (like := builtin_hint(name, builtin)):
         raise ValueError(
@@ -107,7 +107,7 @@ class OperatorPart(OnlyPart):
 
     @property
     def index(self) -> int:
-        """Its place in the order of execution; ValueError once it is removed."""
+        """Its position in the order of execution; ValueError once it is removed."""
         try:
             return self.subgraph.operators.index(self)
         except ValueError:
@@ -120,7 +120,7 @@ class OperatorPart(OnlyPart):
 
     @property
     def builtin_name(self) -> str | None:
-        """The schema's name of its operator code: "CUSTOM" of a custom operator, None where the schema has none."""
+        """The schema's name of its operator code; "CUSTOM" of a custom operator; None: the schema does not know it."""
         names, index = self.editor.code_names(), self.node.get("opcode_index")
         return names[index] if index < len(names) else None
 
@@ -140,7 +140,10 @@ class OperatorPart(OnlyPart):
 
     @version.setter
     def version(self, value: int) -> None:
-        """Of this operator alone: others that share its operator code keep theirs."""
+        """The version of this operator alone: others with the same operator code keep theirs.
+
+        ValueError: its operator code does not exist.
+        """
         code = self._code()
         if code is None:
             raise ValueError(f"{self._where()}: its operator code does not exist, and so has no version")
@@ -152,18 +155,18 @@ class OperatorPart(OnlyPart):
             self.put("opcode_index", self.editor.code_of_version(index, value))
 
     def share_version(self, value: int) -> None:
-        """The version, by an operator code that all operators of that name and version share.  Editor.prune takes away
-        operator codes that nothing uses any more."""
+        """Sets the version, with one operator code for all operators of a name and version.  Editor.prune removes
+        unused operator codes."""
         if self._code() is not None and value != self.version:
             self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
 
     def become(
         self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
-        """Makes it another builtin operator, of version 1, in the same place.
+        """Makes it another builtin operator, of version 1, at the same position.
 
-        inputs: by default those that it has.  options: those left out get their defaults; None: its options stay as
-        they are stored.  ValueError: the schema has no such operator, or no such option."""
+        inputs: None: unchanged.  options: the new options, others get their defaults; None: unchanged.
+        ValueError: the schema has no such operator or option, or there is no such tensor."""
         if name not in enums.by_name("BuiltinOperator").__members__:
             raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
         if options is not None:
@@ -174,6 +177,7 @@ class OperatorPart(OnlyPart):
 
     @property
     def input_indices(self) -> tuple[int, ...]:
+        """Tensor indices as stored; -1: left out."""
         return self.node.numbers("inputs")
 
     @property
@@ -182,24 +186,28 @@ class OperatorPart(OnlyPart):
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
-        """None: an optional input that is left out.  Assign tensors, their names or their indices."""
+        """Its input tensors; None: left out, or an index out of range.  Assign tensors, their names or their
+        indices."""
         return self.subgraph.tensors_at(self.input_indices)
 
     @inputs.setter
     def inputs(self, value: Iterable[TensorLike]) -> None:
         self.put("inputs", self.subgraph.indices_of(value, self._where()))
 
-    def set_input(self, place: int, tensor: TensorLike) -> None:
-        """One input; None leaves it out.  Inputs between the last one and a new one are left out."""
-        if place < 0:
-            raise ValueError(f"{self._where()}: there is no input {place}")
+    def set_input(self, position: int, tensor: TensorLike) -> None:
+        """Sets one input; None leaves it out.  Inputs between the last one and a new one are left out.
+
+        ValueError: the position is negative, or there is no such tensor.
+        """
+        if position < 0:
+            raise ValueError(f"{self._where()}: there is no input {position}")
         indices = list(self.input_indices)
-        indices += [-1] * (place + 1 - len(indices))
-        (indices[place],) = self.subgraph.indices_of([tensor], self._where())
+        indices += [-1] * (position + 1 - len(indices))
+        (indices[position],) = self.subgraph.indices_of([tensor], self._where())
         self.put("inputs", indices)
 
     def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
-        """Reads the tensors that are values in place of their keys, wherever it reads these."""
+        """Replaces inputs; new: {old: new}."""
         indices, tensors = self.input_indices, self.inputs
         changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
         if changed != list(indices):
@@ -227,14 +235,17 @@ class OperatorPart(OnlyPart):
 
     @options.setter
     def options(self, value: Mapping[str, Any] | None) -> None:
-        """All options at once: those left out get their defaults.  None: no table of options is stored."""
+        """Sets all options: others get their defaults.  None: no table of options is stored.
+
+        ValueError: the schema does not know the operator, or it has no such option.
+        """
         name = self.builtin_name
         if name is None:
             raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
         self.write_options(name, value)
 
     def write_options(self, name: str, value: Mapping[str, Any] | None) -> None:
-        """The options of a builtin operator of that name; any other has none."""
+        """Sets all options as those of operator `name`.  ValueError: it has no such option, or is custom."""
         table = fields.options_table(name) if name in enums.by_name("BuiltinOperator").__members__ else None
         if table is None and value:
             raise ValueError(f"operator {name} has no builtin options, and so no {next(iter(value))!r}")
@@ -248,7 +259,7 @@ class OperatorPart(OnlyPart):
 
     @property
     def custom_options(self) -> bytes | None:
-        """A custom operator's options as they are stored."""
+        """A custom operator's options as stored; None: not stored."""
         value = self.node.get("custom_options")
         return None if value is None else bytes(value)
 

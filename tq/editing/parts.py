@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the parts of a model that is being edited share."""
+"""Base classes and functions of the parts of a model that is being edited."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ _P = TypeVar("_P", bound="Part")
 
 
 class Part:
-    """A table of the model: what tensors, operators and the others share."""
+    """A table of the model: the base of tensors, operators, subgraphs and others."""
 
     def __init__(self, editor: Editor, node: _Node) -> None:
         self.editor = editor
         self.node = node
 
     def stored(self, field: str) -> Any:
-        """A schema field as plain Python values (see Tensor.stored), or None where it is not stored."""
+        """A schema field as plain Python values (see Tensor.stored); None: not stored.
+
+        ValueError: the table has no such field.
+        """
         fields.kind_of(self.node, field)
         return fields.plain(self.node, field) if self.node.has(field) else None
 
     def store(self, field: str, value: Any) -> None:
-        """Stores a schema field as it is given, whatever it means: tables as dicts, that of a union with its table's
-        name under "type", enums by name or number, indices as numbers that nobody checks.  None takes the field away.
+        """Stores a schema field without a check of its meaning: tables as dicts, a union's with its table's name under
+        "type", enums by name or number, any indices.  None removes the field.
 
         ValueError: the table has no such field, or its kind does not hold the value."""
         self.put(field, value)
@@ -41,9 +44,11 @@ class Part:
         return fields.get(self.node, field)
 
     def put(self, field: str, value: Any) -> None:
+        """Stores a field: see tq.editing.fields.put."""
         fields.put(self.node, field, value)
 
     def nodes(self, field: str) -> list[_Node]:
+        """The tables of a field; [] where it is not stored."""
         found: list[_Node] | None = self.node.get(field)
         return found or []
 
@@ -55,14 +60,14 @@ class Part:
 
 
 class OnlyPart(Part):
-    """One of the parts of which the editor keeps the only object for their table: it is compared at once."""
+    """A part with one object for its table, so that objects are compared by identity."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 
 class Parts(Sequence[_P], Generic[_P]):
-    """Parts by index or by name: read it as a tuple; the editor's methods add and remove."""
+    """A read-only sequence of parts, by index or name; the editor's methods add and remove parts."""
 
     def __init__(self, what: str, items: list[_P], name_of: Callable[[_P], str | None]) -> None:
         self._what = what
@@ -103,10 +108,10 @@ class Parts(Sequence[_P], Generic[_P]):
 def empty_if_parts(
     node: _Node, field: str, value: Any, lists: Mapping[str, list[Any]], write: Callable[[], None]
 ) -> bool:
-    """Whether a field holds parts that have methods of their own, and that therefore only go: then their list is empty
-    now, after `write` has stored what was not stored yet.
+    """Whether a field is one of `lists`, whose parts have methods of their own; its list is then emptied, after
+    `write`.
 
-    ValueError: another value than None for them."""
+    ValueError: the field is one of them and the value is not None."""
     if field not in lists:
         return False
     if value is not None:
@@ -120,11 +125,12 @@ def empty_if_parts(
 
 
 def as_tuple(array: NDArray[Any] | None) -> tuple[int, ...]:
+    """The elements of a stored vector; () for None."""
     return () if array is None else tuple(array.tolist())
 
 
 def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
-    """Maps a vector's indices; those out of range stay, and a vector that does not change is not touched."""
+    """Maps a vector's indices; others stay, and an unchanged vector is not written.  new: {old index: new index}."""
     old = node.numbers(field)
     changed = [new.get(index, index) for index in old]
     if list(old) != changed:
@@ -132,6 +138,7 @@ def renumber(node: _Node, field: str, new: Mapping[int, int]) -> None:
 
 
 def renumber_one(node: _Node, field: str, new: Mapping[int, int]) -> None:
+    """Maps one index; a new index of -1 leaves the old one."""
     old = int(node.get(field))
     value = new.get(old, old)
     if value != old and value >= 0:

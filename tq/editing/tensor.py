@@ -35,7 +35,7 @@ def _type_names() -> dict[int, str]:
 class QuantizationPart:
     """A tensor's quantization parameters.  Each is a read-only array, empty where none is stored; assign to change.
 
-    Only what is assigned changes: a new zero_point leaves every bit of the scales, of min and max, alone.
+    An assignment changes its field alone: a new zero_point leaves every bit of scale, min and max.
     """
 
     def __init__(self, tensor: TensorPart) -> None:
@@ -66,7 +66,7 @@ class QuantizationPart:
 
     @property
     def scale(self) -> NDArray[np.float32]:
-        """One scale, or one a channel."""
+        """float32: one scale, or one a channel."""
         return self._get("scale", np.float32)
 
     @scale.setter
@@ -75,13 +75,13 @@ class QuantizationPart:
 
     @property
     def scale_count(self) -> int:
-        """How many scales there are."""
+        """The number of scales."""
         node = self.node()
         return node.length("scale") if node else 0
 
     @property
     def zero_point(self) -> NDArray[np.int64]:
-        """As many as scales."""
+        """int64: one a scale, or one."""
         return self._get("zero_point", np.int64)
 
     @zero_point.setter
@@ -90,7 +90,7 @@ class QuantizationPart:
 
     @property
     def min(self) -> NDArray[np.float32]:
-        """The least real value that the file tells."""
+        """The stored least real value, float32; one, or one a channel."""
         return self._get("min", np.float32)
 
     @min.setter
@@ -99,7 +99,7 @@ class QuantizationPart:
 
     @property
     def max(self) -> NDArray[np.float32]:
-        """The greatest real value that the file tells."""
+        """The stored greatest real value, float32; one, or one a channel."""
         return self._get("max", np.float32)
 
     @max.setter
@@ -108,7 +108,7 @@ class QuantizationPart:
 
     @property
     def quantized_dimension(self) -> int:
-        """The axis that several scales belong to."""
+        """The axis of several scales."""
         node = self.node()
         return int(node.get("quantized_dimension")) if node else 0
 
@@ -118,7 +118,7 @@ class QuantizationPart:
 
     @property
     def details(self) -> dict[str, Any] | None:
-        """The table of the details union as a dict, with its name under "type"; None where there is none."""
+        """The table of the details union as a dict, with its name under "type"; None: not stored."""
         node = self.node()
         details: dict[str, Any] | None = fields.plain(node, "details") if node else None
         return details
@@ -145,8 +145,8 @@ class TensorPart(OnlyPart):
 
     @property
     def index(self) -> int:
-        """Its place among its subgraph's tensors; ValueError once it is removed."""
-        return self.subgraph.place_of(self)
+        """Its index in its subgraph; ValueError once it is removed."""
+        return self.subgraph.index_of(self)
 
     @property
     def name(self) -> str:
@@ -166,7 +166,7 @@ class TensorPart(OnlyPart):
 
     @property
     def shape_signature(self) -> tuple[int, ...] | None:
-        """With -1 for dimensions that may change; None where the file stores none."""
+        """The shape with -1 for dimensions of any length; None: not stored."""
         value = self.node.get("shape_signature")
         return None if value is None else as_tuple(value)
 
@@ -176,7 +176,8 @@ class TensorPart(OnlyPart):
 
     @property
     def type(self) -> Any:
-        """A TensorType.  Setting it (by member, name or dtype) changes no data."""
+        """A TensorType, or an int that the schema does not know.  Assign a member, name or dtype; the data do not
+        change."""
         number = self.node.get("type")
         return _types().get(number, number)
 
@@ -186,7 +187,7 @@ class TensorPart(OnlyPart):
 
     @property
     def type_name(self) -> str:
-        """The type's name in the schema, "" for one that it does not know."""
+        """The type's name in the schema; "" for an unknown type."""
         return _type_names().get(self.node.get("type"), "")
 
     @property
@@ -199,7 +200,7 @@ class TensorPart(OnlyPart):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether its data are sparse: `sparsity` says which elements they are."""
+        """Whether it stores `sparsity`, so that its data are the non-zero elements alone."""
         return self.node.has("sparsity")
 
     @property
@@ -212,7 +213,7 @@ class TensorPart(OnlyPart):
 
     @property
     def buffer(self) -> int:
-        """The index of its buffer; 0: none."""
+        """The index of its buffer; 0: no data."""
         return int(self.node.get("buffer"))
 
     @buffer.setter
@@ -225,7 +226,10 @@ class TensorPart(OnlyPart):
         self.editor.forget_users()
 
     def become_quantized(self, buffer: int, type: str, axis: int) -> None:
-        """Makes it the constant in a buffer that Editor.add_quantized_buffer added, with its scales, zero points 0."""
+        """Makes it a quantized constant: a buffer of Editor.add_quantized_buffer, its scales, and zero points 0.
+
+        type: the tensor type of the values; axis: of the scales.
+        """
         quantized = self.editor.buffer_node(buffer)
         assert quantized is not None
         _core._become_quantized(self.node, quantized, buffer, type_number(type), axis)
@@ -237,7 +241,7 @@ class TensorPart(OnlyPart):
 
     @quantization.setter
     def quantization(self, value: QuantizationPart | Quantization | Mapping[str, Any] | None) -> None:
-        """None takes all parameters away; a dict has the names of QuantizationParameters' fields."""
+        """None removes all parameters; a dict has the names of QuantizationParameters' fields."""
         if isinstance(value, QuantizationPart):
             node = value.node()
             value = None if node is None else fields.as_dict(node)
@@ -252,14 +256,17 @@ class TensorPart(OnlyPart):
 
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
-        """The buffer's bytes, a read-only view; None: it has none, or the tensor has no buffer."""
+        """The buffer's bytes, a read-only view; None: no data."""
         node = self.editor.buffer_node(self.node.get("buffer"))
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
     @property
     def data(self) -> NDArray[Any] | None:
-        """The constant in its shape and dtype, read-only; None: no constant.  Sparse and string tensors: raw bytes."""
+        """The constant in its shape and dtype, read-only; None: no constant.  Sparse and string tensors: raw bytes.
+
+        ModelError: the buffer does not have the size that shape and type need.
+        """
         data, row = self.raw_data, type_row(int(self.type))
         if data is None or row is None or not row[1] or self.is_sparse:
             return data
@@ -274,8 +281,8 @@ class TensorPart(OnlyPart):
 
     @data.setter
     def data(self, value: Any) -> None:
-        """An array of the tensor's shape and dtype (codes of less than a byte are packed), strings, bytes as they are
-        to stand in the buffer, or None.  A buffer that others use too is left to them."""
+        """An array of the tensor's shape and dtype (elements of less than a byte get packed), strings, the buffer's
+        bytes, or None.  If others use the buffer, the tensor gets a new one."""
         content = None
         if value is not None:
             content, _shape = encode(value, int(self.type), self.shape, self._where())
@@ -288,7 +295,7 @@ class TensorPart(OnlyPart):
 
     @property
     def producer(self) -> OperatorPart | None:
-        """The operator that writes it."""
+        """The operator that writes it; None: no operator."""
         index = self.index
         return next((op for op in self.subgraph.operators if index in op.output_indices), None)
 

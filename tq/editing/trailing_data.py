@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands behind a model in its file and belongs to none of its tables; it is kept, whatever it is.
+"""Trailing data: bytes behind a model in its file that belong to none of its tables.  Editing preserves them.
 
-Two kinds are known, and have offsets that count from the file's first byte, which move along with them:
+Two kinds contain offsets from the file's first byte, which change with the size of the model:
   associated files   a zip archive, as TFLite's metadata tools append it: offsets in its directory
-  bytecode           of accelerators, as LiteRT's compiler plugins append it: DISPATCH_OP operators find it by
-                     bytecode_offset in their options (litert/core/dispatch_op_schema.cc)
-Anything else keeps its place in the file where the model in front of it leaves that free.
+  bytecode           of accelerators, as LiteRT's compiler plugins append it: DISPATCH_OP operators have its offset in
+                     their options, bytecode_offset (litert/core/dispatch_op_schema.cc)
+Other data stay at their offset in the file where the new model ends before it.
 """
 
 from __future__ import annotations
@@ -30,38 +30,41 @@ _MOST_PADDING = 1 << 16
 
 
 class TrailingData(NamedTuple):
-    """Bytes behind a model, from `start` in its file."""
+    """Bytes behind a model, from offset `start` of its file."""
 
     data: bytes
     start: int
-    align: int  # what its place is a multiple of, as its first
-    archive_offsets: list[int]  # where the offsets stand in data that move along
-    bytecode: Mapping[_Node, int]  # operators, and the bytecode_offset that each of them had
+    align: int  # its new offset is `start` modulo this power of two
+    archive_offsets: list[int]  # positions in `data` of the archive's offsets
+    bytecode: Mapping[_Node, int]  # {operator: its former bytecode_offset}
 
-    def place(self, size: int) -> int:
-        """Where it goes behind `size` bytes."""
+    def new_start(self, size: int) -> int:
+        """Its offset behind a model of `size` bytes."""
         if not self.archive_offsets and not self.bytecode and self.start - _MOST_PADDING <= size <= self.start:
             return self.start
         return size + (self.start - size) % self.align
 
     def moved(self, size: int) -> bytes:
-        """What follows `size` bytes: padding, and the tail as it must be there."""
-        place = self.place(size)
+        """The bytes behind a model of `size` bytes: padding, and the data with their offsets adapted."""
+        start = self.new_start(size)
         data = bytearray(self.data)
         for at in self.archive_offsets:
             (old,) = struct.unpack_from("<I", data, at)
-            struct.pack_into("<I", data, at, (old - self.start + place) & 0xFFFFFFFF)
-        return bytes(place - size) + bytes(data)
+            struct.pack_into("<I", data, at, (old - self.start + start) & 0xFFFFFFFF)
+        return bytes(start - size) + bytes(data)
 
     def point_operators(self, size: int) -> None:
-        """Tells the operators where their bytecode will be.  The size of their options stays."""
+        """Sets each operator's bytecode_offset for a model of `size` bytes.  The size of the options does not change.
+
+        ValueError: the offset does not fit the bytes that an operator has for it.
+        """
         for operator, old in self.bytecode.items():
             options = bytearray(operator.get("custom_options").tobytes())
-            place = _core._flexbuffer_number_at(options, _BYTECODE_OFFSET)
-            if place is None:
+            found = _core._flexbuffer_number_at(options, _BYTECODE_OFFSET)
+            if found is None:
                 continue  # options that have been replaced
-            at, width = place
-            value = old - self.start + self.place(size)
+            at, width = found
+            value = old - self.start + self.new_start(size)
             if value >= 1 << 8 * width:
                 raise ValueError(
                     f"operator {_DISPATCH} has {width} bytes for its bytecode_offset, which would be {value}"
@@ -73,19 +76,19 @@ class TrailingData(NamedTuple):
 # ---- archives ----
 
 
-def _find_end(tail: bytes) -> int | None:
-    """Where the record is that ends an archive which reaches to the end."""
-    at = tail.rfind(b"PK\5\6")
-    first = len(tail) - _END.size - _LONGEST_COMMENT
+def _find_end(data: bytes) -> int | None:
+    """The position of the record that ends an archive, if the archive ends with the data."""
+    at = data.rfind(b"PK\5\6")
+    first = len(data) - _END.size - _LONGEST_COMMENT
     while at >= max(0, first):
-        if at + _END.size <= len(tail) and at + _END.size + _END.unpack_from(tail, at)[4] == len(tail):
+        if at + _END.size <= len(data) and at + _END.size + _END.unpack_from(data, at)[4] == len(data):
             return at
-        at = tail.rfind(b"PK\5\6", 0, at)
+        at = data.rfind(b"PK\5\6", 0, at)
     return None
 
 
 def _entries(directory: bytes, count: int) -> list[int] | None:
-    """Where the directory's entries start; None if they are not what its record says."""
+    """The positions of the directory's entries; None: they do not agree with its record."""
     at, found = 0, []
     for _ in range(count):
         if directory[at : at + 4] != b"PK\1\2" or at + _ENTRY_SIZE > len(directory):
@@ -95,13 +98,13 @@ def _entries(directory: bytes, count: int) -> list[int] | None:
     return found if at == len(directory) else None
 
 
-def _archive_offsets(tail: bytes, start: int) -> list[int]:
-    """Where an archive in the tail has offsets that count from the file's first byte."""
-    end = _find_end(tail)
+def _archive_offsets(data: bytes, start: int) -> list[int]:
+    """The positions in trailing data of an archive's offsets from the file's first byte; [] without an archive."""
+    end = _find_end(data)
     if end is None:
         return []
-    _signature, count, size, offset, _comment = _END.unpack_from(tail, end)
-    entries = _entries(tail[end - size : end], count) if size <= end else None
+    _signature, count, size, offset, _comment = _END.unpack_from(data, end)
+    entries = _entries(data[end - size : end], count) if size <= end else None
     directory = end - size
     if entries is None or offset != start + directory:
         return []  # no archive, or offsets that count from its own start
@@ -112,7 +115,7 @@ def _archive_offsets(tail: bytes, start: int) -> list[int]:
 
 
 def _bytecode(root: _Node, end: int, size: int) -> dict[_Node, int]:
-    """The operators whose bytecode stands behind the model, and where."""
+    """{operator: bytecode_offset} of operators with bytecode behind the model, at offsets from `end` below `size`."""
     codes = root.get("operator_codes") or []
     dispatch = {index for index, code in enumerate(codes) if code.get("custom_code") == _DISPATCH}
     found = {}
@@ -121,21 +124,22 @@ def _bytecode(root: _Node, end: int, size: int) -> dict[_Node, int]:
             options = operator.get("custom_options")
             if operator.get("opcode_index") not in dispatch or options is None:
                 continue
-            place = _core._flexbuffer_number_at(options, _BYTECODE_OFFSET)
-            if place is not None:
-                offset = int.from_bytes(options[place[0] : place[0] + place[1]].tobytes(), "little")
+            position = _core._flexbuffer_number_at(options, _BYTECODE_OFFSET)
+            if position is not None:
+                at, width = position
+                offset = int.from_bytes(options[at : at + width].tobytes(), "little")
                 if end <= offset < size:
                     found[operator] = offset
     return found
 
 
 def find_trailing_data(model: Model, tree: _core._Tree) -> TrailingData | None:
-    """What stands behind a model, or None where nothing but zeros does."""
-    tail = model._file[tree.end :].tobytes()
-    if not tail.strip(b"\0"):
+    """The trailing data of a model; None: there are only zeros."""
+    behind = model._file[tree.end :].tobytes()
+    if not behind.strip(b"\0"):
         return None
     bytecode = _bytecode(tree.root, tree.end, model.nbytes)
-    start = min([tree.end + len(tail) - len(tail.lstrip(b"\0")), *bytecode.values()])
+    start = min([tree.end + len(behind) - len(behind.lstrip(b"\0")), *bytecode.values()])
     align = min([_MOST_ALIGNMENT, *(offset & -offset for offset in bytecode.values())]) if bytecode else 1
-    data = tail[start - tree.end :]
+    data = behind[start - tree.end :]
     return TrailingData(data, start, align, _archive_offsets(data, start), bytecode)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from tq.texts import steps_table
+
 
 class Step(NamedTuple):
     """A figure on the way to an element."""
@@ -51,9 +53,7 @@ class Explanation:
         return f"'{self.tensor}' [{place}]: operator {self.operator}, {self.operator_name}, {self.numerics}"
 
     def __str__(self) -> str:
-        rows = list(self._rows())
-        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
-        return "\n".join([self.title, *(f"{n:<{names}}  {v:>{values}}  {note}".rstrip() for n, v, note in rows)])
+        return "\n".join([self.title, *steps_table(self._rows())])
 
     def _repr_html_(self) -> str:
         cells = "".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differs between two models: structure, quantization and weights."""
+"""The differences between two models: structure, quantization and weights."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """One thing that differs.  `str()` is a line of text."""
+    """One difference.  `str()` is a line of text."""
 
     kind: str  # "structure", "quantization" or "weights"
     place: str  # "subgraph 0, tensor 4 'conv/weights'"; "model"
     what: str  # the field: "shape", "scale", "data", ...
-    a: Any  # its value in the first model; None where there is none
+    a: Any  # its value in the first model; None: the first model does not have it
     b: Any
-    text: str  # the difference in words
+    text: str  # the difference as text
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}: {self.text}"
 
 
 def _short(value: Any) -> str:
-    """A value in at most some 100 characters."""
+    """A value as text of about 100 characters at most."""
     if isinstance(value, np.ndarray):
         head = ", ".join(repr(v) if isinstance(v, int) else f"{v:.9g}" for v in value.ravel()[:4].tolist())
         return f"[{head}{f', ... {value.size} in all' if value.size > 4 else ''}]"
@@ -53,11 +53,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
-_PLAIN = (str, int, bool, bytes, type(None))  # what most fields are: equal ones are the same
+_PLAIN = (str, int, bool, bytes, type(None))  # types of which == compares every bit
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equality in which NaN equals itself and 0.0 is not -0.0: of bits."""
+    """Equality of bits: NaN equals itself, 0.0 differs from -0.0."""
     if a is b or (type(a) is type(b) and type(a) in _PLAIN and a == b):
         return True
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -85,15 +85,15 @@ def _only(place: str, what: str, a: Any, b: Any) -> Difference:
 
 
 def _match(keys_a: list[Any], keys_b: list[Any]) -> list[tuple[int | None, int | None]]:
-    """Pairs of indices of things with equal keys: the k-th of a key with the k-th of that key."""
-    places: dict[Any, list[int]] = {}
+    """Pairs of indices with equal keys: the k-th of a key with the k-th of the same key; None: no partner."""
+    by_key: dict[Any, list[int]] = {}
     for index in reversed(range(len(keys_b))):
-        places.setdefault(keys_b[index], []).append(index)
+        by_key.setdefault(keys_b[index], []).append(index)
     pairs: list[tuple[int | None, int | None]] = []
     for index, key in enumerate(keys_a):
-        rest = places.get(key)
+        rest = by_key.get(key)
         pairs.append((index, rest.pop() if rest else None))
-    return pairs + [(None, index) for index in sorted(index for rest in places.values() for index in rest)]
+    return pairs + [(None, index) for index in sorted(index for rest in by_key.values() for index in rest)]
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> bool:
@@ -101,7 +101,7 @@ def _alike(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _channels(a: np.ndarray, b: np.ndarray) -> str | None:
-    """How two arrays of one dtype and shape differ, channel by channel; None: they do not."""
+    """The difference of two arrays of one dtype and shape, one element a channel, as text; None: equal bits."""
     bytes_a, bytes_b = (np.ascontiguousarray(x).view(np.uint8).reshape(x.size, -1) for x in (a, b))
     channels = np.flatnonzero((bytes_a != bytes_b).any(axis=1))
     if not channels.size:
@@ -123,14 +123,14 @@ def _quantization(place: str, a: Quantization, b: Quantization) -> Iterator[Diff
 
 
 def _real(tensor: Tensor) -> np.ndarray | None:
-    """A constant's real values as float64; None for types that are no numbers."""
+    """A constant's real values as float64; None: its type is not numeric."""
     values = constant_array(tensor, dequantized=True)
     with np.errstate(invalid="ignore"):  # a signalling NaN
         return values.astype(np.float64) if values.dtype.kind in "biuf" else None
 
 
 def _error(a: np.ndarray, b: np.ndarray) -> str:
-    """Largest absolute difference, and the ratio of signal to error in dB."""
+    """The largest absolute difference and the ratio of signal to error in dB, as text."""
     with np.errstate(all="ignore"):
         error = np.abs(a - b)
         error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0
@@ -143,24 +143,24 @@ def _error(a: np.ndarray, b: np.ndarray) -> str:
 
 
 def _weights_text(a: Tensor, b: Tensor) -> str | None:
-    """How two constants differ; None: they do not."""
+    """The difference of two constants as text; None: equal values."""
     if a.type == b.type and a.shape == b.shape:
-        codes_a, codes_b = constant_array(a), constant_array(b)
-        unlike = codes_a != codes_b
-        if codes_a.dtype.kind == "f":  # NaN is not NaN's difference, but -0.0 is one from 0.0
-            unlike &= ~(np.isnan(codes_a) & np.isnan(codes_b))
-            unlike |= np.signbit(codes_a) != np.signbit(codes_b)
+        stored_a, stored_b = constant_array(a), constant_array(b)
+        unlike = stored_a != stored_b
+        if stored_a.dtype.kind == "f":  # NaN equals NaN; -0.0 differs from 0.0
+            unlike &= ~(np.isnan(stored_a) & np.isnan(stored_b))
+            unlike |= np.signbit(stored_a) != np.signbit(stored_b)
         count = int(np.count_nonzero(unlike))
         if not count:
             return None
-        text = f"{count} of {codes_a.size} elements differ"
-        if codes_a.dtype.kind in "iu":
-            wide = np.abs(codes_a.astype(np.float64) - codes_b.astype(np.float64))
-            text += f", by up to {float(wide.max()):.0f} codes" if a.quantization else f", by up to {wide.max():.0f}"
+        text = f"{count} of {stored_a.size} elements differ"
+        if stored_a.dtype.kind in "iu":
+            wide = np.abs(stored_a.astype(np.float64) - stored_b.astype(np.float64))
+            text += f", by up to {wide.max():.0f}"
     elif a.shape == b.shape:
         text = "types differ"
     else:
-        return None  # the shape's own line says so
+        return None  # another line tells the shapes
     real_a, real_b = _real(a), _real(b)
     if real_a is None or real_b is None or real_a.size == 0:
         return text if a.type == b.type else None
@@ -170,7 +170,7 @@ def _weights_text(a: Tensor, b: Tensor) -> str | None:
 
 
 def _bytes_of(tensor: Tensor) -> Any:
-    """The bytes that a tensor's buffer holds in the file, as a memoryview that compares at once; None without."""
+    """The bytes of a tensor's buffer in the file, as a memoryview (which compares fast); None: it has none."""
     buffers = tensor.model.buffers
     try:
         data = buffers[tensor.buffer].data if 0 < tensor.buffer < len(buffers) else None
@@ -256,8 +256,10 @@ def _operator(place: str, a: Operator, b: Operator, tensors_a: list[str], tensor
 
 
 def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int | None]]:
-    """Pairs of indices; a and b hold (name, outputs).  By index where both have the same names in the same order,
-    else by name and outputs, and what remains by name."""
+    """Pairs of indices; a and b hold (name, outputs); None: no partner.
+
+    By index where both have the same names in the same order; else by name and outputs, and the rest by name.
+    """
     names_a, names_b = [name for name, _ in a], [name for name, _ in b]
     if names_a == names_b:
         return [(i, i) for i in range(len(a))]
@@ -292,7 +294,7 @@ def _matched(prefix: str, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
     """Operators and tensors of subgraphs whose names differ."""
     names_a, names_b = _tensor_names(a), _tensor_names(b)
     if names_a == names_b:
-        names_b = names_a  # indices alone tell then whether tensors have the same names
+        names_b = names_a  # equal indices now mean equal names
     yield from _operators(prefix, a, b, names_a, names_b)
     for i, j in _match(names_a, names_b):
         if i is not None and j is not None:
@@ -315,7 +317,7 @@ def _subgraph(index: int, a: Subgraph, b: Subgraph) -> Iterator[Difference]:
     if unlike is None:
         yield from _matched(prefix, a, b)
         return
-    operators, tensors = unlike  # all names are the same, in the same order
+    operators, tensors = unlike  # names are the same, in the same order
     names = _tensor_names(a) if operators else []
     for i in operators:
         op = a.operators[i]
@@ -356,13 +358,14 @@ def _model(a: Model, b: Model) -> Iterator[Difference]:
 
 
 def diff(a: Source, b: Source) -> list[Difference]:
-    """What differs between two models, in the order of the file: the model, then each subgraph's operators, tensors.
+    """The differences between two models in the order of the file: the model, then each subgraph's operators and
+    tensors.
 
     a, b: open models, paths or bytes.
     Subgraphs are compared by index.  Tensors are matched by name, the k-th of a name with the k-th of that name;
     operators by index where both subgraphs have the same operators in the same order, else by name and outputs.
-    Floats are compared as bits.  Which index a tensor has and where its data lies in the file is no difference.
+    Floats are compared as bits.  A tensor's index and the position of its data in the file do not count.
 
-    An empty list: the models say the same.
+    An empty list: no difference.  ModelError, OSError: as tq.Model.
     """
     return list(_model(opened(a), opened(b)))

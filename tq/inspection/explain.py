@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One requantization, step by step: how an accumulator becomes a quantized value."""
+"""One requantization, step by step: from an accumulator to a quantized value."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from tq import _core
+from tq.texts import steps_table
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class RequantizeExplanation:
     fixed-point multiplier, 'single' and 'int64-up' no high part; only 'int64-up' has a short multiplier.
     """
 
-    __module__ = "tq"  # pickles name it so, wherever it is defined
+    __module__ = "tq"  # for pickles, which name the public place
 
     acc: int  #: the accumulator, less the input's zero point
     rounding: str
@@ -33,19 +34,19 @@ class RequantizeExplanation:
     shifted: int | None  #: acc * 2^max(shift, 0), saturated to int32
     product: int | float  #: shifted * multiplier, 64 bits; or acc * real_multiplier
     high: int | None  #: product / 2^31 rounded to the nearest, ties up
-    right_shift: int | None  #: the places that the last step drops
-    remainder: int | None  #: what they held: of high, or of product under 'single'
+    right_shift: int | None  #: the bits that the last step drops
+    remainder: int | None  #: their value: of high, or of product under 'single'
     scaled: int | float  #: rounded, before the zero point
     zero_point: int
-    code: int  #: scaled + zero_point, clamped to the dtype
+    code: int  #: the quantized value: scaled + zero_point, clamped to the dtype
     dtype: str
-    low: int  #: the dtype's lowest code
-    high_code: int  #: and highest
+    low: int  #: the dtype's least value
+    high_code: int  #: the dtype's greatest value
     short_multiplier: int | None = None  #: of int64 accumulators: the multiplier's upper 15 bits, rounded
 
     @property
     def result(self) -> int | float:
-        """scaled + zero_point, before it is clamped."""
+        """scaled + zero_point, before the clamp."""
         return self.scaled + self.zero_point
 
     @property
@@ -55,7 +56,7 @@ class RequantizeExplanation:
 
     @property
     def exact(self) -> float:
-        """What the code would be without any rounding or clamping: acc * real_multiplier + zero_point."""
+        """The quantized value without rounding and clamp: acc * real_multiplier + zero_point."""
         return self.acc * self.real_multiplier + self.zero_point
 
     def as_dict(self) -> dict[str, Any]:
@@ -98,13 +99,10 @@ class RequantizeExplanation:
             yield "rounded", self.scaled, f"{of} / 2^{self.right_shift} to the nearest, ties {ties}"
         yield "zero point", self.zero_point, "added" if self.zero_point else ""
         note = f"{self.dtype}: {self.low} to {self.high_code}" + (f"; {self.result} clamped" if self.clamped else "")
-        yield "code", self.code, note
+        yield "quantized", self.code, note
 
     def __str__(self) -> str:
-        rows = [(name, str(value), note) for name, value, note in self._rows()]
-        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
-        lines = [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]
-        return "\n".join([f"rounding {self.rounding!r}", *lines])
+        return "\n".join([f"rounding {self.rounding!r}", *steps_table(self._rows())])
 
 
 def _integer(value: Any, name: str, low: int, high: int) -> int:
@@ -143,7 +141,7 @@ def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
 _INT32 = (-(2**31), 2**31 - 1)
 _INT64 = (-(2**63), 2**63 - 1)
 _FAR = 2**47  # int64 accumulators beyond it saturate
-_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # what rounds to infinity
+_FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # the least value that float32 rounds to infinity
 _FIXED_POINT_STEPS = ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")
 
 
@@ -156,13 +154,15 @@ def explain_requantize(
     dtype: DTypeLike = "int8",
     rounding: str = "double",
 ) -> RequantizeExplanation:
-    """Each step of requantizing one value: `requantize` and the operators do the same to arrays.
+    """The steps of requantizing one value; `requantize` and the operators compute the same for arrays.
 
-    acc: an int32 accumulator, or a quantized value whose zero point is `input_zero_point`; an int64 one under the rules
-    of tq.rules()["requantize_int64"], those of 16x8 operators. multiplier: the real multiplier
-    (input scale * weight scale / output scale), finite and not negative, or the pair that quantize_multiplier gives of
-    it. zero_point: the output's, within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"].
-    TypeError and ValueError name the argument that is no number or does not fit.
+    acc: an int32 accumulator, or a quantized value with the zero point `input_zero_point`; an int64 accumulator under
+        the rules of tq.rules()["requantize_int64"], which are those of 16x8 operators.
+    multiplier: the real multiplier (input scale * weight scale / output scale), finite and not negative, or the pair
+        (multiplier, shift) of quantize_multiplier.
+    zero_point: the output's, in the range of dtype.  dtype: the output's.
+    rounding: a name of tq.rules()["requantize"].
+    TypeError, ValueError: an argument is not a number, or out of range; the message names it.
 
     >>> print(explain_requantize(7984, 0.0014402704, 3))
     rounding 'double'
@@ -175,7 +175,7 @@ def explain_requantize(
     remainder                   256  the low 9 bits of the high part; half is 256
     rounded                      12  the high part / 2^9 to the nearest, ties away from zero
     zero point                    3  added
-    code                         15  int8: -128 to 127
+    quantized                    15  int8: -128 to 127
     """
     if rounding in _core.rules()["requantize_int64"] and (
         rounding == "int64-up" or not _INT32[0] <= operator.index(acc) <= _INT32[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a real range becomes a scale and a zero point: tq.explain_quantization_params."""
+"""The steps from a real range to a scale and a zero point: tq.explain_quantization_params."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tq import _core
+from tq.texts import steps_table
 
 _RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7)}
 _RANGES |= {"uint4": (0, 15), "int2": (-2, 1), "int32": (-(2**31), 2**31 - 1)}
-_SYMMETRIC_INT16 = ("tflite", "mlir", "power-of-two")  # rules that make int16 symmetric unasked
+_SYMMETRIC_INT16 = ("tflite", "mlir", "power-of-two")  # rules under which int16 is always symmetric
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class QuantizationParamsExplanation:
     from_max_error: float | None  #: of from_max: |high| + |max / scale|
     nudge: float | None  #: zero_point less the candidate that was rounded
     representable: tuple[float, float]  #: the real values of `low` and `high`
-    clipped: tuple[float, float]  #: how much of the range lies below and above that
+    clipped: tuple[float, float]  #: the parts of the range below and above it
 
     def as_dict(self) -> dict[str, Any]:
         """Every field by its name."""
@@ -61,10 +62,7 @@ class QuantizationParamsExplanation:
         yield "clipped", f"{below:.6g} below, {above:.6g} above", "of the range"
 
     def __str__(self) -> str:
-        rows = [(name, str(value), note) for name, value, note in self._rows()]
-        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
-        lines = [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]
-        return "\n".join([f"rule {self.rule!r}", *lines])
+        return "\n".join([f"rule {self.rule!r}", *steps_table(self._rows())])
 
 
 def explain_quantization_params(
@@ -76,10 +74,9 @@ def explain_quantization_params(
     narrow_range: bool = False,
     rule: str = "toco",
 ) -> QuantizationParamsExplanation:
-    """How tq.choose_quantization_params makes a scale and a zero point of a range: its arguments and errors, one range.
+    """The steps by which tq.choose_quantization_params computes scale and zero point of one range.
 
-    lo, hi: finite, lo <= hi. dtype, symmetric, narrow_range, rule: as choose_quantization_params takes them; the scale
-    and the zero point are its own.
+    lo, hi: finite, lo <= hi. dtype, symmetric, narrow_range, rule, and errors: as choose_quantization_params.
     """
     chosen = _core.choose_quantization_params(
         float(lo), float(hi), dtype, symmetric=symmetric, narrow_range=narrow_range, rule=rule
@@ -103,7 +100,7 @@ def explain_quantization_params(
 
 
 def _candidates(least: float, most: float, scale: float, low: int, high: int, zero: int, rule: str) -> tuple[Any, ...]:
-    """Both zero points, their terms, and how far the one that the rule takes was moved."""
+    """Both candidates for the zero point, their error terms, and the distance of the chosen one from its candidate."""
     from_min, from_max = low - least / scale, high - most / scale
     min_terms, max_terms = abs(low) + abs(least / scale), abs(high) + abs(most / scale)
     taken = from_max if rule == "toco" and not min_terms < max_terms else from_min

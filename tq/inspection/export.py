@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a model's constants to an .npz file, which `numpy.load` reads without pickle."""
+"""A model's constants as an .npz file, which `numpy.load` reads without pickle."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _GROWTH, _SLACK = 64, 1 << 30
 
 
 class Export(NamedTuple):
-    """What `export_npz` did."""
+    """The result of `export_npz`."""
 
     arrays: dict[str, tuple[int, int]]  # key in the .npz file -> (subgraph, tensor)
-    skipped: list[tuple[str, str]]  # a tensor's place, and why it was left out
+    skipped: list[tuple[str, str]]  # a tensor's subgraph, index and name as text, and the reason
 
 
 def _place(subgraph_index: int, tensor: Tensor) -> str:
@@ -34,10 +34,10 @@ def _place(subgraph_index: int, tensor: Tensor) -> str:
 
 
 def _key(name: str, index: int, taken: dict[str, Any]) -> str:
-    """A tensor's name as a key that no other tensor has and that a zip file can hold.
+    """A unique key for a tensor's name that a zip file can hold.
 
-    Control characters, backslashes, and "." and ".." between slashes become "_", so that no unpacking tool is led
-    out of its folder; numpy.load takes ".npy" off a key, so a name that ends in it gets a "_".
+    Control characters, backslashes, and "." and ".." between slashes become "_", so that no unpacking tool leaves its
+    folder.  numpy.load strips ".npy" from a key, so "_" follows it in a name.
     """
     text = re.sub(r"[\x00-\x1f\x7f\\\ud800-\udfff]", "_", name)[:1000]
     text = "/".join("_" if part in ("", ".", "..") else part for part in text.split("/")) if text else f"tensor_{index}"
@@ -51,7 +51,10 @@ def _key(name: str, index: int, taken: dict[str, Any]) -> str:
 
 
 def _portable(values: np.ndarray) -> np.ndarray:
-    """`values` in a dtype that NumPy knows by itself.  Types of ml_dtypes are widened, which keeps every value."""
+    """`values` in a dtype of NumPy's own; ml_dtypes' types are widened without loss.
+
+    ValueError: strings that NumPy's fixed-width strings cannot hold.
+    """
     if values.dtype.kind == "O":
         items = values.ravel().tolist()
         if any(item.endswith(b"\0") for item in items):
@@ -68,9 +71,10 @@ def _portable(values: np.ndarray) -> np.ndarray:
 
 
 def constant_array(tensor: Tensor, dequantized: bool = False) -> np.ndarray:
-    """A constant tensor's values, dense, in a dtype that NumPy knows by itself.
+    """A constant tensor's values, dense, in the tensor's shape and a dtype of NumPy's own.
 
-    dequantized: quantized constants as float32; others as they are.
+    dequantized: quantized constants as float32 real values; others as stored.
+    ValueError, ModelError, OSError: the data are not in the file, or the strings do not fit.
     """
     if dequantized and tensor.quantization.kind not in ("none", "custom"):
         return tensor.dequantized()
@@ -118,12 +122,12 @@ def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = 
     """Writes all constants of all subgraphs of a model (an open one, a path or bytes) to `path`, an .npz file.
 
     Keys are tensor names, made unique by "_2" and so on.  Arrays have the tensors' shapes; sub-byte types become
-    int8 or uint8, bfloat16 and float8 float32, strings fixed-width bytes; sparse tensors are dense.  With
-    `dequantized`, quantized constants are float32 real values.
+    int8 or uint8, bfloat16 and float8 float32, strings fixed-width bytes; sparse tensors are dense.
+    dequantized: quantized constants as float32 real values.
 
-    The file appears whole or not at all.  OSError: it is the model's own, no regular file, or read-only.
-
-    Returns what was written and what was not, for constants that the model describes wrongly.
+    Returns an Export: the arrays written, and the constants skipped because the model describes them wrongly.
+    The file appears whole or not at all.  OSError: `path` is the model's own file, no regular file, or read-only.
+    ModelError: as tq.Model.
     """
     model = opened(model)
     made: list[Export] = []
@@ -136,7 +140,10 @@ def export_npz(model: Source, path: str | os.PathLike[str], dequantized: bool = 
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *inputs: Any) -> None:
-    """Writes arrays to `path`, an .npz file, whole or not at all.  OSError: see tq.saving; it may be no input."""
+    """Writes arrays to `path`, an .npz file, whole or not at all.
+
+    inputs: files that it must not overwrite (tq.saving).  OSError: as tq.saving.Target.
+    """
 
     def write(archive: zipfile.ZipFile) -> None:
         keys: dict[str, Any] = {}

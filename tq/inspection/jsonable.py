@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tq's command line writes as JSON: every value exact, and valid JSON throughout.
+"""JSON of the command line: every value exact, and every text valid JSON.
 
-Integers of any size are numbers, and floats are written in full (`repr`), float32 widened to double.  What JSON has
-no number for is a string: "NaN", "Infinity", "-Infinity".  Enum members are their names, NumPy classes and dtypes
+Integers of any size are numbers.  Floats are written in full (`repr`), float32 widened to double.  Non-finite floats
+are
+strings: "NaN", "Infinity", "-Infinity".  Enum members are their names, NumPy classes and dtypes
 their names, bytes {"base64": "..."}, arrays nested lists.
 """
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def plain(value: Any) -> Any:
-    """`value` as what json.dumps(..., allow_nan=False) takes."""
+    """`value` in the types that json.dumps(..., allow_nan=False) takes."""
     if isinstance(value, enum.Enum):
         return value.name
     if value is None or isinstance(value, (bool, int, str)):
@@ -50,6 +51,7 @@ def plain(value: Any) -> Any:
 
 
 def dumps(value: Any) -> str:
+    """The JSON text of any value, in ASCII."""
     return json.dumps(plain(value), allow_nan=False, indent=1, ensure_ascii=True)
 
 
@@ -67,7 +69,7 @@ def _quantization(q: Quantization) -> dict[str, Any] | None:
 
 
 def tensor(t: Tensor) -> dict[str, Any]:
-    """A tensor's facts, without its data."""
+    """A tensor's fields, without its data."""
     external = t.external_buffer
     return {
         "index": t.index,
@@ -100,6 +102,7 @@ def operator(op: Operator) -> dict[str, Any]:
 
 
 def external_buffer(buffer: Any) -> dict[str, Any]:
+    """An ExternalBuffer's fields."""
     return {name: getattr(buffer, name) for name in ("id", "group", "offset", "length", "packing")}
 
 
@@ -118,7 +121,8 @@ def _subgraph(graph: Subgraph, operators: bool, tensors: bool) -> dict[str, Any]
 
 
 def _metadata(m: Model) -> dict[str, Any]:
-    """Bytes; only their number where entries that share a buffer would make the text far longer than the file."""
+    """{name: bytes}; {"nbytes": n} in their place once the entries, which may share a buffer, exceed the file's
+    size."""
     result: dict[str, Any] = {}
     left = m.nbytes
     for name, content in m.metadata.items():
@@ -128,7 +132,7 @@ def _metadata(m: Model) -> dict[str, Any]:
 
 
 def model(m: Model, *, operators: bool = True, tensors: bool = True) -> dict[str, Any]:
-    """All that a model says, other than its constants' data."""
+    """The contents of a model without its constants' data; `operators`, `tensors`: whether to list them."""
     return {
         "path": None if m.path is None else str(m.path),
         "nbytes": m.nbytes,

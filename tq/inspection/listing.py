@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The listing that `print(model)` gives.
+"""The listing of a model: `print(model)`.
 
 Subgraph, operator, tensor, signature and size lines are those of TFLite's Model Analyzer
-(tflite/python/analyzer_wrapper/model_analyzer.cc in LiteRT, revision f6745779), so that what is known about its
-output holds here too:
+(tflite/python/analyzer_wrapper/model_analyzer.cc in LiteRT, revision f6745779), so that
+knowledge of its output applies here:
 
     Subgraph#0 main(T#0) -> [T#2]
       Op#0 RESHAPE(T#0, T#1[512, 512]) -> [T#2]
@@ -11,8 +11,8 @@ output holds here too:
     Tensors of Subgraph#0
       T#1(shape) shape:[2], type:INT32 RO 8 bytes, buffer: 1, data:[512, 512]
 
-tq adds to them: data of every type as numbers (the analyzer prints characters, or "??"), constants that lie behind
-the model or in other files, and, below a tensor, its quantization line.  As in the analyzer, a byte that is not
+tq adds numeric data of every type (the analyzer prints characters, or "??"), constants that lie behind the model or in
+other files, and, below a tensor, its quantization line.  As in the analyzer, a byte that is not
 printable ASCII shows as "."; only the quantization lines hold other characters.  Models that the analyzer refuses,
 or dies of, are listed all the same.
 """
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from tq._core import Buffer, Model, Operator, Subgraph, Tensor
 
 RULE = "-" * 63
-PREVIEW = 5  # elements of a constant that are shown, as the analyzer shows them
-CHANNELS = 8  # lines of a per-axis quantization that are shown
-ITEM_BYTES = 32  # of a string tensor's element that are shown
+PREVIEW = 5  # elements shown of a constant, as in the analyzer
+CHANNELS = 8  # lines shown of a per-axis quantization
+ITEM_BYTES = 32  # bytes shown of a string tensor's element
 LIMIT_SLACK, LIMIT_GROWTH = 16 << 20, 16  # a real model's listing has at most some 5 characters a byte of the file
 
 # ---- text ----
@@ -47,9 +47,9 @@ _UNDECODED = re.compile(r"\\x[89a-f][0-9a-f]")
 
 
 def printable(text: str) -> str:
-    """`text` as the analyzer prints it: each byte of its UTF-8 that is not printable ASCII, or a newline, is ".".
+    """`text` as the analyzer prints it: "." for each byte of its UTF-8 that is neither printable ASCII nor a newline.
 
-    Bytes that are no UTF-8 come out of the core as "\\xNN", and are one byte each here too.
+    The core writes a byte that is not UTF-8 as "\\xNN"; it counts as one byte.
     """
     if text.isascii() and text.isprintable() and "\\x" not in text:
         return text
@@ -71,7 +71,7 @@ def _float_text(value: float) -> str:
 
 
 def _fixed(code: str, text: Callable[[Any], str] = str) -> Callable[[bytes], list[str]]:
-    """How to show elements of a little-endian NumPy type."""
+    """The function from bytes to the texts of elements of a little-endian NumPy type."""
 
     def show(raw: bytes) -> list[str]:
         return [text(value) for value in np.frombuffer(raw, np.dtype(code)).tolist()]
@@ -97,16 +97,16 @@ def _float8(name: str) -> Callable[[bytes], list[str]]:
 
 
 def _packed(bits: int, signed: bool) -> Callable[[bytes], list[str]]:
-    """Elements of less than a byte, low bits first."""
+    """The same for elements of less than a byte, low bits first."""
 
     def show(raw: bytes) -> list[str]:
-        codes = [byte >> shift & (1 << bits) - 1 for byte in raw for shift in range(0, 8, bits)]
-        return [str(code - (1 << bits) if signed and code >> (bits - 1) else code) for code in codes]
+        values = [byte >> shift & (1 << bits) - 1 for byte in raw for shift in range(0, 8, bits)]
+        return [str(value - (1 << bits) if signed and value >> (bits - 1) else value) for value in values]
 
     return show
 
 
-# TensorType: bits an element, and how to show elements of whole bytes.
+# TensorType: bits of an element, and the function from bytes to texts.
 _TYPES: dict[str, tuple[int, Callable[[bytes], list[str]]]] = {
     "FLOAT32": (32, _fixed("<f4", _float_text)),
     "FLOAT16": (16, _fixed("<f2", _float_text)),
@@ -129,11 +129,12 @@ _TYPES: dict[str, tuple[int, Callable[[bytes], list[str]]]] = {
     "FLOAT8_E4M3FN": (8, _float8("float8_e4m3fn")),
     "FLOAT8_E5M2": (8, _float8("float8_e5m2")),
 }
-_BYTES = (8, _fixed("u1"))  # types without numbers of their own: RESOURCE, VARIANT, unknown ones
+_BYTES = (8, _fixed("u1"))  # RESOURCE, VARIANT and unknown types: bytes
 
 
 def _strings(data: np.ndarray) -> tuple[list[str], int]:
-    """The first elements of a string tensor's buffer as Python writes bytes (without the b), and their number."""
+    """The first elements of a string tensor's buffer as Python writes bytes (without the b), and the number of
+    elements."""
     count = struct.unpack_from("<i", data[:4].tobytes())[0] if data.size >= 4 else -1
     if not 0 <= count <= data.size // 4 - 2:
         return ["??"], 1
@@ -173,7 +174,7 @@ def _tensor_names(indices: Iterable[int], subgraph_index: int) -> str:
 
 
 def quantization_lines(tensor: Tensor) -> list[str]:
-    """What to say about a tensor's quantization: nothing where the file says nothing, at most CHANNELS channels."""
+    """The lines about a tensor's quantization, of at most CHANNELS channels; none where the file stores none."""
     quantization = tensor.quantization
     if not quantization:
         return []
@@ -185,11 +186,11 @@ def quantization_lines(tensor: Tensor) -> list[str]:
 
 
 class _Constant(NamedTuple):
-    """A buffer's bytes.  Of one that lies outside the file there are none."""
+    """A buffer's bytes; none of a buffer outside the file."""
 
     nbytes: int
     data: np.ndarray | None
-    in_flatbuffer: bool  # rather than behind it, found by offset: the analyzer knows only these
+    in_flatbuffer: bool  # False: behind the flatbuffer, at an offset; the analyzer does not count those
 
 
 def _constant(buffer: Buffer) -> _Constant:
@@ -208,7 +209,7 @@ class _Constants:
         self._known: dict[int, _Constant] = {}
 
     def buffer(self, index: int) -> _Constant | None:
-        """The buffer of a constant tensor; None for buffer 0, which stands for none, and one that does not exist."""
+        """The buffer of a constant tensor; None for buffer 0 (no data) and for an index out of range."""
         if not 0 < index < self._count:
             return None
         if index not in self._known:
@@ -216,14 +217,15 @@ class _Constants:
         return self._known[index]
 
     def inlined(self, tensor: Tensor, kind: str) -> str:
-        """What follows a tensor's name among an operator's inputs: `[512, 512]` for a constant of INT32."""
+        """The values after a tensor's name among an operator's inputs: `[512, 512]` for a constant of INT32, else
+        ""."""
         buffer = self.buffer(tensor.buffer) if kind == "INT32" else None
         if buffer is None or not buffer.in_flatbuffer:
             return ""
         return preview(kind, buffer.data) if buffer.data is not None else "[]"
 
-    def tail(self, tensor: Tensor, kind: str) -> str:
-        """What follows a tensor's type: ` RO 8 bytes, buffer: 1, data:[512, 512]` for a constant."""
+    def ending(self, tensor: Tensor, kind: str) -> str:
+        """The text after a tensor's type: ` RO 8 bytes, buffer: 1, data:[512, 512]` for a constant, else ""."""
         buffer = self.buffer(tensor.buffer)
         if buffer is not None and buffer.data is not None and buffer.nbytes:
             return f" RO {buffer.nbytes} bytes, buffer: {tensor.buffer}, data:{preview(kind, buffer.data)}"
@@ -234,7 +236,7 @@ class _Constants:
         return ""
 
 
-def _tensor_line(tensor: Tensor, kind: str, subgraph_index: int, tail: str) -> str:
+def _tensor_line(tensor: Tensor, kind: str, subgraph_index: int, ending: str) -> str:
     name = f"({printable(tensor.name)}) " if tensor.stored("name") is not None else ""
     signature = tensor.stored("shape_signature")
     if signature is not None:
@@ -243,7 +245,7 @@ def _tensor_line(tensor: Tensor, kind: str, subgraph_index: int, tail: str) -> s
         shape = f"shape:[{integers(tensor.shape)}]"
     else:
         shape = "shape:n/a"
-    return f"{tensor_name(tensor.index, subgraph_index)}{name}{shape}, type:{kind}{tail}"
+    return f"{tensor_name(tensor.index, subgraph_index)}{name}{shape}, type:{kind}{ending}"
 
 
 # Subgraphs that an operator names in its options: the text before each, and the option's name.
@@ -273,7 +275,7 @@ def _operator_line(operator: Operator, subgraph_index: int, inlined: dict[int, s
 
 
 class _SubgraphLines:
-    """A subgraph's lines, and how many bytes of the flatbuffer's buffers its tensors refer to."""
+    """A subgraph's lines, and the bytes of the flatbuffer's buffers that its tensors refer to."""
 
     def __init__(self, subgraph: Subgraph, constants: _Constants) -> None:
         self.buffer_bytes = 0
@@ -289,7 +291,7 @@ class _SubgraphLines:
             buffer = constants.buffer(tensor.buffer)
             if buffer is not None and buffer.in_flatbuffer:
                 self.buffer_bytes += buffer.nbytes
-            self.tensors.append("  " + _tensor_line(tensor, kind, index, constants.tail(tensor, kind)))
+            self.tensors.append("  " + _tensor_line(tensor, kind, index, constants.ending(tensor, kind)))
             self.tensors.extend("      " + line for line in quantization_lines(tensor))
 
     def head(self) -> str:
@@ -307,14 +309,14 @@ class _SubgraphLines:
 
 
 def _all_zero(data: np.ndarray) -> bool:
-    """Stops soon after the first byte that is not zero.  The verifier bounds the bytes of all buffers, shared ones
-    counted each time, by a multiple of the file's size."""
+    """Whether all bytes are 0.  Time: the verifier bounds the bytes of all buffers, shared ones counted each time, by a
+    multiple of the file's size; the search ends soon after the first other byte."""
     step = 1 << 16
     return not any(data[start : start + step].any() for start in range(0, data.size, step))
 
 
 def _size_line(label: str, count: int, total: int) -> str:
-    """The analyzer divides in float."""
+    """`Label:  123 bytes (01.23 %)`, divided in float32 as in the analyzer."""
     share = float(np.float32(count) / np.float32(total) * np.float32(100)) if total else 0.0
     return f"{label}: {count:>10} bytes ({share:05.2f} %)"
 
@@ -399,12 +401,12 @@ def _lines(model: Model, operators: bool, tensors: bool) -> Iterator[str]:
 
 
 def listing(model: Model, *, operators: bool = True, tensors: bool = True) -> str:
-    """What `print(model)` shows; see the module's text.
+    """The text of `print(model)`; the module's docstring shows its form.
 
-    operators, tensors: whether to list them; without one of them, signatures and sizes are left out too.
+    operators, tensors: whether to list them; if one is False, signatures and sizes are left out too.
 
-    Operators of a hostile file may share long lists of inputs, which the listing spells out.  It ends with a note
-    where it would grow beyond LIMIT_SLACK + LIMIT_GROWTH times the file.
+    Operators of a hostile file may share long lists of inputs.  A listing longer than LIMIT_SLACK + LIMIT_GROWTH times
+    the file is cut, with a note at its end.
     """
     left = LIMIT_SLACK + LIMIT_GROWTH * model.nbytes
     lines = []

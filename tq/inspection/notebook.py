@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTML for notebooks: what `_repr_html_` of Model, Tensor, Quantization and Operator returns.
+"""HTML for notebooks: `_repr_html_` of Model, Tensor, Quantization and Operator.
 
-A page stands alone: no script, nothing fetched, one style sheet whose rules end at the page's own element.  Names and
-all other words from a file are hostile until escaped: `words` makes what does not print visible, then escapes it.
-A page is bounded whatever the model holds: rows, names, values and pictures have caps, and where one cuts, the page
-says how many there are in all.
+A page is self-contained: no script, nothing fetched, one style sheet whose rules apply to the page's own element.
+Texts from a file are hostile until `tq.pages.html.escaped` has treated them.  Rows, names, values and pictures have
+limits, so that a page is bounded for every model; where a limit cuts, the page gives the total.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ class _Sized(Protocol[_T]):
 
 
 def _shapes(tensor: "Tensor") -> str:
-    """The shape, and the signature where it says something else."""
+    """The shape, and the shape signature where it differs."""
     shape = f'<span class="tq-fit">{h.shape_text(tensor.shape)}</span>'
     if tuple(tensor.shape_signature) == tuple(tensor.shape):
         return shape
@@ -57,7 +56,7 @@ def _tensor_label(subgraph: int, index: int) -> str:
 
 
 def _span(values: np.ndarray) -> str:
-    """`0.001 … 0.2`, of the values that are numbers."""
+    """`0.001 … 0.2`, of the finite values."""
     if values.size == 0:
         return "none"
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
@@ -68,7 +67,7 @@ def _span(values: np.ndarray) -> str:
 
 
 def _quantization_line(quantization: "Quantization") -> str:
-    """One line for a table: Netron's for one scale, a summary for many."""
+    """One line for a table: Netron's for one scale, a summary for several."""
     if not quantization:
         return ""
     scales = np.asarray(quantization.scale)
@@ -85,7 +84,7 @@ def _quantization_line(quantization: "Quantization") -> str:
 
 
 def _drawable(values: np.ndarray) -> np.ndarray:
-    """One dimension; half-width floats widened, since not all of them know isfinite."""
+    """Flat; narrow floats widened, since isfinite is not defined for all of them."""
     flat = np.asarray(values).reshape(-1)
     return flat if flat.dtype.kind in "iu" or flat.dtype == np.float32 else flat.astype(np.float32)
 
@@ -102,7 +101,7 @@ def _range_bars(quantization: "Quantization") -> list[Bar]:
 
 
 def _parameter_noun(quantization: "Quantization") -> str:
-    """What each scale belongs to."""
+    """ "channel", "block" or "scale": the part of a tensor that has one scale."""
     return {"per-axis": "channel", "blockwise": "block"}.get(quantization.kind, "scale")
 
 
@@ -118,7 +117,7 @@ def _channel_table(quantization: "Quantization", scales: np.ndarray) -> str:
 
 
 def _channel_picture(quantization: "Quantization", scales: np.ndarray) -> str:
-    """Every channel's ranges side by side; every nth where they are many."""
+    """The ranges of every channel side by side; of every nth where there are more than _COLUMNS."""
     total = max(len(scales), len(quantization.min), len(quantization.max))
     step = max(-(-total // _COLUMNS), 1)
     stored = len(quantization.min) == len(quantization.max) == total
@@ -171,7 +170,7 @@ def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
 
 
 def quantization_html(quantization: "Quantization") -> str:
-    """The page of a Quantization: its line or its channels, and the stored and the representable range on one axis."""
+    """The page of a Quantization: its line or its channels, with the stored and the representable range on one axis."""
     count = int(np.size(quantization.scale))
     chips = [h.chip(h.escaped(quantization.kind))] if quantization else []
     if count > 1:
@@ -218,7 +217,10 @@ def _tensor_table(subgraph: "Subgraph", shown: int) -> str:
 
 
 def _port_table(tensors: Sequence["Tensor | None"], indices: Sequence[int], marks: Sequence[bool] = ()) -> str:
-    """Tensors in a row of an operator or a subgraph.  None is an input left out (-1) or an index out of range."""
+    """The tensors of an operator or a subgraph.  None: an input left out (-1) or an index out of range.
+
+    marks: of each, whether the operator writes it.
+    """
     rows = []
     for place, (tensor, index) in enumerate(zip(tensors[:_SHORT_ROWS], indices, strict=False)):
         if tensor is None:
@@ -236,12 +238,13 @@ def _operator_link(operator: "Operator") -> str:
 
 
 def _few_values(values: Sequence[object]) -> str:
-    """The first values of a tensor, as its type prints them."""
+    """The first values of a tensor, in its type's own form."""
     return ", ".join(h.value_text(v) for v in values)
 
 
 def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
-    """A line of values, a histogram, its label, and whether it counts real numbers (and so shares the ranges' axis)."""
+    """The first values as text, a histogram, its label, and whether it counts real values, which share the ranges'
+    axis."""
     if tensor.data is None:
         return "", None, "", False
     taken = histograms.sample(tensor)
@@ -249,17 +252,17 @@ def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
         if tensor.nbytes > 1 << 24 or tensor.data.size == 0:
             return "", None, "", False
         return _few_values(list(islice(tensor.data.reshape(-1), h.LIST))) + h.rest(tensor.data.size), None, "", False
-    few = ", ".join(number(v) for v in taken.codes[: h.LIST]) + h.rest(taken.total)
+    few = ", ".join(number(v) for v in taken.stored[: h.LIST]) + h.rest(taken.total)
     values = histograms.real(taken, tensor)
-    label = "values" if values is not None else "codes"
+    label = "values" if values is not None else "quantized"
     counted = None
-    if taken.whole_numbers and (values is None or tensor.quantization.kind in ("none", "per-tensor")):
-        counts, edges = histograms.count_quantized(taken.codes, _BINS)
+    if taken.is_integer and (values is None or tensor.quantization.kind in ("none", "per-tensor")):
+        counts, edges = histograms.count_quantized(taken.stored, _BINS)
         if values is not None and tensor.quantization.kind == "per-tensor":
             edges = (edges - float(tensor.quantization.zero_point[0])) * float(tensor.quantization.scale[0])
         counted = counts, edges
     else:
-        counted = histograms.count_values(taken.codes if values is None else values, _BINS)
+        counted = histograms.count_values(taken.stored if values is None else values, _BINS)
     if counted is None or not np.all(np.isfinite(counted[1])):
         return few, None, "", False
     counts, edges = counted
@@ -269,19 +272,18 @@ def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
 
 
 def _on_one_scale(histogram: Histogram, bars: Sequence[Bar]) -> bool:
-    """False where the ranges are so much wider than the values (an int32 bias) that the histogram would be a needle."""
+    """Whether the histogram stays legible on the ranges' axis: not where they are 25 times wider (an int32 bias)."""
     ends = [v for bar in bars for v in bar[1:3]]
     span = histogram.edges[-1] - histogram.edges[0]
     return not ends or max(*ends, histogram.edges[-1]) - min(*ends, histogram.edges[0]) < 25 * span
 
 
 def _tensor_picture(tensor: "Tensor") -> str:
-    """The values' histogram over the ranges, on one axis where they share it."""
+    """The histogram of the values and the ranges, on one axis where both are real values."""
     bars = _range_bars(tensor.quantization)
     try:
         few, histogram, label, shared = _tensor_values(tensor)
     except (ValueError, RuntimeError, OSError, ImportError) as error:
-        # A page shows what can be shown; the reason stands where the values would.
         return f'<p class="tq-warn">The values cannot be read: {h.escaped(error, h.LINE)}</p>' + axis_chart(bars)
     parts = []
     if few:
@@ -347,7 +349,7 @@ def tensor_html(tensor: "Tensor") -> str:
 
 
 def _options(options: object) -> str:
-    # A custom operator's flexbuffer is a map by custom, yet any value can be its root.
+    # The root of a custom operator's flexbuffer is usually a map, but may be any value.
     if not isinstance(options, Mapping):
         return f"<p><code>{h.value_text(options)}</code></p>"
     facts = [(h.escaped(k), f"<code>{h.value_text(v)}</code>") for k, v in islice(options.items(), _SHORT_ROWS)]
@@ -406,7 +408,7 @@ def _operator_table(subgraph: "Subgraph", shown: int) -> str:
 
 
 def _census(subgraph: "Subgraph", shown: int) -> str:
-    """The operators' names, most frequent first."""
+    """The names of the first `shown` operators with their counts, most frequent first."""
     counts: dict[str, int] = {}
     for operator in islice(subgraph.operators, shown):
         counts[operator.name] = counts.get(operator.name, 0) + 1
@@ -416,7 +418,7 @@ def _census(subgraph: "Subgraph", shown: int) -> str:
 
 
 def _subgraph_sections(subgraph: "Subgraph", operators: int, tensors: int, first: bool) -> list[str]:
-    """`operators` and `tensors` are how many rows the page still has for each."""
+    """operators, tensors: the rows of each that the page may still list."""
     inputs, outputs = subgraph.inputs, subgraph.outputs
     total_operators, total_tensors = len(subgraph.operators), len(subgraph.tensors)
     operators, tensors = min(operators, total_operators), min(tensors, total_tensors)
@@ -483,7 +485,7 @@ def _external_row(buffer: "ExternalBuffer") -> list[str]:
 def _section(
     title: str, items: _Sized[_T], heads: Sequence[str], row: Callable[[_T], list[str]], shown: bool = False
 ) -> str:
-    """A fold with a table of `items`; nothing where there are none."""
+    """A fold with a table of `items`; "" without items."""
     total = len(items)
     if not total:
         return ""
@@ -505,11 +507,11 @@ def _extras(model: "Model") -> list[str]:
 
 
 def model_html(model: "Model") -> str:
-    """The page of a Model: what it is, what goes in and out, operators, tensors, signatures, metadata, problems."""
+    """The page of a Model: its facts, problems, inputs, outputs, operators, tensors, signatures and metadata."""
     name = str(model.path).replace("\\", "/").rpartition("/")[2] if model.path else "a model in memory"
     operators = sum(len(g.operators) for g in model.subgraphs)
     tensors = sum(len(g.tensors) for g in model.subgraphs)
-    # Walks the whole model, so once.  Errors come first, since a long list is cut.
+    # `problems` walks the whole model: once.  Errors come first, since a long list is cut.
     problems = sorted(model.problems, key=_problem_role)
     chips = [
         h.chip(h.size_text(model.nbytes)),
@@ -531,6 +533,5 @@ def model_html(model: "Model") -> str:
             ("bytes", f"{model.nbytes:,}"),
         ]
     )
-    # What is wrong comes before the long tables.
     wrong = _section("Problems", problems, ["|code", "|severity", "~place", "what"], _problem_row, shown=True)
     return h.page("Model", h.escaped(name), chips, [facts, wrong, *_subgraphs(model), *_extras(model)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with matplotlib (the extra `plot`): what `Tensor.plot()` draws.  Nothing is imported until it draws."""
+"""Pictures with matplotlib (the extra `plot`): `Tensor.plot()`.  matplotlib is imported when a picture is drawn."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 # Colors that stay apart in print and for color-blind readers, on white and on dark figures.
 _VALUES, _STORED, _RANGE = "#7b8da3", "#d5690f", "#3a8ee0"
 _MOST_SPANS = 25  # a range wider than this many spans of the values (an int32 bias) does not set the axis
-_MOST_CODES = 256  # codes that get a bin of their own; more are counted several to a bin
+_MOST_BINS = 256  # quantized values with a bin each; where there are more, a bin holds several
 
 
 def new_axes() -> "Axes":
+    """The axes of a new figure.  ImportError: matplotlib is not installed."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -30,7 +31,6 @@ def new_axes() -> "Axes":
 
 
 def _title(tensor: "Tensor") -> str:
-    # A name is any bytes: a `$` would start mathematics, and fonts have no picture for what does not print.
     name = visible(tensor.name[:60]) + ("…" if len(tensor.name) > 60 else "")
     kind = tensor.quantization.kind if tensor.quantization else ""
     facts = [
@@ -42,12 +42,14 @@ def _title(tensor: "Tensor") -> str:
 
 
 def _values(tensor: "Tensor", dequantized: bool) -> "NDArray[Any]":
-    """The constant's values, flat: real numbers where `dequantized` and it is quantized, else what is stored."""
+    """The constant's values, flat: real values of a quantized tensor where `dequantized`, else the stored ones.
+
+    ValueError: the tensor is no constant, has no elements, or its type is not numeric."""
     name = f"tensor {tensor.index} '{tensor.name}'"
     if tensor.data is None:
         raise ValueError(f"{name} has no data to plot: it is not a constant of the model")
     if not histograms.is_numeric(tensor.dtype):
-        raise ValueError(f"{name} holds {getattr(tensor.type, 'name', tensor.type)}: only numbers can be plotted")
+        raise ValueError(f"{name} holds {getattr(tensor.type, 'name', tensor.type)}: which is not numeric")
     if dequantized and tensor.quantization.kind != "none":
         data = tensor.dequantized()
     else:
@@ -57,16 +59,18 @@ def _values(tensor: "Tensor", dequantized: bool) -> "NDArray[Any]":
     return data.reshape(-1)
 
 
-def _by_code(tensor: "Tensor", bins: int | None, dequantized: bool) -> "tuple[NDArray[Any], NDArray[Any]] | None":
-    """Counts and edges in bins of whole codes, where one affine map or none turns codes into what is drawn."""
+def _by_quantized_value(
+    tensor: "Tensor", bins: int | None, dequantized: bool
+) -> "tuple[NDArray[Any], NDArray[Any]] | None":
+    """Counts and edges of bins that hold whole quantized values; None: several scales, or no integer type."""
     quantization = tensor.quantization
     how = histograms.parameters_per_value(quantization, tensor.shape) if dequantized else "none"
     if how not in ("none", "scalar") or not histograms.is_whole(tensor.dtype) or tensor.sparsity:
         return None
-    codes = _values(tensor, False)
-    if codes.dtype.kind == "V" or codes.dtype == np.bool_:
-        codes = codes.astype(np.int8 if codes.dtype.name != "bool" else np.uint8)
-    counts, edges = histograms.count_quantized(codes, min(bins or _MOST_CODES, _MOST_CODES) if codes.size else 1)
+    stored = _values(tensor, False)
+    if stored.dtype.kind == "V" or stored.dtype == np.bool_:
+        stored = stored.astype(np.int8 if stored.dtype.name != "bool" else np.uint8)
+    counts, edges = histograms.count_quantized(stored, min(bins or _MOST_BINS, _MOST_BINS) if stored.size else 1)
     if how == "scalar":
         edges = (edges - float(quantization.zero_point[0])) * float(quantization.scale[0])
     if not np.all(np.isfinite(edges)) or edges[0] == edges[-1]:
@@ -75,7 +79,7 @@ def _by_code(tensor: "Tensor", bins: int | None, dequantized: bool) -> "tuple[ND
 
 
 def _ranges(quantization: "Quantization") -> list[tuple[str, str, str, "NDArray[Any]", "NDArray[Any]"]]:
-    """The ranges there are: label, color, line style, lowest values, highest values."""
+    """The tensor's ranges: label, color, line style, least values, greatest values."""
     found = [
         ("stored", _STORED, "--", quantization.min, quantization.max),
         ("representable", _RANGE, "-", quantization.range_min, quantization.range_max),
@@ -85,7 +89,7 @@ def _ranges(quantization: "Quantization") -> list[tuple[str, str, str, "NDArray[
 
 def _draw_histogram(ax: "Axes", tensor: "Tensor", bins: int | None, dequantized: bool) -> None:
     values = _values(tensor, dequantized)
-    counted = _by_code(tensor, bins, dequantized) or histograms.count_values(values, bins or 128)
+    counted = _by_quantized_value(tensor, bins, dequantized) or histograms.count_values(values, bins or 128)
     if counted is None:
         raise ValueError(f"tensor {tensor.index} '{tensor.name}' has no finite value to plot")
     counts, edges = counted
@@ -108,7 +112,7 @@ def _draw_histogram(ax: "Axes", tensor: "Tensor", bins: int | None, dequantized:
         margin = 0.05 * (edges[-1] - edges[0])
         ax.set_xlim(edges[0] - margin, edges[-1] + margin)
     quantized = tensor.quantization.kind != "none"
-    ax.set_xlabel("value" if dequantized or not quantized else "code q")
+    ax.set_xlabel("value" if dequantized or not quantized else "quantized value q")
     ax.set_ylabel("count")
 
 
@@ -170,23 +174,23 @@ def plot_tensor(
 ) -> "Axes":
     """Draws a constant tensor's values with its stored and its representable range.
 
-    `ax`: where to draw; a new figure where None.
-    `bins`: how many bins at most; None: one for each code of an integer type (several codes share one where there are
-    more than 256), 128 of equal width for other values.
-    `dequantized`: real numbers by the tensor's quantization, where it has one; False: the codes as stored.
-    `kind`: "histogram", or "channels", one column for each channel of a per-axis tensor: what its codes can represent,
-    what its values span, and the range stored in the file.
-    `log`: count (or value, symmetrically, for "channels") on a logarithmic axis.
+    ax: where to draw; None: a new figure.
+    bins: the greatest number of bins; None: one for each value of an integer type (with more than 256, several values
+        share one), 128 of equal width for other types.
+    dequantized: real values by the tensor's quantization, where it has one; False: the stored values.
+    kind: "histogram", or "channels": one column for each channel of a per-axis tensor, with its representable range,
+        the range of its values, and the range stored in the file.
+    log: a logarithmic axis of counts (of values, symmetric about 0, for "channels").
 
-    Returns the Axes.  ValueError: the tensor has no data, no numbers, or no channels where `kind` asks for them;
+    Returns the Axes.  ValueError: the tensor has no data, is not numeric, or has no channels where `kind` asks for
+    them.
     ImportError: matplotlib is not installed.
     """
     if kind not in ("histogram", "channels"):
         raise ValueError(f"kind is {kind!r}, not 'histogram' or 'channels'")
     if bins is not None and bins < 1:
         raise ValueError(f"bins is {bins}, and at least 1 is needed")
-    # What cannot be drawn is said before an empty figure appears.
-    _values(tensor, False)
+    _values(tensor, False)  # its errors come before an empty figure
     ax = new_axes() if ax is None else ax
     if kind == "channels":
         _draw_channels(ax, tensor)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model is made of: operators, types, shapes, bytes, parameters and multiply-adds.
+"""A model's summary: operators, types, shapes, bytes, parameters and multiply-adds.
 
-A parameter is an element of a constant that an operator reads, other than of plain integers of 32 or 64 bits, bools
-and strings: those are shapes, axes and indices unless they are quantized (a bias is).
+A parameter is an element of a constant that an operator reads.  Unquantized integers of 32 or 64 bits, bools and
+strings do not count: they are shapes, axes and indices.  A quantized bias counts.
 
-A multiply-add is one multiplication of an activation with a weight or another activation, and the addition of the
-product to a sum: what convolutions, matrix products and recurrent cells are made of.  Padding counts as if it were
-data.  Biases, activations, pooling and elementwise arithmetic do not count (src/model/multiply_adds.def has the rows).
+A multiply-add is the multiplication of an activation with a weight or another activation, and the addition of the
+product to a sum, as in convolutions, matrix products and recurrent cells.  Padding counts as data.  Biases,
+activations, pooling and elementwise arithmetic do not count (src/model/multiply_adds.def has the rows).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ Shape = tuple[int, ...]
 
 
 class TensorSummary(NamedTuple):
+    """The type and shape of a tensor."""
+
     type: str  # "INT8"
     shape: Shape | None  # as stored; None for one of more than 64 dimensions
 
@@ -35,6 +37,8 @@ class TensorSummary(NamedTuple):
 
 @dataclass(frozen=True)
 class OperatorSummary:
+    """One operator: its tensors, its constants and its work."""
+
     subgraph: int
     index: int
     name: str
@@ -42,7 +46,7 @@ class OperatorSummary:
     outputs: list[TensorSummary | None]
     parameters: int  # elements of its constants; shared ones count in each operator that reads them
     constant_bytes: int  # bytes of its constants
-    macs: int | None
+    macs: int | None  # multiply-adds of one run; None: not known
 
 
 @dataclass(frozen=True)
@@ -54,11 +58,11 @@ class GroupSummary:
     parameters: int
     constant_bytes: int
     macs: int  # of the operators whose multiply-adds are known
-    macs_unknown: int  # operators whose multiply-adds are not
+    macs_unknown: int  # operators whose multiply-adds are not known
 
 
 class _Constant(NamedTuple):
-    """A constant tensor; an external buffer's lies in another file."""
+    """A constant tensor, inside the file or in an external buffer."""
 
     identity: tuple[str, int, int]  # equal for tensors that share their bytes
     parameters: int
@@ -66,7 +70,7 @@ class _Constant(NamedTuple):
 
 
 def _sum(constants: Sequence[_Constant]) -> tuple[int, int]:
-    """Parameters and bytes of constants, each counted once though shared."""
+    """Parameters and bytes of constants; shared ones count once."""
     if len(constants) == 1:
         return constants[0].parameters, constants[0].nbytes
     distinct: dict[Any, _Constant] = {}
@@ -85,7 +89,7 @@ def _rows(subgraph: Subgraph) -> tuple[list[OperatorSummary], list[Sequence[_Con
     read: list[Sequence[_Constant]] = []
     for index, (name, inputs, outputs, found, macs) in enumerate(operators):
         parameters, nbytes = _sum(found) if found else (0, 0)
-        row = object.__new__(OperatorSummary)  # a frozen one's own constructor takes several times as long
+        row = object.__new__(OperatorSummary)  # the constructor of a frozen dataclass takes several times as long
         vars(row).update(
             subgraph=place,
             index=index,
@@ -116,14 +120,14 @@ def _groups(rows: list[OperatorSummary], constants: list[Sequence[_Constant]]) -
 
 
 class Summary:
-    """The table that `model.summary()` returns; `print` it, or read its rows.
+    """The result of `model.summary()`; `str()` is a table.
 
     operators: one OperatorSummary each, of all subgraphs in order.
     groups: one GroupSummary an operator name.
-    parameters, constant_bytes: of all the model's constants, each counted once though shared.
-    macs: multiply-adds of the operators for which they are known, each taken to run once.
-    macs_unknown: the number of operators for which they are not.
-    nbytes: the file's size.
+    parameters, constant_bytes: of all the model's constants; shared ones count once.
+    macs: multiply-adds of the operators for which they are known, each run once.
+    macs_unknown: the number of the other operators.
+    nbytes: the file's size in bytes.
     """
 
     operators: list[OperatorSummary]
@@ -150,7 +154,7 @@ class Summary:
         self.macs, self.macs_unknown = sum(known), len(self.operators) - len(known)
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as dicts, lists, strings and ints, which json.dumps takes; macs that are not known are None."""
+        """The summary as dicts, lists, strings and ints, for json.dumps; unknown macs are None."""
 
         def tensors(items: list[TensorSummary | None]) -> list[dict[str, Any] | None]:
             return [
@@ -211,7 +215,7 @@ class Summary:
 
 # ---- text ----
 
-# A column's title, and whether it is numbers, which stand at the right.
+# A column's title, and whether it is aligned to the right, as numbers are.
 _Head = tuple[tuple[str, bool], ...]
 _OPERATOR_HEAD: _Head = (
     ("Op", True),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the notebook pages are made of: escaped words, folds, tables, facts.  Nothing here knows a model.
+"""Elements of HTML pages: escaped texts, folds, tables, facts.  Nothing here knows a model.
 
-Words from a file are hostile until `words` has made visible what does not print and escaped the rest; every other
-argument named `body`, `cell` or `note` is HTML already.
+A text from a file is hostile until `escaped` has treated it.  Arguments named `body`, `cell`, `note` and `title` are
+HTML already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,8 @@ NOTHING = '<span class="tq-muted">–</span>'
 
 
 def escaped(value: object, most: int = NAME) -> str:
-    """Text from a file, cut, made visible (controls, bidirectional marks, lone surrogates as escapes) and escaped."""
+    """HTML of a text from a file: at most `most` characters, with escapes for those that do not print (controls,
+    bidirectional marks, lone surrogates)."""
     text = str(value)
     cut = len(text) > most
     return escape(visible(text[:most])) + ("…" if cut else "")
@@ -35,6 +36,7 @@ def count(n: int, noun: str) -> str:
 
 
 def size_text(nbytes: int) -> str:
+    """`1.23 MB`: three significant digits, decimal units."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if nbytes >= factor:
             return f"{nbytes / factor:.3g} {unit}"
@@ -42,22 +44,23 @@ def size_text(nbytes: int) -> str:
 
 
 def enum_text(value: object) -> str:
-    """An enum member's name; a number that the schema does not know, as it is."""
+    """An enum member's name; the digits of a number that the schema does not know."""
     return escaped(value.name if isinstance(value, Enum) else value)
 
 
 def shape_text(shape: Sequence[int]) -> str:
+    """`[1, 224, 224, 3]`, at most LIST dimensions."""
     items = ", ".join(map(str, shape[:LIST]))
     return f"[{items}{', …' if len(shape) > LIST else ''}]"
 
 
 def float_text(value: object) -> str:
-    """The shortest decimal that gives this value back in its own type."""
+    """The shortest decimal that reads back as the same value in its type."""
     return str(value).replace("-", "−")
 
 
 def value_text(value: object, depth: int = 0) -> str:
-    """A value of an options table or a details table, bounded, escaped."""
+    """HTML of a value of an options or details table, of bounded length; `depth`: how many containers hold it."""
     if isinstance(value, Enum):
         return enum_text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -76,6 +79,7 @@ def value_text(value: object, depth: int = 0) -> str:
 
 
 def rest(n: int) -> str:
+    """The end of a list of n items of which LIST are shown."""
     return f", … {n:,} in all" if n > LIST else ""
 
 
@@ -95,23 +99,29 @@ def hex_dump(data: bytes) -> str:
 
 
 def page(kind: str, name: str, chips: Iterable[str], body: Iterable[str]) -> str:
+    """A page with its style sheet: the kind of object (a class of tq), its name, chips, and sections; HTML."""
     title = f'<span class="tq-name">{name}</span>' if name else ""
     head = f'<div class="tq-head"><span class="tq-kind">tq.{kind}</span>{title}'
     return f'<div class="tq-repr">{style_sheet()}{head}{"".join(chips)}</div>{"".join(body)}</div>'
 
 
 def chip(text: str, role: str = "") -> str:
+    """A short fact beside the title; role: "good", "warn", "bad" or ""."""
     return f'<span class="tq-chip{" tq-" + role if role else ""}">{text}</span>'
 
 
 def fold(title: str, note: str, body: str, shown: bool = False) -> str:
-    """A collapsible section; `title` and `note` are HTML."""
+    """A section that opens and closes; open at first where `shown`."""
     note = f' <span class="tq-muted">{note}</span>' if note else ""
     return f"<details{' open' if shown else ''}><summary><b>{title}</b>{note}</summary>{body}</details>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], total: int, shown: int, note: str = "") -> str:
-    """A scrolling table of HTML cells.  A head starts with "#" over numbers, "|" where none wraps, "~" over words."""
+    """A scrolling table of HTML cells: `shown` rows of `total`.
+
+    heads: column titles; "#" in front: numbers, "|": cells that do not wrap, "~": long texts.
+    note: the end of the sentence about rows left out.
+    """
     classes = {"#": ' class="tq-num"', "|": ' class="tq-fit"', "~": ' class="tq-long"'}
     kinds = [classes.get(h[:1], "") for h in heads]
     top = "".join(f'<th scope="col"{k}>{h.lstrip("#|~") or "#"}</th>' for h, k in zip(heads, kinds, strict=True))
@@ -124,5 +134,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], total: int, shown
 
 
 def facts(facts: Iterable[tuple[str, str] | None]) -> str:
+    """A table of (name, HTML value) pairs; None is skipped."""
     rows = "".join(f'<tr><th scope="row">{f[0]}</th><td>{f[1]}</td></tr>' for f in facts if f)
     return f'<table class="tq-table tq-facts"><tbody>{rows}</tbody></table>'

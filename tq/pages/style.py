@@ -7,7 +7,7 @@ page around the output.  Every rule starts at `.tq-repr`, so that an output chan
 same sheet twice in a page changes nothing at all.
 """
 
-# Role -> color.  TEXT roles are read as words on every SURFACE; GRAPHIC roles are bars and lines.
+# Role -> color.  TEXT roles color text on every SURFACE; GRAPHIC roles color bars and lines.
 LIGHT = {
     "bg": "#ffffff",
     "panel": "#f5f7f9",

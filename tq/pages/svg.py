@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small inline SVG pictures for the notebook pages: ranges and a histogram on one axis, channel ranges, a sparkline.
+"""Small inline SVG pictures: ranges and a histogram on one axis, ranges of channels, a sparkline.
 
 Every function returns a complete `<svg>` element, or "" where there is nothing finite to draw.  Labels are escaped
-here.  Shapes of one kind are one `<path>`, so that a picture stays a few kilobytes whatever it shows; a picture uses
-no identifiers, so that many of them can share a page.
+here.  All shapes of one kind are one `<path>`, which bounds a picture to a few kilobytes.  A picture uses no
+identifiers, so that one page can hold many.
 """
 
 import math
@@ -41,7 +41,7 @@ def number(value: float) -> str:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round values (1, 2 or 5 times a power of ten apart) within [low, high]: at most `most` of them."""
+    """At most `most` round values in [low, high], at distances of 1, 2 or 5 times a power of ten."""
     span = high - low
     if not 0 < span < math.inf:
         return [low]
@@ -57,7 +57,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def finite_span(values: Sequence[float]) -> tuple[float, float] | None:
-    """The finite span of `values`, widened where it is a single point; None where nothing is finite."""
+    """(least, greatest) finite value, widened where they are equal; None: no value is finite."""
     finite = [float(v) for v in values if math.isfinite(v)]
     if not finite:
         return None
@@ -75,6 +75,7 @@ def horizontal(low: float, high: float, left: float, right: float) -> Callable[[
 
 
 def opening(height: float, label: str) -> str:
+    """The start tag of a chart of `height` pixels, with its description."""
     return (
         f'<svg class="tq-chart" role="img" aria-label="{escape(label)}" viewBox="0 0 {_WIDTH} {height:g}" '
         f'width="{_WIDTH}" height="{height:g}" fill="currentColor">'
@@ -82,6 +83,7 @@ def opening(height: float, label: str) -> str:
 
 
 def text_at(x: float, y: float, text: str, anchor: str = "start", role: str = "") -> str:
+    """A `<text>` at x, y; anchor: "start", "middle" or "end"."""
     kind = f' class="{role}"' if role else ""
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
@@ -94,7 +96,7 @@ def _bars(histogram: Histogram, x_of: Callable[[float], float], bottom: float) -
             continue
         left, right = x_of(histogram.edges[i]), x_of(histogram.edges[i + 1])
         width = max(right - left - (0.6 if right - left > 3 else 0), 0.8)
-        # A bin that holds anything shows at least a sliver.
+        # a bin with any value stays visible
         height = max((_HISTOGRAM - 12) * count / top, 1)
         parts.append(f"M{left:.1f} {bottom:.1f}v{-height:.1f}h{width:.1f}v{height:.1f}z")
     return f'<path class="tq-values" d="{"".join(parts)}"/>'

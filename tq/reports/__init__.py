@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.report: where a quantized model's accuracy went."""
+"""tq.report: the errors of a quantized model, tensor by tensor."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of a tq.report: one HTML document that links to nothing outside itself.
 
-Names come from files and are made visible and escaped by tq.pages.html.words before they stand here.
+Names come from files; tq.pages.html.escaped treats them first.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tq._core import Model, Operator
     from tq.reports.report import Report, TensorReport
 
-OPEN = 12  # tensors whose pictures are shown at once, the worst ones
-PICTURES = 120  # activations that have pictures
-WEIGHTS = 60  # constants that do
+OPEN = 12  # tensors whose pictures are visible at first, the worst ones
+PICTURES = 120  # activations with pictures, the worst ones
+WEIGHTS = 60  # constants with pictures, the worst ones
 ROWS = 1000  # of a table
 _DASH = "–"
 
-# With this a browser loads nothing from anywhere, whatever the page holds.
+# Forbids a browser to load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
@@ -57,7 +57,7 @@ def document(report: Report) -> str:
     )
 
 
-# ---- words ----
+# ---- texts ----
 
 
 def _decibels(value: float) -> str:
@@ -96,7 +96,7 @@ def _sqnr_cell(decibels: float) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
-    """Heads start with "#" over numbers, "^" over numbers of which the least come first."""
+    """A table; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending order first."""
     cells = []
     for head in heads:
         attributes = ' class="num"' if head[:1] in "#^" else ""
@@ -198,7 +198,7 @@ def _pictures(report: Report) -> str:
         return ""
     legend = (
         '<div class="legend"><span><i class="tq-values"></i>float values, upwards</span>'
-        '<span><i class="tq-range"></i>codes, as the numbers they stand for, downwards</span>'
+        '<span><i class="tq-range"></i>quantized values, as real values, downwards</span>'
         "<span>bars below: the ranges of both</span>"
         '<span><i class="tq-stored"></i>errors</span><span>heights are square roots of counts</span></div>'
     )
@@ -226,14 +226,14 @@ def _picture(row: TensorReport, prefix: str) -> str:
         line.append(f'<span class="t-warn">{_percent(row.clipped)} % clipped</span>')
     if row.worst_channel is not None:
         line.append(f"channel {row.worst_channel}: {_decibels(row.worst_channel_db)} dB")
-    ranges = [("values", row.low, row.high, "values"), ("codes", row.range_low, row.range_high, "range")]
+    ranges = [("values", row.low, row.high, "values"), ("representable", row.range_low, row.range_high, "range")]
     values = None if row.values is None else (row.values[0].tolist(), row.values[1].tolist())
-    codes = None if row.codes is None else (row.codes[0].tolist(), row.codes[1].tolist())
+    quantized = None if row.codes is None else (row.codes[0].tolist(), row.codes[1].tolist())
     errors = "" if row.errors is None else report_svg.errors((row.errors[0].tolist(), row.errors[1].tolist()))
     return (
         f'<article class="tensor" id="{prefix}{row.index}"><h3 class="mono">{escaped(row.name)}</h3>'
         f'<div class="line">{"".join(f"<span>{part}</span>" for part in line)}</div>'
-        f"{report_svg.histograms(values, codes, ranges)}{errors}</article>"
+        f"{report_svg.histograms(values, quantized, ranges)}{errors}</article>"
     )
 
 
@@ -251,11 +251,11 @@ def _activations(report: Report) -> str:
             f"{_cell(_percent(row.clipped), row.clipped)}{_cell(_percent(row.at_low), row.at_low)}"
             f"{_cell(_percent(row.at_high), row.at_high)}</tr>"
         )
-    heads = ("^SQNR dB", "^Op", "Operator", "Tensor", "Type", "#Largest error", "#Mean error", "Values, codes",
+    heads = ("^SQNR dB", "^Op", "Operator", "Tensor", "Type", "#Largest error", "#Mean error", "Values, range",
              "#Clipped %", "#Lowest %", "#Highest %")  # fmt: skip
     cut = _cut(len(report.activations))
     text = (
-        "<p>Clipped values lie outside what the codes can stand for. Lowest and highest are codes at the ends, "
+        "<p>Clipped values lie outside the representable range. Lowest and highest count quantized values at its ends, "
         "which are saturated unless an activation function ends there.</p>"
     )
     return text + _table(heads, rows) + cut if rows else ""
@@ -265,7 +265,7 @@ def _range_cell(row: TensorReport) -> str:
     ends = f"{_short(row.low)} … {_short(row.high)}"
     if not math.isfinite(row.range_low):
         return f'<td class="fit">{ends}</td>'
-    title = f"values {ends}; codes {_short(row.range_low)} … {_short(row.range_high)}"
+    title = f"values {ends}; representable {_short(row.range_low)} … {_short(row.range_high)}"
     picture = report_svg.small_range(row.low, row.high, row.range_low, row.range_high)
     return f'<td class="fit" title="{title}">{ends}{picture}</td>'
 
@@ -292,7 +292,7 @@ def _constants(report: Report) -> str:
             f"{_cell(f'{row.scales}')}{_cell(_short(row.max_error), row.max_error)}{_range_cell(row)}"
             f"{_cell(channel, row.worst_channel_db)}</tr>"
         )
-    heads = ("^SQNR dB", "^Op", "Read by", "Tensor", "Type", "Shape", "#Scales", "#Largest error", "Values, codes",
+    heads = ("^SQNR dB", "^Op", "Read by", "Tensor", "Type", "Shape", "#Scales", "#Largest error", "Values, range",
              "^Worst channel")  # fmt: skip
     pictures = "".join(_picture(row, "c") for row in worst[:WEIGHTS])
     return (
@@ -306,7 +306,7 @@ def _constants(report: Report) -> str:
 
 
 def kind_of(operator: Operator) -> str:
-    """ "integer": it reads or writes codes; "hybrid": its weights are codes; "float"; "other": neither numbers."""
+    """ "integer": reads or writes quantized values; "hybrid": only its weights are quantized; "float"; "other"."""
     tensors = [tensor for tensor in (*operator.inputs, *operator.outputs) if tensor is not None]
     moving = [tensor for tensor in tensors if not tensor.is_constant]
     if any(type_kind(tensor) in ("i", "u") and len(tensor.quantization.scale) for tensor in moving):
@@ -331,10 +331,10 @@ def _operators(report: Report) -> str:
         found = kinds.get(name, Counter())
         cells = [before[name], after[name], *(found[kind] for kind in ("integer", "hybrid", "float"))]
         between = ["", "", *[_DASH] * 3] if name in BETWEEN else [""] * 5
-        numbers = "".join(_cell(dash or str(cell)) for dash, cell in zip(between, cells, strict=True))
-        said = ", ".join(map(str, sorted(versions.get(name, ()))))
+        counts = "".join(_cell(dash or str(cell)) for dash, cell in zip(between, cells, strict=True))
+        found_versions = ", ".join(map(str, sorted(versions.get(name, ()))))
         rows.append(
-            f'<tr><td class="mono">{escaped(name)}</td>{numbers}<td>{said}</td>'
+            f'<tr><td class="mono">{escaped(name)}</td>{counts}<td>{found_versions}</td>'
             f"{_cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
         )
     heads = ("Operator", "#Before", "#After", "#Integer", "#Hybrid", "#Float", "Versions", "#Multiply-adds")
@@ -344,11 +344,11 @@ def _operators(report: Report) -> str:
 def _bytes(model: Model) -> Counter[str]:
     """Bytes of constants by type; a buffer that several tensors share counts once."""
     found: Counter[str] = Counter()
-    seen: set[int] = set()
+    counted: set[int] = set()
     for graph in model.subgraphs:
         for tensor in graph.tensors:
-            if tensor.is_constant and tensor.buffer not in seen:
-                seen.add(tensor.buffer)
+            if tensor.is_constant and tensor.buffer not in counted:
+                counted.add(tensor.buffer)
                 found[name_of(tensor.type)] += tensor.nbytes
     return found
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a quantized model's accuracy went: tq.report.
+"""The errors of a quantized model, tensor by tensor: tq.report.
 
     tq.report("float.tflite", "int8.tflite", {"x": pictures}, output="report.html")
 
-Both models run on the same samples; what is told of each tensor is over all of them.  tq.reports.page makes the page.
+Both models run on the same samples; figures of a tensor are over all samples.  tq.reports.page makes the page.
 """
 
 from __future__ import annotations
@@ -39,30 +39,32 @@ _BINS = 64  # of a histogram, at most
 
 @dataclass
 class TensorReport:
-    """A tensor of the float model beside the one that stands for it.  Errors are of real numbers."""
+    """A tensor of the float model and its partner in the quantized model.  Errors are of real values."""
 
     index: int  # in the float model
     index_b: int
     name: str
-    operator: int | None  # of the float model, that writes it; of a constant, that reads it; None: an input
+    operator: int | None  # in the float model, the producer; of a constant, the reader; None: an input
     operator_name: str
     type: str  # in the quantized model: "INT8"
     shape: tuple[int, ...]
-    scale: float | None  # of the quantized tensor; None: it has none, or several
+    scale: float | None  # of the quantized tensor; None: none, or several
     zero_point: int | None
-    scales: int  # how many
+    scales: int  # the number of scales
     sqnr_db: float
     max_error: float
     mean_error: float  # of the quantized values less the float ones
     low: float  # of the float values
     high: float
-    range_low: float  # the least number that the codes can stand for; NaN where there are no codes
-    range_high: float
-    clipped: float  # the part of the float values that lie outside that, by more than half a step
-    at_low: float  # the part of the codes that are the lowest, and the highest, there is
-    at_high: float
+    range_low: float  # the least representable real value; NaN: not quantized
+    range_high: float  # the greatest
+    clipped: float  # the part, 0 to 1, of the float values that lie outside the range by more than half a step
+    at_low: float  # the part of the quantized values that are the least of their type
+    at_high: float  # the part that are the greatest
     values: Counts | None = field(default=None, repr=False)  # histogram of the float values
-    codes: Counts | None = field(default=None, repr=False)  # of the codes, edges as real numbers; None: several scales
+    codes: Counts | None = field(
+        default=None, repr=False
+    )  # of the quantized values, with real edges; None: several scales
     errors: Counts | None = field(default=None, repr=False)  # histogram of the quantized values less the float ones
     worst_channel: int | None = None  # of a constant with several scales
     worst_channel_db: float = math.nan
@@ -79,12 +81,12 @@ class OutputReport:
     max_error: float
     mean_error: float
     cosine: float
-    same_top: float  # the part of samples whose greatest element is the same; NaN where that says nothing
+    same_top: float  # the part of samples with the same greatest element; NaN: not an output of scores
 
 
 @dataclass(repr=False)
 class Report:
-    """What tq.report measured.  `str()` is a table; `to_html()` and `save()` make the page, which a notebook shows."""
+    """The result of tq.report.  `str()` is a table; `to_html()` and `save()` make the page, which a notebook shows."""
 
     float_model: Model
     quantized: Model
@@ -95,13 +97,13 @@ class Report:
     constants: list[TensorReport]
     outputs: list[OutputReport]
     sqnr_db: float  # of all outputs together: of the mean of their ratios of noise to signal
-    arena: tuple[int, int]  # bytes of activations of each
+    arena: tuple[int, int]  # bytes of activations of each model; 0: not known
     unmatched: list[str]  # float activations that have no partner
-    _input_files: frozenset[tuple[int, int]] = frozenset()  # of models and samples, which save() leaves alone
+    _input_files: frozenset[tuple[int, int]] = frozenset()  # of models and samples: save() does not overwrite them
 
     @property
     def worst(self) -> list[TensorReport]:
-        """The activations, those of the lowest SQNR first."""
+        """The activations, the lowest SQNR first."""
         return sorted(self.activations, key=lambda row: row.sqnr_db)
 
     def __str__(self) -> str:
@@ -127,7 +129,7 @@ class Report:
         )
 
     def to_html(self) -> str:
-        """The page: one file without links to anything else."""
+        """The page: one HTML document that loads nothing else."""
         return document(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -149,15 +151,19 @@ def report(
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> Report:
-    """Runs a float model and one that was quantized from it, and tells where the two part.
+    """Runs a float model and a model quantized from it on the same samples, and measures the error of each tensor.
 
-    samples: for the float model, as tq.calibrate takes them, or a dict of arrays that hold all samples one behind the
-        other, by input name.  An integer input of the quantized model gets their codes.
-    output: a path to write the page to.  max_samples: run no more.
+    samples: for the float model, as tq.calibrate takes them, or a dict of arrays of stacked samples by input name.  An
+        integer input of the quantized model gets them quantized.
+    output: a path to write the page to.
+    max_samples: the greatest number of samples to run; None: all.
+    num_threads: threads of each interpreter; None: one.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Tensors are matched by the operators that write them (tq.accuracy.matching).  ValueError: samples that do not fit,
-    models that do not belong together, no number among what both compute.  RunError: a model cannot be run.
+    Tensors are matched by the operators that write them (tq.accuracy.matching).
+    ValueError: samples do not fit, or the models have no operators or not the same outputs in common.  RunError: a
+        model
+    cannot be run.  OSError: as Report.save.
     """
     a, b = opened(float_model), opened(quantized)
     target(output, a, b, samples)
@@ -221,7 +227,7 @@ def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:
 
 
 def _arena(model: Model, limits: Limits) -> int:
-    """Bytes of activations where tensors share memory; 0 where shapes are not known beforehand."""
+    """Bytes of the arena of activations; 0: the model cannot be allocated."""
     interpreter = Interpreter(model=model, numerics="reference", **limits._asdict())
     try:
         interpreter.allocate_tensors()
@@ -234,14 +240,14 @@ def _arena(model: Model, limits: Limits) -> int:
 
 
 class _Activation:
-    """What is gathered of a tensor over the samples."""
+    """The sums of a tensor over the samples."""
 
     def __init__(self, left: Tensor, right: Tensor, writer: Operator | None) -> None:
         self.left, self.right, self.writer = left, right, writer
         self.noise = measuring.Noise()
         self.observer, self.errors = HistogramObserver(bins=1024), HistogramObserver(bins=1024)
         scale = right.quantization.scale
-        self.is_codes = type_kind(right) in ("i", "u") and scale.size == 1
+        self.is_quantized = type_kind(right) in ("i", "u") and scale.size == 1
         self.range = _representable(right)
         self.outside = 0
         self.counts = np.zeros(0, np.int64)
@@ -249,24 +255,24 @@ class _Activation:
     def add(self, left: Array | None, right: Array | None) -> None:
         if left is None or right is None or left.dtype.kind != "f" or left.shape != right.shape:
             return
-        number = measuring.real(right, self.right)
-        if number is None:
+        approximate = measuring.real(right, self.right)
+        if approximate is None:
             return
-        self.noise.add(left, number)
+        self.noise.add(left, approximate)
         self.observer.update(left)
         with np.errstate(all="ignore"):
-            self.errors.update(number - left)
-        if self.is_codes:
+            self.errors.update(approximate - left)
+        if self.is_quantized:
             low, high = self.range
             half = (high - low) / (2 * (np.iinfo(right.dtype).max - int(np.iinfo(right.dtype).min)))
             self.outside += int(np.count_nonzero((left < low - half) | (left > high + half)))
             self._count(right)
 
-    def _count(self, codes: Array) -> None:
-        kind = np.iinfo(codes.dtype)
+    def _count(self, quantized: Array) -> None:
+        kind = np.iinfo(quantized.dtype)
         if kind.bits > 16:
             return
-        found = np.bincount(codes.ravel().astype(np.int64) - kind.min, minlength=kind.max - kind.min + 1)
+        found = np.bincount(quantized.ravel().astype(np.int64) - kind.min, minlength=kind.max - kind.min + 1)
         self.counts = found if not self.counts.size else self.counts + found
 
     def result(self) -> TensorReport | None:
@@ -280,14 +286,14 @@ class _Activation:
         row.clipped = self.outside / self.noise.count
         if self.counts.size:
             row.at_low, row.at_high = float(self.counts[0]) / total, float(self.counts[-1]) / total
-            row.codes = self._codes()
+            row.codes = self._quantized_counts()
         row.values = _folded(*self.observer.histogram()) if finite else None
         if self.errors.count and self.errors.min < self.errors.max:
             row.errors = _folded(*self.errors.histogram())
         return row
 
-    def _codes(self) -> Counts:
-        """Counts of codes in bins that hold equally many."""
+    def _quantized_counts(self) -> Counts:
+        """Counts of quantized values in bins of equally many values, with real edges."""
         used = np.flatnonzero(self.counts)
         first, last = int(used[0]), int(used[-1])
         each = -(-(last - first + 1) // _BINS)
@@ -333,7 +339,7 @@ def _row(left: Tensor, right: Tensor, operator: Operator | None, noise: measurin
 
 
 def _folded(counts: Array, edges: Array) -> Counts:
-    """A histogram without the empty bins at its ends, in at most _BINS of them."""
+    """A histogram of at most _BINS bins, without empty bins at its ends."""
     used = np.flatnonzero(counts)
     first, last = int(used[0]), int(used[-1])
     each = 1
@@ -349,7 +355,7 @@ def _folded(counts: Array, edges: Array) -> Counts:
 
 
 def _constants(pairs: list[tuple[Tensor, Tensor]], a: Model) -> list[TensorReport]:
-    """Those that have other numbers, or numbers written otherwise, in the quantized model."""
+    """The rows of constants whose type or values differ in the quantized model."""
     readers: dict[int, Operator] = {}
     for op in a.subgraphs[0].operators:
         for index in op.input_indices:
@@ -365,7 +371,7 @@ def _constants(pairs: list[tuple[Tensor, Tensor]], a: Model) -> list[TensorRepor
     return rows
 
 
-def _numbers(tensor: Tensor) -> Array | None:
+def _real(tensor: Tensor) -> Array | None:
     try:
         data = tensor.dequantized() if tensor.quantization else tensor.data
     except (Error, ValueError):
@@ -378,7 +384,7 @@ def _numbers(tensor: Tensor) -> Array | None:
 def _constant(left: Tensor, right: Tensor, reader: Operator | None) -> TensorReport | None:
     if left.type == right.type and not right.quantization:
         return None
-    x, y = _numbers(left), _numbers(right)
+    x, y = _real(left), _real(right)
     if x is None or y is None:
         return None
     noise = measuring.Noise()
@@ -404,7 +410,7 @@ def _histogram(values: Array, edges: Array | None = None) -> Counts | None:
     if not math.isfinite(span):
         return None
     if edges is None and span <= abs(float(values.flat[0])) * 1e-5:
-        return None  # one number
+        return None  # a single value
     counts, edges = np.histogram(values.astype(np.float64).ravel(), bins=_BINS if edges is None else edges)
     return counts, edges
 
@@ -423,7 +429,7 @@ def _worst_channel(x: Array, y: Array, axis: int) -> tuple[int, float]:
 
 
 class _Outputs:
-    """What is gathered of the models' outputs."""
+    """The sums of the models' outputs over the samples."""
 
     def __init__(self, a: Model, b: Model) -> None:
         self.left = [tensor for tensor in a.outputs if tensor is not None]
@@ -435,7 +441,7 @@ class _Outputs:
             )
         self.noises = [measuring.Noise() for _ in self.left]
         self.products = [np.zeros(3) for _ in self.left]  # aa, ab, bb
-        self.tops = [[0, 0] for _ in self.left]  # how many are the same, of how many
+        self.tops = [[0, 0] for _ in self.left]  # (samples with the same greatest element, samples)
 
     def add(self, one: Interpreter, two: Interpreter) -> None:
         for place, (left, right) in enumerate(zip(self.left, self.right, strict=True)):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The style sheet and the script of the report's page.  Colors are those of the notebook pages.
 
-The script sorts tables by a click on a head; without it the page says all that it says with it.
+The script sorts tables by a click on a head; the page is complete without it.
 """
 
 from tq.pages.style import DARK, LIGHT
@@ -84,7 +84,7 @@ footer { margin: 3rem 0 2rem; padding-top: .8rem; border-top: 1px solid var(--tq
 @media print { nav { display: none; } .high { max-height: none; overflow: visible; } .tensor { break-inside: avoid; } }
 """
 
-# A cell's value is its data-v, or its text; where two are numbers they are compared as numbers.
+# The value of a cell is its data-v, or its text; columns of numbers are compared as numbers.
 SCRIPT = """
 for (const table of document.querySelectorAll("table.sorts")) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
@@ -126,6 +126,6 @@ def _palette(colors: dict[str, str], scheme: str) -> str:
 
 
 def style_sheet() -> str:
-    """What stands in the page's `<style>`."""
+    """The contents of the page's `<style>`."""
     dark = f"@media (prefers-color-scheme: dark) {{ :root {_palette(DARK, 'dark')} }}"
     return f":root {_palette(LIGHT, 'light')}\n{dark}\n{_RULES.strip()}"

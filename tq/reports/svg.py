@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pictures of the report: two histograms on one axis, SQNR along the network, a small range.
 
-As with tq.pages.svg: each function returns one `<svg>`, or "" where there is nothing finite to draw; shapes of one
-kind are one path.
+As in tq.pages.svg, each function returns one `<svg>`, or "" where no value is finite; all shapes of one kind are one
+path.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _WIDTH, _LEFT, _RIGHT = 640, 16, 624
 _HALF = 74  # height of a histogram
 _ROW = 13  # of a range
 _SQNR_WIDTH, _SQNR_HEIGHT, _SQNR_LEFT, _SQNR_TOP = 1120, 190, 46, 60  # pixels, and dB at the top
-_MOST = 2000  # bars that are links
+_MOST = 2000  # bars in a picture
 
 
 def grade(decibels: float) -> str:
-    """The class of a SQNR: what a person may pass over, and what not."""
+    """The CSS class of a SQNR in dB: "good" from 30, "fair" from 20, "warn" from 10, "bad"; "none" for NaN."""
     if math.isnan(decibels):
         return "none"
     return "good" if decibels >= 30 else "fair" if decibels >= 20 else "warn" if decibels >= 10 else "bad"
 
 
 def _outline(counts: Counts, x_of: Callable[[float], float], axis: float, sign: int) -> str:
-    """Bars from the axis up (sign -1) or down (1), as high as the square root of their counts."""
-    numbers, edges = counts
-    top = math.sqrt(max(numbers, default=0)) or 1
+    """The path of bars from the axis up (sign -1) or down (1), as high as the square roots of their counts."""
+    heights, edges = counts
+    top = math.sqrt(max(heights, default=0)) or 1
     parts = []
-    for place, count in enumerate(numbers):
+    for place, count in enumerate(heights):
         if count > 0:
             left, right = x_of(edges[place]), x_of(edges[place + 1])
             width = max(right - left - (0.5 if right - left > 3 else 0), 0.7)
@@ -42,11 +42,14 @@ def _outline(counts: Counts, x_of: Callable[[float], float], axis: float, sign: 
     return "".join(parts)
 
 
-def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tuple[str, float, float, str]]) -> str:
-    """Float values upwards and codes downwards from one axis; under it each range: its name, ends and role."""
+def histograms(values: Counts | None, quantized: Counts | None, ranges: Sequence[tuple[str, float, float, str]]) -> str:
+    """Histograms of float values (upwards) and of quantized values (downwards) on one axis, with ranges below.
+
+    ranges: (name, low, high, CSS role).
+    """
     ranges = [row for row in ranges if math.isfinite(row[1]) and math.isfinite(row[2])]
     ends = [end for _name, low, high, _role in ranges for end in (low, high)]
-    for counts in (values, codes):
+    for counts in (values, quantized):
         if counts is not None:
             ends += [counts[1][0], counts[1][-1]]
     limits = finite_span([float(end) for end in ends])
@@ -55,7 +58,7 @@ def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tup
     low, high = limits
     x_of = horizontal(low, high, _LEFT, _RIGHT)
     axis = 4 + _HALF
-    bottom = axis + (_HALF if codes is not None else 6)
+    bottom = axis + (_HALF if quantized is not None else 6)
     spoken = "; ".join(f"{name} {number(a)} to {number(b)}" for name, a, b, _role in ranges)
     parts = [opening(bottom + _ROW * len(ranges) + 20, f"histograms; {spoken}")]
     marks = ticks(low, high)
@@ -63,8 +66,8 @@ def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tup
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{x_of(t):.1f} 4V{lowest}" for t in marks)}"/>')
     if values is not None:
         parts.append(f'<path class="tq-values" d="{_outline(values, x_of, axis, -1)}"/>')
-    if codes is not None:
-        parts.append(f'<path class="tq-range" d="{_outline(codes, x_of, axis, 1)}"/>')
+    if quantized is not None:
+        parts.append(f'<path class="tq-range" d="{_outline(quantized, x_of, axis, 1)}"/>')
     parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
     for place, (_name, first, last, role) in enumerate(ranges):
         y = bottom + 4 + place * _ROW
@@ -101,7 +104,10 @@ def errors(counts: Counts) -> str:
 
 
 def along(rows: Sequence[tuple[str, float, str]]) -> str:
-    """A bar for each tensor as they run: its label (HTML), SQNR in dB, where a click leads ("": no link)."""
+    """A bar for each tensor in the order of execution.
+
+    rows: (label in HTML, SQNR in dB, identifier that a click leads to or "").
+    """
     if not rows:
         return ""
     right, bottom = _SQNR_WIDTH - 6, _SQNR_HEIGHT - 20
@@ -134,7 +140,7 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
 
 
 def small_range(low: float, high: float, range_low: float, range_high: float) -> str:
-    """What the values use (the thick bar) of what codes can stand for (the thin one)."""
+    """The range of the values (thick bar) above the representable range (thin bar)."""
     limits = finite_span([low, high, range_low, range_high])
     if limits is None or not all(map(math.isfinite, (low, high, range_low, range_high))):
         return ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of TFLite's kernels would compute each operator of a model."""
+"""The kernels of TFLite that would compute each operator of a model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Backend:
-    """An operator, and whose arithmetic it follows."""
+    """An operator and the kernels whose arithmetic it has."""
 
     index: int
     operator: str
     numerics: str  #: "reference", "optimized" or "xnnpack"
-    rule: str  #: why
-    litert: str | None  #: what LiteRT does in place of running it; None: it runs it, as far as tq knows
+    rule: str  #: the condition that decided, as text
+    litert: str | None  #: LiteRT's behaviour where it is known not to run the operator
 
 
 class Backends(list[Backend]):

@@ -28,10 +28,10 @@ class TensorComparison:
     dtype: str
     shape: tuple[int, ...]
     equal: bool  # in every bit
-    different: int  # elements
-    max_error: float  # of real values: integer codes times their scale
+    different: int  # elements that differ
+    max_error: float  # of real values
     sqnr_db: float  # inf where nothing differs
-    max_codes: int | None  # the largest difference of codes, or of other integers; None for other types
+    max_codes: int | None  # the largest difference of quantized values, or of other integers; None for other types
     is_output: bool  # of the first model's subgraph 0
 
 
@@ -40,8 +40,8 @@ class Comparison:
     """Two runs of the same inputs, tensor by tensor in the order of execution.  `str()` is a table."""
 
     rows: list[TensorComparison]
-    unmatched: list[str]  # names of the first model's tensors that the second does not have, or not in that shape
-    steps: DifferenceSteps | None = None  # of an element of the first tensor that differs, where both models are one
+    unmatched: list[str]  # names of the first model's tensors without a partner of the same shape in the second
+    steps: DifferenceSteps | None = None  # of an element of the first difference, where both run the same operators
 
     @property
     def equal(self) -> bool:
@@ -55,7 +55,7 @@ class Comparison:
 
     @property
     def outputs(self) -> list[TensorComparison]:
-        """The outputs: how far a difference has grown."""
+        """The rows of the first model's outputs."""
         return [row for row in self.rows if row.is_output]
 
     def __str__(self) -> str:
@@ -84,13 +84,14 @@ class Comparison:
 def _how_far(row: TensorComparison) -> str:
     if row.equal:
         return "equal"
-    codes = "" if row.max_codes is None else f" by up to {row.max_codes} code{'' if row.max_codes == 1 else 's'},"
+    most = "" if row.max_codes is None else f", by up to {row.max_codes}"
     count = int(np.prod(row.shape))
-    return f"{row.different} of {count} elements differ{codes} {row.max_error:.6g}; SQNR {row.sqnr_db:.2f} dB"
+    error = f"largest error {row.max_error:.6g}, SQNR {row.sqnr_db:.2f} dB"
+    return f"{row.different} of {count} elements differ{most}; {error}"
 
 
 def _interpreter(source: Any, numerics: str | None, rounding: str | None, limits: Limits) -> Any:
-    """An interpreter, tq's or one like it, that keeps every tensor."""
+    """An interpreter, tq's or LiteRT's, with memory for every tensor."""
     if hasattr(source, "invoke") and hasattr(source, "get_tensor"):
         if numerics is not None:
             raise ValueError(f"numerics={numerics!r} needs a model; {source!r} is an interpreter, which has its own")
@@ -144,7 +145,7 @@ def _value(interpreter: Any, index: int) -> Any:
 
 
 def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
-    """float64 values; codes times their scale where they have one."""
+    """Real values, float64: of integers with a scale by their parameters; complex types stay complex."""
     if value.dtype.kind not in "iuf" or value.dtype.kind == "f":
         result: np.ndarray = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
         return result
@@ -156,7 +157,7 @@ def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
     shape, axis = [1] * value.ndim, parameters["quantized_dimension"]
     along = len(scales) > 1
     if len(zeros) not in (1, len(scales)) or (along and value.shape[axis : axis + 1] != (len(scales),)):
-        return real  # parameters that do not fit: the quantized values themselves are compared
+        return real  # parameters that do not fit the shape: compare the stored values
     if along:
         shape[axis] = -1
     with np.errstate(all="ignore"):
@@ -165,7 +166,7 @@ def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
 
 
 def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """Largest absolute error, SQNR in dB of b against a; both ignore elements that are equal, be they not finite."""
+    """(largest absolute error, SQNR in dB of b against a); equal elements, non-finite ones too, have no error."""
     with np.errstate(all="ignore"):
         same = (a == b) | ((a != a) & (b != b))
         error = np.where(same, 0, np.abs(a - b))
@@ -175,10 +176,10 @@ def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
         return float(np.max(error)), float(10 * np.log10(signal / noise)) if signal else float("-inf")
 
 
-def _code_error(x: np.ndarray, y: np.ndarray) -> int | None:
+def _integer_error(x: np.ndarray, y: np.ndarray) -> int | None:
     if x.dtype.kind not in "iu" or x.dtype != y.dtype or x.size == 0:
         return None
-    wide = x.dtype.itemsize == 8  # differences of 64 bits are Python's
+    wide = x.dtype.itemsize == 8  # differences of int64 may exceed it: Python's integers
     apart = np.abs(x.astype(object) - y.astype(object)) if wide else np.abs(x.astype(np.int64) - y.astype(np.int64))
     return int(np.max(apart))
 
@@ -202,22 +203,22 @@ def compare(
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> Comparison:
-    """Runs two models on the same inputs, and compares every tensor that both have.
+    """Runs two models on the same inputs, and compares each pair of tensors.
 
-    a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's; make those with
-        experimental_preserve_all_tensors=True, or their intermediate tensors do not count. b may be left out where
-        numerics or rounding is given: the same model twice.
+    a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's.  Without experimental_preserve_all_tensors=True the
+        intermediate tensors of an interpreter are not compared.  b may be left out where numerics or rounding is
+        given: the same model twice.
     inputs: an array, a list of arrays in input order, or a dict by input name.
-    numerics: two names, as ("reference", "xnnpack"): whose arithmetic a and b run with (see Interpreter).
-    rounding: two names, as ("double", "single"): how the reference kernels of a and b round (see Interpreter).
+    numerics: two names, as ("reference", "xnnpack"): the kernels of a and of b (see Interpreter).
+    rounding: two names, as ("double", "single"): how the reference kernels of a and of b round (see Interpreter).
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them; interpreters have their own.
 
-    Tensors are matched by name (those of one name in their order), and where the first model has the same number of
-    tensors as the second, by index.  Quantized values are compared as codes for equality, and as real numbers for
-    errors, so a float model can stand beside a quantized one.
-    Where both run the same operators, `Comparison.steps` tells, for an element of the first tensor that differs, the
-    accumulator and each run's steps from it to the code.
-    ValueError: the inputs do not fit a model; numerics or rounding is not two names.
+    Tensors are matched by index where both models have the same tensors, else by name (those of one name in their
+    order).  Equality compares stored values; errors compare real values, so a float model can be compared with a
+    quantized one.  Where both run the same operators, `Comparison.steps` has, for an element of the first tensor that
+    differs, the accumulator and each run's steps from it to the quantized value.
+    ValueError: the inputs do not fit a model; numerics or rounding is not two names.  TypeError: inputs are missing, or
+    b with numerics and rounding.  RunError: a model cannot be run.
     """
     names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
     if isinstance(numerics, str) or len(names) != 2:
@@ -261,12 +262,12 @@ def _compare_runs(one: Any, two: Any) -> Comparison:
 
 
 def _backend(interpreter: Any, operator: int) -> str | None:
-    """Whose arithmetic an operator of a tq run follows; None: not known."""
+    """The kernels whose arithmetic an operator of a tq run has; None: not a tq run."""
     return interpreter._backends()[operator][0] if isinstance(interpreter, Interpreter) else None
 
 
 def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
-    """How the first difference arises, where the two runs are of the same operators and at least one is tq's."""
+    """The steps of the first difference, where both runs have the same operators and at least one is tq's."""
     known = next((item for item in (one, two) if isinstance(item, Interpreter)), None)
     if first is None or first.operator is None or first.index != first.index_b or known is None:
         return None
@@ -285,7 +286,7 @@ def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceStep
 
 
 def _differs(x: Any, y: Any) -> bool:
-    """Whether the operator saw other inputs, or nobody can tell."""
+    """Whether an operator's inputs differed, or one of them cannot be read."""
     return x is None or y is None or x.shape != y.shape or x.tobytes() != y.tobytes()
 
 
@@ -293,10 +294,10 @@ def _partners(a: dict[int, Any], b: dict[int, Any]) -> dict[int, int]:
     same_layout = [(i, d["name"]) for i, d in a.items()] == [(i, d["name"]) for i, d in b.items()]
     if same_layout:
         return {index: index for index in a}
-    places: dict[str, list[int]] = {}
+    by_name: dict[str, list[int]] = {}
     for index in reversed(list(b)):
-        places.setdefault(b[index]["name"], []).append(index)
-    return {i: places[d["name"]].pop() for i, d in a.items() if places.get(d["name"])}
+        by_name.setdefault(b[index]["name"], []).append(index)
+    return {i: by_name[d["name"]].pop() for i, d in a.items() if by_name.get(d["name"])}
 
 
 def _compare_tensor(
@@ -310,13 +311,13 @@ def _compare_tensor(
     operator, name = producer if producer else (None, "input")
     equal = x.dtype == y.dtype and (x.tobytes() == y.tobytes() if x.dtype != object else bool(np.all(x == y)))
     if x.dtype.kind in "OSU" or x.dtype.kind == "V":
-        different, error, sqnr, codes = int(np.sum(x != y)), float("nan"), float("nan"), None
+        different, error, sqnr, largest = int(np.sum(x != y)), float("nan"), float("nan"), None
     else:
         real_x, real_y = _real(x, details), _real(y, other)
         left, right = (x, y) if x.dtype == y.dtype else (real_x, real_y)
         different = int(np.sum(~((left == right) | ((left != left) & (right != right)))))
         error, sqnr = _errors(real_x, real_y)
-        codes = _code_error(x, y)
+        largest = _integer_error(x, y)
     return TensorComparison(
         details["index"],
         other["index"],
@@ -329,6 +330,6 @@ def _compare_tensor(
         different,
         error,
         sqnr,
-        codes,
+        largest,
         is_output,
     )

@@ -6,7 +6,7 @@
     def test_x(tq_stand_in): ...        # in a test; see tq.pytest_plugin
 
 Then `import ai_edge_litert.interpreter`, `import tflite_runtime.interpreter` and, where TensorFlow is not installed,
-`import tensorflow.lite` give tq's Interpreter.  What was imported before keeps what it has.
+`import tensorflow.lite` give tq's Interpreter.  Names that were imported before stay as they are.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _installed(name: str) -> bool:
 
 
 def _modules() -> dict[str, ModuleType]:
-    """What to put into sys.modules."""
+    """{name: module} for sys.modules."""
     names = {name: getattr(shim, name) for name in _NAMES}
     result: dict[str, ModuleType] = {}
     for package in _PACKAGES:
@@ -59,7 +59,7 @@ def _modules() -> dict[str, ModuleType]:
 
 
 class StandIn:
-    """In force from when it is made until `end()`, or the end of a `with` block."""
+    """Replaced modules: from construction until `end()`, or until the end of a `with` block."""
 
     def __init__(self) -> None:
         self._before: dict[str, ModuleType | None] = {}
@@ -73,7 +73,7 @@ class StandIn:
                 parent.__dict__["interpreter"] = module
 
     def end(self) -> None:
-        """Puts everything back as it was.  A second call does nothing."""
+        """Restores the modules.  A second call does nothing."""
         for parent, before in reversed(self._attributes):
             if before is not None:
                 parent.__dict__["interpreter"] = before
@@ -96,6 +96,6 @@ class StandIn:
 def stand_in() -> StandIn:
     """Puts tq in the place of TFLite's Python packages: for good, or for a `with` block.
 
-    Returns an object whose `end()` puts everything back.
+    Returns an object whose `end()` restores them.
     """
     return StandIn()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why one element of two runs differs: the accumulator, and both ways from it to a code.
+"""The reason why an element of two runs differs: the accumulator, and each run's steps from it to the quantized value.
 
 An operator that requantizes one exact integer sum is a row of `_ACCUMULATORS`; the others have their formulas in
 `_FORMULAS`.  Sources: LiteRT f6745779, tflite/kernels; XNNPACK 75db3c09, src.
@@ -18,8 +18,8 @@ from tq.inspection.explain import RequantizeExplanation, explain_requantize
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
 
-# The rules by which kernels of each name requantize sums, the usual one first: some have another one for the last
-# channels of a tensor, or for scales of one kind.
+# The rounding rules of the kernels of each name, the usual one first.  Some kernels have another rule for the last
+# channels of a tensor, or for one kind of scales.
 _ROUNDINGS = {
     "reference": ("double", "float64-away"),
     "optimized": ("up", "double", "float64-away"),
@@ -28,7 +28,7 @@ _ROUNDINGS = {
 _ANY = ("double", "up", "float32-even", "float64-away")
 
 _Labels: TypeAlias = "tuple[str | None, str | None]"
-_TRIES = 16  # elements looked at, for one that no activation's bounds touch
+_TRIES = 16  # elements tried, for one without an activation's clamp
 
 _SUM = {
     "reference": "MBQM(S - n * z_in, m, e) + z_out, the multiplier divided by n; ties away from zero",
@@ -54,7 +54,7 @@ _FORMULAS = {
     "QUANTIZE": {
         "reference": "away(f32(x / s)) + z",
         "optimized": "whole blocks of 8: rne(f32(x * f32(1 / s))) + z; the rest: away(f64(x) / f64(s)) + z",
-        "xnnpack": "floats: rne(f32(x * f32(1 / s))) + z; codes: ((q - z_in) * m + 128) >> 8, m = rne(256 * ratio)",
+        "xnnpack": "floats: rne(f32(x * f32(1 / s))) + z; integers: ((q - z_in) * m + 128) >> 8, m = rne(256 * ratio)",
     },
     "DEQUANTIZE": {
         "reference": "f32(s * (q - z))",
@@ -79,7 +79,7 @@ _FORMULAS = {
 
 
 class _Sum(NamedTuple):
-    """What is requantized: an exact sum and the real multiplier, as float64 and as XNNPACK's float32 steps make it."""
+    """An exact sum and its real multiplier, in float64 and by XNNPACK's float32 steps."""
 
     accumulator: int
     multiplier: float
@@ -88,17 +88,17 @@ class _Sum(NamedTuple):
 
 @dataclass(frozen=True)
 class DifferenceSteps:
-    """One element that differs, from the same inputs.  `str()` tells it in lines."""
+    """One element that two runs compute differently from the same inputs.  `str()` is a few lines."""
 
     tensor: str
     operator: int
     operator_name: str
     element: tuple[int, ...]
     labels: tuple[str, str]  #: the numerics of the two runs, or 'a' and 'b'
-    values: tuple[Any, Any]  #: the two codes, or numbers
+    values: tuple[Any, Any]  #: the element of each run
     accumulator: int | None  #: where the operator requantizes one exact sum
     steps: tuple[RequantizeExplanation | None, RequantizeExplanation | None]
-    formulas: tuple[str | None, str | None]  #: where it does not
+    formulas: tuple[str | None, str | None]  #: of each run, where there are no steps
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -113,18 +113,18 @@ class DifferenceSteps:
 
 
 class _Node:
-    """An operator of a run that keeps its tensors."""
+    """An operator of a run whose tensors can be read."""
 
     def __init__(self, interpreter: Any, op: Operator) -> None:
         self.interpreter, self.op = interpreter, op
         self.options = op.options or {}
 
-    def tensor(self, place: int) -> Tensor | None:
-        return self.op.inputs[place] if place < len(self.op.inputs) else None
+    def tensor(self, position: int) -> Tensor | None:
+        return self.op.inputs[position] if position < len(self.op.inputs) else None
 
-    def codes(self, place: int) -> Any:
-        """An input's codes less its zero point, as int64."""
-        tensor = self.tensor(place)
+    def centered(self, position: int) -> Any:
+        """An input's quantized values less its zero point, int64."""
+        tensor = self.tensor(position)
         assert tensor is not None
         if not tensor.is_constant:
             value = self.interpreter.get_tensor(tensor.index)
@@ -144,10 +144,10 @@ class _Node:
 
     def bias(self, channel: int) -> int:
         tensor = self.tensor(2)
-        return 0 if tensor is None else int(self.codes(2).reshape(-1)[channel])
+        return 0 if tensor is None else int(self.centered(2).reshape(-1)[channel])
 
     def product(self, accumulator: int, channel: int, first: int = 0, second: int = 1) -> _Sum:
-        """The sum of products of two inputs."""
+        """A sum of products of two inputs, with the multiplier of their scales and the output's."""
         a, b, out = self.tensor(first), self.tensor(second), self.op.outputs[0]
         assert a is not None and b is not None and out is not None
         x, w, y = self.scale(a), self.scale(b, channel), self.scale(out)
@@ -158,7 +158,7 @@ class _Node:
 
 
 def _window(node: _Node, size: int, taps: int, axis: str, at: int, out: int) -> tuple[int, int]:
-    """Where the window of output position `at` begins, and the distance of its taps."""
+    """(first input position of the window of output position `at`, distance of its taps)."""
     stride = int(node.options[f"stride_{axis}"])
     dilation = int(node.options.get(f"dilation_{axis}_factor", 1) or 1)
     reach = (taps - 1) * dilation + 1
@@ -169,7 +169,7 @@ def _window(node: _Node, size: int, taps: int, axis: str, at: int, out: int) -> 
 
 
 def _taps(node: _Node, x: Any, w: Any, element: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
-    """(pixel, weights) of each tap of an output pixel that lies in the input; w is [tap row, tap column, ...]."""
+    """(input pixel, weights) of each tap that lies inside the input; w: [tap row, tap column, ...]."""
     top, down = _window(node, x.shape[1], w.shape[0], "h", element[1], shape[1])
     left, across = _window(node, x.shape[2], w.shape[1], "w", element[2], shape[2])
     for i in range(w.shape[0]):
@@ -180,7 +180,7 @@ def _taps(node: _Node, x: Any, w: Any, element: tuple[int, ...], shape: tuple[in
 
 
 def _convolution(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum:
-    x, w, channel = node.codes(0), node.codes(1), element[3]
+    x, w, channel = node.centered(0), node.centered(1), element[3]
     group = channel * (x.shape[3] // w.shape[3]) // w.shape[0]
     x = x[..., group * w.shape[3] : (group + 1) * w.shape[3]]
     total = sum(int(np.dot(pixel, taps)) for pixel, taps in _taps(node, x, w[channel], element, shape))
@@ -188,20 +188,20 @@ def _convolution(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) 
 
 
 def _depthwise(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum:
-    x, w, channel = node.codes(0), node.codes(1), element[3]
+    x, w, channel = node.centered(0), node.centered(1), element[3]
     source = channel // (w.shape[3] // x.shape[3])
     total = sum(int(pixel[source] * tap) for pixel, tap in _taps(node, x, w[0, ..., channel], element, shape))
     return node.product(total + node.bias(channel), channel)
 
 
 def _fully_connected(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum:
-    w, channel = node.codes(1), element[-1]
-    row = node.codes(0).reshape(-1, w.shape[1])[int(np.ravel_multi_index(element, shape)) // w.shape[0]]
+    w, channel = node.centered(1), element[-1]
+    row = node.centered(0).reshape(-1, w.shape[1])[int(np.ravel_multi_index(element, shape)) // w.shape[0]]
     return node.product(int(np.dot(row, w[channel])) + node.bias(channel), channel)
 
 
 def _batch_matmul(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum:
-    a, b = node.codes(0), node.codes(1)
+    a, b = node.centered(0), node.centered(1)
     a = np.swapaxes(a, -1, -2) if node.options.get("adj_x") else a
     b = np.swapaxes(b, -1, -2) if node.options.get("adj_y") else b
     a = np.broadcast_to(a, shape[:-2] + a.shape[-2:])
@@ -211,7 +211,7 @@ def _batch_matmul(node: _Node, element: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _mul(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum:
-    a, b = (int(np.broadcast_to(node.codes(place), shape)[element]) for place in (0, 1))
+    a, b = (int(np.broadcast_to(node.centered(position), shape)[element]) for position in (0, 1))
     return node.product(a * b, 0)
 
 
@@ -220,7 +220,7 @@ def _requantize(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -
     assert tensor is not None and out is not None
     ratio = node.scale(tensor) / node.scale(out)
     real = float(node.scale(tensor)) / float(node.scale(out))
-    return _Sum(int(node.codes(0)[element]), real, float(ratio))
+    return _Sum(int(node.centered(0)[element]), real, float(ratio))
 
 
 _ACCUMULATORS: dict[str, Callable[[_Node, tuple[int, ...], tuple[int, ...]], _Sum]] = {
@@ -234,19 +234,20 @@ _ACCUMULATORS: dict[str, Callable[[_Node, tuple[int, ...], tuple[int, ...]], _Su
 
 
 def _accumulate(node: _Node, element: tuple[int, ...], shape: tuple[int, ...]) -> _Sum | None:
-    """The exact sum behind an element, where the operator has one that int32 holds."""
+    """The exact sum of an element; None: the operator has none, or it exceeds int32."""
     out = node.op.outputs[0]
-    codes = [node.tensor(0), node.tensor(1), out] if node.op.name != "QUANTIZE" else [node.tensor(0), out]
+    quantized = [node.tensor(0), node.tensor(1), out] if node.op.name != "QUANTIZE" else [node.tensor(0), out]
     if getattr(node.options.get("weights_format"), "name", "DEFAULT") != "DEFAULT":
         return None  # shuffled
-    if node.op.name not in _ACCUMULATORS or any(t is None or len(t.quantization.scale) == 0 for t in codes):
+    if node.op.name not in _ACCUMULATORS or any(t is None or len(t.quantization.scale) == 0 for t in quantized):
         return None
     found = _ACCUMULATORS[node.op.name](node, element, shape)
     return found if -(2**31) <= found.accumulator < 2**31 else None
 
 
 def _explain(found: _Sum, out: Tensor, code: int, numerics: str | None) -> RequantizeExplanation | None:
-    """The steps of the first rule of these kernels that gives this code; activations clamp it further."""
+    """The steps of these kernels' first rule that gives the quantized value `code`; None: no rule does, as where an
+    activation clamps it."""
     dtype = str(np.dtype(out.dtype))
     for rounding in _ROUNDINGS.get(numerics or "", _ANY):
         real = found.multiplier_f32 if rounding == "float32-even" else found.multiplier
@@ -281,12 +282,12 @@ def _both(
 def explain_element(
     interpreter: Any, op: Operator, tensor: Tensor, values: tuple[Any, Any], labels: _Labels
 ) -> DifferenceSteps | None:
-    """An element in which `values`, two arrays that `op` computed from the same inputs, differ; None where only
-    signs of zeros or bits of NaN do.
+    """The steps of an element in which `values`, two outputs of `op` for the same inputs, differ; None where only signs
+    of zeros or bits of NaN differ.
 
-    It is the first one that both rules account for without an activation's bounds, of the first few; else the first.
-    interpreter: of either run; it keeps the operator's inputs. labels: the kernels of the two runs for this operator,
-    'reference', 'optimized' or 'xnnpack'; None where it is not known.
+    The element: of the first _TRIES that differ, the first with steps of both runs; else the first.
+    interpreter: of either run; it has the operator's inputs.
+    labels: the kernels of each run: 'reference', 'optimized', 'xnnpack', or None: not known.
     """
     a, b = values
     node = _Node(interpreter, op)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.Interpreter: in the place of TFLite's, with its arguments, methods and results.
+"""tq.Interpreter: TFLite's interpreter, with the same arguments, methods and results.
 
     interpreter = tq.Interpreter(model_path="model.tflite")
     interpreter.allocate_tensors()
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 Details = dict[str, Any]
 
-#: What `get_signature_runner()` runs where a model has no signature: subgraph 0, by the names of its tensors.
+#: The key of a signature that stands for subgraph 0, by its tensors' names, in a model without signatures.
 DEFAULT_SIGNATURE = "<placeholder signature>"
 
 
 @enum.unique
 class OpResolverType(enum.Enum):
-    """Whose kernels TFLite would run."""
+    """The kernels that TFLite would run."""
 
     AUTO = 0
     BUILTIN = 1
@@ -55,13 +55,14 @@ def register_op(
     """Adds a custom operator for interpreters made from now on.
 
     name: the operator's custom code in files.
-    prepare(shapes, options): the shapes of the inputs (tuples; None for an input that is left out) and the operator's
-        custom options (bytes; see tq.decode_flexbuffer) to a list with the shape of each output; None for a shape that
-        is known only when the operator has run.
-    eval(inputs, options): arrays (None for an input that is left out) to a list of arrays, or to one array where the
-        operator has one output, of the dtypes and shapes that the model and prepare give.
+    prepare(shapes, options): returns a list with the shape of each output; None: known only after eval.
+        shapes: of the inputs, tuples (None: an input left out); options: the operator's custom options (bytes; see
+        tq.decode_flexbuffer).
+    eval(inputs, options): returns a list of arrays, or one array for one output, with the dtypes of the model and the
+        shapes of prepare.  inputs: arrays (None: an input left out).
 
-    What they raise ends allocate_tensors or invoke.  An operator of the same name that tq knows itself is replaced.
+    An exception of theirs ends allocate_tensors or invoke.  An operator of the same name that tq has built in is
+    replaced.
     TypeError: prepare or eval cannot be called.
     """
     if not callable(prepare) or not callable(eval):
@@ -74,7 +75,7 @@ def load_delegate(library: str, options: dict[str, Any] | None = None) -> Any:
     raise ValueError(f"Failed to load delegate from {library}\ntq runs no delegates")
 
 
-#: Whose arithmetic each of TFLite's resolvers runs: XNNPACK's where nothing else is asked for.
+#: The arithmetic of each of TFLite's resolvers; XNNPACK's is the default.
 NUMERICS = {
     OpResolverType.AUTO: "xnnpack",
     OpResolverType.BUILTIN: "xnnpack",
@@ -125,7 +126,7 @@ def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
 
 
 def _limit(name: str, value: int | None) -> int:
-    """As the runtime takes it: 0 is none."""
+    """A limit as the runtime takes it: 0 for None.  ValueError: no int from 1 to 2^64 - 1."""
     if value is None:
         return 0
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value < 2**64:
@@ -135,7 +136,7 @@ def _limit(name: str, value: int | None) -> int:
 
 @contextmanager
 def _resizing() -> Iterator[None]:
-    """LiteRT raises RuntimeError of what cannot be resized."""
+    """Turns ValueError into RunError, since LiteRT raises RuntimeError where a resize fails."""
     try:
         yield
     except ValueError as error:
@@ -145,35 +146,33 @@ def _resizing() -> Iterator[None]:
 
 
 class Interpreter(_core.Interpreter):
-    """Runs a model.  Takes the arguments of LiteRT's and TensorFlow's, and a few of its own.
+    """Runs a model.  Takes the arguments of LiteRT's and TensorFlow's interpreters, and a few of its own.
 
     model_path, model_content: a file, or a model's bytes.
     experimental_delegates: None; tq runs no delegates.
     num_threads: how many threads an operator may use; None is one.
     experimental_op_resolver_type: an OpResolverType, also LiteRT's own.
-    experimental_preserve_all_tensors: keep every intermediate tensor, at the cost of memory.  Changes no result.
+    experimental_preserve_all_tensors: every intermediate tensor has memory of its own and can be read.  Changes no
+        result.
 
-    model: an open tq.Model, which any number of interpreters in any threads may share; what they make of its constants
-        (packed weights) is there once.
-    numerics: whose bits integer results have: "reference", TFLite's reference kernels'; "optimized", its optimized
-        kernels' on one x86 thread; "xnnpack", XNNPACK's on x86, and the optimized kernels' where XNNPACK refuses an
-        operator, which backends() tells.  Hybrid products of floats and codes have them too; other floats may differ
-        in their last bits.  Without it the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
+    model: an open tq.Model.  Interpreters in any threads may share it; they share its prepacked weights.
+    numerics: the kernels whose bits integer results have: "reference", TFLite's reference kernels; "optimized", its
+        optimized kernels on one x86 thread; "xnnpack", XNNPACK on x86, and the optimized kernels for operators that
+        XNNPACK refuses (see backends()).  Hybrid products of floats and quantized weights have the same bits too; other
+        floats may differ in their last bits.  None: the resolver decides, as in LiteRT: AUTO and BUILTIN are "xnnpack",
         BUILTIN_WITHOUT_DEFAULT_DELEGATES is "optimized", BUILTIN_REF "reference".
     rounding: "double", as the released runtimes round products by multipliers; or "single", the reference kernels as a
         build with TFLITE_SINGLE_ROUNDING has them (microcontrollers' often), which needs numerics "reference" or none.
-    max_memory: bytes that tensors and packed weights may take; the machine's memory by default.  What interpreters of
-        one `model` share counts in full for each, so that a limit is enough for all of them, or for none.
-    max_multiply_adds: work that a subgraph's operators may take in one run, and all that one call of invoke runs, each
-        round of a loop; no limit by default.  An operator counts what tq.Operator.multiply_adds tells, of the shapes
-        that it runs on, and at least one for each element of its largest input or output; pools and their kin count
-        one for each element of each window.
+    max_memory: bytes for tensors and prepacked weights; by default the machine's memory.  Memory that interpreters of
+        one `model` share counts in full for each of them.
+    max_multiply_adds: the work of a subgraph's operators in one run, and of one call of invoke with all rounds of its
+        loops; no limit by default.  An operator counts tq.Operator.multiply_adds for the shapes of the run, and at
+        least one for each element of its largest input or output; pooling counts one for each element of each window.
 
-    The other arguments concern delegates, and change nothing.  Where LiteRT refuses to run while a view of a tensor
-    lives, tq does not: a view keeps its memory.
+    The other arguments concern delegates, and change nothing.  LiteRT refuses to run while a view of a tensor exists;
+    in tq a view keeps its memory, and the run proceeds.
 
-    ValueError: wrong arguments, or no model (tq.ModelError).  What keeps a model from running is found by
-    allocate_tensors, which raises tq.RunError, a RuntimeError, with a line for each operator.
+    ValueError: wrong arguments, or no model (tq.ModelError).  allocate_tensors finds operators that cannot run.
     """
 
     def __init__(
@@ -224,15 +223,15 @@ class Interpreter(_core.Interpreter):
     def allocate_tensors(self) -> None:
         """Prepares every operator and gives every tensor its memory.
 
-        tq.RunError, a RuntimeError: operators that tq does not know, or whose contract does not hold: all of them.
+        tq.RunError, a RuntimeError: operators that tq does not know, or whose contract does not hold, a line for each.
         """
         self._allocate()
 
     def run(self, start: int = 0, until: int | None = None) -> None:
-        """Runs the operators from number `start` up to, but without, number `until` (None: to the end).
+        """Runs operators `start` to `until` - 1 of subgraph 0; until: None: to the end.
 
-        What those before `start` compute is taken as it stands, so set_tensor can replace it; an interpreter with
-        experimental_preserve_all_tensors keeps what an earlier run left.  IndexError: no such operator.
+        They read the outputs of earlier operators as they are; set_tensor can replace these.  An interpreter with
+        experimental_preserve_all_tensors keeps the values of the run before.  IndexError: no such operators.
         """
         count = len(self.model.subgraphs[0].operators)
         until = count if until is None else until
@@ -241,7 +240,7 @@ class Interpreter(_core.Interpreter):
         self._invoke(0, start, until)
 
     def trace(self) -> Iterator[Step]:
-        """Runs the model operator by operator, and yields each with its outputs as they are computed.
+        """Runs the model operator by operator, and yields each with its outputs.
 
         A Step has `index`, `operator` (a tq.Operator) and `outputs`, a list of arrays (None for one left out).
         """
@@ -250,29 +249,31 @@ class Interpreter(_core.Interpreter):
         return trace(self)
 
     def profile(self, runs: int = 10, warm_up: int = 1) -> Profile:
-        """Runs the model and counts what each operator takes: time, bytes, multiply-adds.
+        """Measures the time of each operator, the mean of `runs` runs after `warm_up` ones, with its bytes and
+        multiply-adds.
 
-        `print` of the result is a table; `.plot()` draws it.  Inputs are what set_tensor last gave.
+        `print` of the result is a table; `.plot()` draws it.  Inputs: the values of the last set_tensor.
+        ValueError: runs is less than 1, or warm_up negative.
         """
         from tq.running.runs import profile
 
         return profile(self, runs, warm_up)
 
     def backends(self, subgraph_index: int = 0) -> Backends:
-        """Whose kernels LiteRT would run each operator of a subgraph with, and why.
+        """The kernels with which LiteRT would run each operator of a subgraph, and the reason.
 
-        A list of rows with `index`, `operator` (a name), `numerics`, `rule` (the condition that decided, in words) and
-        `litert`: what LiteRT does where it is known not to run the operator, else None.  `print` of it is a table.
-        Before allocate_tensors too: the file decides.  IndexError: there is no such subgraph.
+        A list of rows with `index`, `operator` (a name), `numerics`, `rule` (the condition that decided, as text) and
+        `litert`: LiteRT's behaviour where it is known not to run the operator, else None.  `print` of it is a table.
+        The file decides, so allocate_tensors is not needed.  IndexError: there is no such subgraph.
         """
         from tq.running.backends import backends
 
         return backends(self, subgraph_index)
 
     def memory_plan(self, subgraph_index: int = 0) -> MemoryPlan:
-        """Where the tensors of a subgraph lie in the arena, and between which operators they live.
+        """The offsets of a subgraph's tensors in the arena, and the operators between which they live.
 
-        `print` of the result is a table; `.plot()` draws it.  After allocate_tensors.
+        `print` of the result is a table; `.plot()` draws it.  Needs allocate_tensors.
         """
         from tq.running.runs import memory_plan
 
@@ -281,20 +282,20 @@ class Interpreter(_core.Interpreter):
     # ---- tensors ----
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
-        """A function that gives a view of a tensor's memory.
+        """A function that returns a view of a tensor's memory.
 
-        Writing to the view of an input sets it.  A view stays valid, and keeps its memory, whatever becomes of the
-        interpreter; after allocate_tensors it is a view of the memory of before.
+        Writing to the view of an input sets the input.  A view keeps its memory and stays valid after the interpreter
+        is gone; after another allocate_tensors it shows the former memory.
         """
         return lambda: self._view(tensor_index)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
         """Gives an input another shape; allocate_tensors has to be called again.
 
-        tensor_size: the dimensions; floats are cut off, as in LiteRT.
-        strict: only dimensions that the file's shape_signature has as -1 may change.
-        ValueError, TypeError, OverflowError: what is no list of int32.  tq.RunError, a RuntimeError: an index or a
-        shape that cannot be, a constant, or dimensions that `strict` keeps.
+        tensor_size: the dimensions; floats are truncated, as in LiteRT.
+        strict: only dimensions that are -1 in the file's shape_signature may change.
+        ValueError, TypeError, OverflowError: tensor_size is no list of int32.  tq.RunError, a RuntimeError: no such
+        tensor, an impossible shape, a constant, or a dimension that is fixed under `strict`.
         """
         size = np.array(tensor_size, np.int32)
         if size.ndim != 1:
@@ -333,7 +334,7 @@ class Interpreter(_core.Interpreter):
         return len(self.model.subgraphs)
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[Details]:
-        """The details of every tensor of a subgraph, in the file's order; shapes are those of now.
+        """The details of every tensor of a subgraph, in the file's order, with the current shapes.
 
         ValueError: there is no such subgraph.
         """
@@ -365,7 +366,7 @@ class Interpreter(_core.Interpreter):
     def _set_shape(item: Details, shape: tuple[int, ...]) -> None:
         had_signature = not np.array_equal(item["shape"], item["shape_signature"])
         item["shape"] = np.array(shape, np.int32)
-        if not had_signature:  # without a signature of its own it follows the shape
+        if not had_signature:  # no signature of its own
             item["shape_signature"] = item["shape"].copy()
 
     def _get_tensor_details(self, tensor_index: int, subgraph_index: int = 0) -> Details:
@@ -423,10 +424,11 @@ class Interpreter(_core.Interpreter):
         }
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
-        """A function from keyword arguments, arrays by input name, to a dict of arrays by output name.
+        """A function that takes arrays by input name and returns a dict of arrays by output name.
 
-        signature_key: None where the model has one signature, or none: then its tensors' names are taken.
-        ValueError: there is no such signature, or several.
+        signature_key: None: the model's only signature; in a model without signatures, subgraph 0 with its tensors'
+            names.
+        ValueError: there is no such signature, or None is given and there are several.
         """
         if signature_key is None:
             keys = list(self._get_full_signature_list())
@@ -438,7 +440,7 @@ class Interpreter(_core.Interpreter):
             signature_key = keys[0] if keys else DEFAULT_SIGNATURE
         return SignatureRunner(self, signature_key)
 
-    # ---- what LiteRT's own users lean on ----
+    # ---- private methods of LiteRT that its users call ----
 
     def _safe_to_run(self) -> bool:
         """Always true: views keep their memory."""
@@ -490,7 +492,7 @@ class SignatureRunner:
     def __call__(self, **kwargs: Any) -> dict[str, Any]:
         """Runs the signature.  Inputs are resized to the arrays' shapes.
 
-        ValueError: an input is missing, unknown, or of a dtype that it cannot take.
+        ValueError: an input is missing or unknown, or its dtype is wrong.
         """
         run, subgraph = self._interpreter, self._subgraph_index
         if len(kwargs) != len(self._inputs):
@@ -533,7 +535,7 @@ class SignatureRunner:
 
 
 def _default_signature(model: _core.Model) -> dict[str, dict[str, int]]:
-    """Subgraph 0's inputs and outputs by their tensors' names; unnamed ones, and second ones, get a number."""
+    """Subgraph 0's inputs and outputs by their tensors' names; unnamed and repeated ones get a number."""
 
     def named(indices: Sequence[int]) -> dict[str, int]:
         names: dict[str, int] = {}

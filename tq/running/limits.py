@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run may take: the limits that functions which run models pass on to tq.Interpreter."""
+"""Limits of memory and work, as functions that run models pass them to tq.Interpreter."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 
 class Limits(NamedTuple):
-    """tq.Interpreter's arguments of these names, which say what they mean."""
+    """tq.Interpreter's arguments of the same names; None: no limit."""
 
     max_memory: int | None = None
     max_multiply_adds: int | None = None
 
 
 NONE = Limits()
-CODES = ("MEMORY_LIMIT", "WORK_LIMIT")  # of the errors of a run that passes one
+ERROR_CODES = ("MEMORY_LIMIT", "WORK_LIMIT")  # `code` of the error of a run that exceeds a limit

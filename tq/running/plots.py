@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from tq.inspection.plots import Axes
     from tq.running.runs import MemoryPlan, Profile
 
-_MOST_NAMES = 60  # operators that get a name on the axis
+_MOST_NAMES = 60  # more operators than this have no names on the axis
 
 
 def plot_profile(profile: Profile, ax: Axes | None) -> Axes:
-    """A bar for each operator, in their order, a color for each kind."""
+    """Draws a bar for each operator in order, with a color for each name; ax: None: a new figure."""
     ax = new_axes() if ax is None else ax
     for name in profile.by_name():
         rows = [row for row in profile.rows if row.name == name]
@@ -31,7 +31,8 @@ def plot_profile(profile: Profile, ax: Axes | None) -> Axes:
 
 
 def plot_memory_plan(plan: MemoryPlan, ax: Axes | None) -> Axes:
-    """A box for each tensor: the operators that it lives for across, its bytes upwards."""
+    """Draws a box for each tensor: its lifetime in operators to the right, its bytes upwards; ax: None: a new
+    figure."""
     from matplotlib.patches import Rectangle
 
     ax = new_axes() if ax is None else ax

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values inside LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF that are no tensors of the float model, step by step.
+"""Values inside LSTM, UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF that are not tensors of the float model.
 
-Integer kernels need their ranges: `inner` computes the values from an operator's input and states, and a Calibration
-keeps their ranges under the index of the tensor that stands at the place which `inner` names.
+Integer kernels need their ranges.  `inner` computes the values from an operator's input and states; a Calibration
+stores each range under the index of one of the operator's input tensors, which `inner` yields with the values.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ from tq._core import Operator
 
 Floats = NDArray[np.float32]
 LSTMS = ("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
-# Places among an LSTM's inputs: the first of four gates (input, forget, modulation, output), of three peepholes.
+# Positions of an LSTM's inputs: the first of four gates (input, forget, modulation, output), of three peepholes.
 WEIGHTS, RECURRENT, PEEPHOLE, BIAS, NORM, GATES = 1, 5, 9, 12, 20, 4
 PROJECTION, PROJECTION_BIAS, OUTPUT_STATE, CELL_STATE = 16, 17, 18, 19
 PEEPHOLE_OF = {0: 0, 1: 1, 3: 2}  # the modulation has none
-FEATURES, TIME, SVDF_BIAS, SVDF_STATE = 1, 2, 3, 4  # places among an SVDF's inputs
+FEATURES, TIME, SVDF_BIAS, SVDF_STATE = 1, 2, 3, 4  # positions of an SVDF's inputs
 
 Tensors = Callable[[int], "NDArray[Any] | None"]
 
 
 def inner_indices(operator: Operator) -> list[int]:
-    """The tensors under whose indices `inner` gives values."""
+    """The indices under which `inner` yields values; [] for other operators."""
     if operator.name == "SVDF":
-        places = [SVDF_STATE]
+        positions = [SVDF_STATE]
     elif operator.name in LSTMS:
-        places = [PROJECTION, CELL_STATE, *range(NORM, NORM + GATES)]
+        positions = [PROJECTION, CELL_STATE, *range(NORM, NORM + GATES)]
     else:
         return []
     inputs = operator.inputs
-    return [tensor.index for i in places if i < len(inputs) and (tensor := inputs[i]) is not None]
+    return [tensor.index for i in positions if i < len(inputs) and (tensor := inputs[i]) is not None]
 
 
 def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[tuple[int, Floats]]:
-    """(tensor index, values), before the operator runs: what SVDF puts into its state; an LSTM's cell state after each
-    step, what each gate gives to its layer normalization, and what is projected.
+    """Yields (tensor index, float32 values) of an operator that is about to run.
 
-    view: the array of a tensor's index.  An operator whose tensors do not fit gives nothing.
+    SVDF: the products that enter its state.  LSTM: after each step the cell state, the input of each gate's layer
+    normalization, and the input of the projection.  Nothing where the operator's tensors do not fit each other.
+    view: the array of a tensor by its index.
     """
     indices = [-1 if tensor is None else tensor.index for tensor in operator.inputs]
 
@@ -104,13 +105,15 @@ def _lstm(options: Mapping[str, Any], tensor: Tensors) -> Iterator[tuple[int, Fl
 
 
 class _Gate:
+    """A gate's weights; the layer normalization is optional."""
+
     def __init__(self, gate: int, tensor: Tensors) -> None:
         self.weights, self.recurrent = tensor(WEIGHTS + gate), tensor(RECURRENT + gate)
         self.peephole = tensor(PEEPHOLE + PEEPHOLE_OF[gate]) if gate in PEEPHOLE_OF else None
         self.bias, self.norm = tensor(BIAS + gate), tensor(NORM + gate)
 
     def sum(self, x: Floats, h: Floats, c: Floats) -> Floats | None:
-        """Without the bias; None: a gate that is left out."""
+        """The products of input, state and peephole, without the bias; None: the gate is left out."""
         if self.weights is None or self.recurrent is None:
             return None
         made: Floats = x @ self.weights.T + h @ self.recurrent.T

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looking at a run: operator by operator, its time and its memory."""
+"""A run operator by operator; its time; its memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Step:
-    """An operator that has just run."""
+    """An operator that has just run, with its outputs."""
 
     index: int
     operator: Operator
@@ -48,25 +48,25 @@ class OperatorTime:
     index: int
     name: str
     output: str  # the first output's name
-    microseconds: float  # the mean of the runs; 0 for what was computed when the model was prepared
+    microseconds: float  # the mean of the runs; 0 for an operator that was folded at prepare
     bytes: int  # of inputs, constants among them, and outputs
-    multiply_adds: int | None  # None: no formula
+    multiply_adds: int | None  # None: not known
 
 
 @dataclass
 class Profile:
-    """What each operator of a run took.  `str()` is a table."""
+    """The time of each operator of a run.  `str()` is a table."""
 
     rows: list[OperatorTime]
     runs: int
 
     @property
     def microseconds(self) -> float:
-        """Of all operators together, a run."""
+        """The sum over all operators: the time of one run."""
         return sum(row.microseconds for row in self.rows)
 
     def by_name(self) -> dict[str, float]:
-        """Microseconds a run by the operators' names, the longest first."""
+        """{operator name: microseconds of one run}, the longest first."""
         total: dict[str, float] = {}
         for row in self.rows:
             total[row.name] = total.get(row.name, 0.0) + row.microseconds
@@ -93,7 +93,7 @@ class Profile:
 
 
 def _nbytes(tensors: Sequence[Tensor | None], changed: Mapping[int, tuple[int, ...]]) -> int:
-    """Bytes of some tensors, of which those in `changed` have another shape than the file says."""
+    """Bytes of tensors; changed: {tensor index: shape} where the shape is not the file's."""
     total = 0
     for tensor in tensors:
         if tensor is None or not tensor.nbytes:
@@ -142,21 +142,21 @@ class Placed(NamedTuple):
 
 @dataclass
 class MemoryPlan:
-    """How a subgraph's memory is laid out.  `str()` is a table."""
+    """The layout of a subgraph's memory.  `str()` is a table."""
 
     arena: int  # bytes
-    placed: list[Placed]  # in the arena
+    placed: list[Placed]  # tensors and scratch in the arena
     own: dict[int, int]  # bytes of tensors with memory of their own: variables, computed constants, dynamic ones
-    used: int  # bytes of the whole interpreter, packed weights among them but for those that another one has made
-    peak: int  # the most that were in use
+    used: int  # bytes of the whole interpreter; prepacked weights count for the interpreter that made them
+    peak: int  # the greatest value of `used`
 
     @property
     def lower_bound(self) -> int:
-        """Bytes of what lives at the same time, at the operator where that is most: no plan takes less."""
+        """The greatest sum of bytes that live at the same operator: no plan takes less."""
         steps: dict[int, int] = {}
         ends = {(item.offset, item.last): item for item in self.placed if item.nbytes}
         for item in self.placed:
-            # An output that takes over its input's place is there once.
+            # An output in its input's memory counts once.
             taken = ends.get((item.offset, item.first), item) is not item
             steps[item.first + taken] = steps.get(item.first + taken, 0) + item.nbytes
             steps[item.last + 1] = steps.get(item.last + 1, 0) - item.nbytes

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watching a model run, operator by operator: also the operators of the subgraphs that IF, WHILE and others call.
+"""Watching a run, operator by operator, also in subgraphs that IF, WHILE and others call.
 
-A called subgraph is run once by its caller, as in every run, and before that once more, by another interpreter,
-operator by operator.  What that interpreter cannot run, such as a body that reads a variable which another subgraph
-sets, is not seen.
+The caller runs a called subgraph once, as in every run.  Before that, another interpreter runs it operator by operator.
+Where that interpreter fails, as in a body that reads a variable of another subgraph, the called subgraph is not
+watched.
 
-A tensor of the first subgraph has its index for its key; key_of has those of the others.
+A key names a tensor of a model: its index in the first subgraph; key_of(subgraph, index) in others.
 """
 
 from __future__ import annotations
@@ -22,26 +22,28 @@ from tq._core import Model, Operator, RunError
 from tq.enums import name_of
 from tq.running import recurrent
 from tq.running.interpreter import Interpreter
-from tq.running.limits import CODES, NONE, Limits
+from tq.running.limits import ERROR_CODES, NONE, Limits
 
 _SHIFT = 32
-_MOST_TURNS = 10_000  # of a loop that are watched
+_MOST_ROUNDS = 10_000  # of a loop that are watched
 _MOST_DEPTH = 4  # of calls in calls, each of which takes an interpreter
 Update = Callable[[int, int, NDArray[Any]], None]  # subgraph, tensor index, values
 
 
 def key_of(subgraph: int, index: int) -> int:
+    """index + 2^32 * subgraph."""
     return subgraph << _SHIFT | index
 
 
 def subgraph_and_index(key: int) -> tuple[int, int]:
-    """(subgraph, tensor index)."""
+    """The (subgraph, tensor index) of a key."""
     return key >> _SHIFT, key & ((1 << _SHIFT) - 1)
 
 
 @cache
 def _options() -> dict[str, tuple[str, ...]]:
-    """Operators that hand their inputs to subgraphs, and the options that name those (src/model/callees.def)."""
+    """{operator: its options that name subgraphs}, of operators that pass their inputs to them
+    (src/model/callees.def)."""
     found: dict[str, tuple[str, ...]] = {}
     for operator, _, option, inputs, _ in _core.callees():
         if inputs in ("SAME", "ALL_BUT_ONE"):
@@ -50,7 +52,7 @@ def _options() -> dict[str, tuple[str, ...]]:
 
 
 def callees(model: Model, operator: Operator) -> list[int]:
-    """The subgraphs that an operator runs, in the order of its options; those that do not exist are left out."""
+    """The subgraphs that an operator runs, in the order of its options; [] if one of them does not exist."""
     found = []
     for name in _options().get(operator.name, ()):
         value = operator.options.get(name)
@@ -60,7 +62,7 @@ def callees(model: Model, operator: Operator) -> list[int]:
 
 
 def reached(model: Model) -> list[int]:
-    """The first subgraph, those that signatures run, and those that their operators run, and theirs."""
+    """The first subgraph, those of signatures, and all that these call, directly or not."""
     if not model.subgraphs:
         return []
     found = list(dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]))
@@ -72,7 +74,7 @@ def reached(model: Model) -> list[int]:
 
 
 class Watcher:
-    """Runs what is called a second time."""
+    """Runs a model and reports the float32 values of inputs and operators' outputs, also in called subgraphs."""
 
     def __init__(self, model: Model, limits: Limits = NONE) -> None:
         self._limits = limits
@@ -90,11 +92,14 @@ class Watcher:
             ]
             for place in self._inputs
         }
-        self._interpreters: list[Interpreter] = []  # by how deep calls are in each other
+        self._interpreters: list[Interpreter] = []  # by the depth of calls
         self._shapes: dict[tuple[int, int], list[tuple[int, ...]]] = {}  # by depth and subgraph
 
     def watch(self, interpreter: Interpreter, subgraph: int, update: Update) -> None:
-        """One run of a subgraph that nobody calls, whose inputs are set."""
+        """Runs a subgraph once, whose inputs are set, and calls `update` for each value.
+
+        interpreter: allocated.  RunError: the model cannot be run, or exceeds a limit.
+        """
         self._watch(interpreter, subgraph, update, 0)
 
     def _watch(self, interpreter: Interpreter, graph: int, update: Update, depth: int) -> None:
@@ -113,7 +118,7 @@ class Watcher:
                 update(graph, index, view(index))
 
     def _enter(self, interpreter: Interpreter, graph: int, operator: Operator, update: Update, depth: int) -> None:
-        """Runs what an operator calls, with its inputs as they are."""
+        """Watches the subgraphs that an operator calls, with its current inputs."""
         found = callees(self._model, operator)
         if not found or depth >= _MOST_DEPTH:
             return
@@ -129,14 +134,14 @@ class Watcher:
                 place = int(values[0].ravel()[0])
                 call(found[place if 0 <= place < len(found) else -1], values[1:])
             elif operator.name.endswith("WHILE"):
-                for _ in range(_MOST_TURNS):
+                for _ in range(_MOST_ROUNDS):
                     if not call(found[0], values)[0].ravel()[0]:
                         break
                     values = call(found[1], values)
             else:
                 call(found[0], values)
         except (RunError, ValueError, IndexError) as error:
-            if getattr(error, "code", None) in CODES:
+            if getattr(error, "code", None) in ERROR_CODES:
                 raise
 
     def _call(self, graph: int, values: Sequence[NDArray[Any]], update: Update, depth: int) -> list[NDArray[Any]]:
