@@ -43,7 +43,7 @@ bool tq_shared_is_empty(const tq_shared *shared);
 tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key);
 
 /* *out: the item of a key, with one more user.  A new item takes `owner`; where another thread added the key first,
-   *out is its item, and `owner` is released.  The key is copied.  TQ_NO_MEMORY: `owner` stays the caller's. */
+ *out is its item, and `owner` is released.  The key is copied.  TQ_NO_MEMORY: `owner` stays the caller's. */
 tq_status tq_shared_add(tq_shared *shared, tq_bytes key, void *data, void *owner, void (*release)(void *owner),
                         tq_shared_item **out, tq_error *error);
 

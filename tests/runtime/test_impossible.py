@@ -12,10 +12,9 @@ import impossible
 import numpy as np
 import pytest
 import zoo
-from c_sources import CORE, compile_with
+from c_sources import CORE, ROOT, compile_with
 from compiled import SANITIZED
 from models import build_model, operator, tensor
-from test_fuzz import ROOT
 
 TARGET = [ROOT / "tests" / "fuzz" / name for name in ("fuzz_run.c", "fuzz_walk.c")]
 REPLAY = [ROOT / "tests" / "fuzz" / name for name in ("fuzz_rewrite.c", "replay.c")]
