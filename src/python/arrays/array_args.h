@@ -117,7 +117,7 @@ typedef struct tq_py_column {
     PyArrayObject *array;
 } tq_py_column;
 
-/* Scales: finite, > 0 in float32.  Multipliers: finite, >= 0, as float32 or float64. */
+/* Scales: finite and at least 2^-126 in float32.  Multipliers: at least 0; float32: at most FLT_MAX. */
 bool tq_py_scales(tq_py_column *c, PyObject *object, const tq_py_parameters *p);
 bool tq_py_multipliers(tq_py_column *c, PyObject *object, const tq_py_parameters *p, bool float32);
 /* NULL: 0.  Values must be in [low, high], the range of the type named `of`. */
