@@ -94,16 +94,8 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
 
 /* ---- the rows ---- */
 
-/* Compilers vectorize loops with conversions of float16, to ten times the code and less speed.  The empty asm, whose
-   result they cannot foresee, keeps them from it. */
-TQ_BODY float load_half(uint16_t half)
-{
-    uint32_t bits = half;
-    __asm__("" : "+r"(bits));
-    return tq_half_to_float((uint16_t)bits);
-}
 #undef TQ_LOAD_FLOAT16
-#define TQ_LOAD_FLOAT16(v) load_half(v)
+#define TQ_LOAD_FLOAT16(v) tq_half_to_float_scalar(v)
 
 /* One function of two elements a row, and its loops. */
 #define ELEMENT(operator, type, result, expression)                                 \
