@@ -37,6 +37,15 @@ static inline float tq_half_to_float(uint16_t half)
     return tq_float_of_bits(sign | ((magnitude << 13) + ((127 - 15) << 23)));
 }
 
+/* tq_half_to_float where a loop is not to be vectorized: compilers turn loops of conversions in and out into ten times
+   the code and less speed.  The empty asm, whose result they cannot foresee, keeps them from it. */
+static inline float tq_half_to_float_scalar(uint16_t half)
+{
+    uint32_t bits = half;
+    __asm__("" : "+r"(bits));
+    return tq_half_to_float((uint16_t)bits);
+}
+
 static inline uint16_t tq_float_to_half(float x)
 {
     uint32_t bits = tq_bits_of_float(x), magnitude = bits & 0x7FFFFFFF;

@@ -47,7 +47,7 @@ COMBINE_INTEGER(i64, int64_t)
 COMBINE_INTEGER(u64, uint64_t)
 
 /* Each operation on float16 is one on float32, rounded. */
-#define HALF(x) tq_half_to_float(x)
+#define HALF(x) tq_half_to_float_scalar(x)
 #define COMBINE_HALF(name, expression) COMBINE(name##_f16, uint16_t, tq_float_to_half(expression))
 COMBINE(replace_f16, uint16_t, b[i])
 COMBINE_HALF(add, HALF(a[i]) + HALF(b[i]))
