@@ -4,24 +4,6 @@
 /* Element i of operand k. */
 #define AT(type, k) (*(type *)(data[k] + (ptrdiff_t)i * strides[k]))
 
-void tq_fixed_quantize(char *const *data, const ptrdiff_t *strides, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int shift;
-        tq_quantize_multiplier(AT(double, 0), &AT(int32_t, 1), &shift);
-        AT(int32_t, 2) = shift;
-    }
-}
-
-void tq_fixed_quantize_single(char *const *data, const ptrdiff_t *strides, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int shift;
-        tq_quantize_multiplier_single(AT(double, 0), &AT(int32_t, 1), &shift);
-        AT(int32_t, 2) = shift;
-    }
-}
-
 void tq_fixed_high_mul(char *const *data, const ptrdiff_t *strides, size_t n)
 {
     for (size_t i = 0; i < n; i++)

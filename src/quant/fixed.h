@@ -15,10 +15,6 @@
 
 typedef void (*tq_fixed_loop)(char *const *data, const ptrdiff_t *strides, size_t n);
 
-/* float64 real (finite) -> int32 multiplier, int32 shift; the single form saturates shifts above 30. */
-void tq_fixed_quantize(char *const *data, const ptrdiff_t *strides, size_t n);
-void tq_fixed_quantize_single(char *const *data, const ptrdiff_t *strides, size_t n);
-
 /* int32 a, int32 b -> int32 */
 void tq_fixed_high_mul(char *const *data, const ptrdiff_t *strides, size_t n);
 

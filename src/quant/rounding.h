@@ -174,24 +174,32 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
     return tq_saturate_i32((x * reduced + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, rounded ties away; 0 and 0 where |real| < 2^-32.
-   real: finite.  The runtime's round(frexp(real, &exponent) * 2^31), on bits: the 53-bit fraction, at least 1/2, loses
-   its last 22 bits; denormals are 0. */
-static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+/* real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, rounded ties away; 0 and 0 where
+   |real| < 2^-32.  real: finite; number_of_bits: 2 to 31.  With 31 bits the runtime's round(frexp(real, &exponent) *
+   2^31), on bits: the 53-bit fraction, at least 1/2, loses its last 53 - number_of_bits bits; denormals are 0. */
+static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, int32_t *multiplier, int *shift)
 {
     uint64_t bits;
     memcpy(&bits, &real, sizeof bits);
     int exponent = (int)(bits >> 52 & 0x7FF) - 1022;
     bool negative = bits >> 63 != 0;
     uint64_t fraction = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << 21)) >> 22);
-    if (fixed == (int64_t)1 << 31 && !negative) { /* -2^31 fits; the runtime leaves it */
+    const int dropped = 53 - number_of_bits;
+    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << (dropped - 1))) >> dropped);
+    /* -2^31 fits; the runtime leaves it. */
+    if (fixed == (int64_t)1 << number_of_bits && !(negative && number_of_bits == 31)) {
         fixed /= 2;
         exponent++;
     }
     bool flushed = exponent < -31;
     *multiplier = flushed ? 0 : (int32_t)(negative ? -fixed : fixed);
     *shift = flushed ? 0 : exponent;
+}
+
+/* real = multiplier * 2^(shift - 31), with 31 bits: the runtime's QuantizeMultiplier. */
+static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+{
+    tq_quantize_multiplier_bits(real, 31, multiplier, shift);
 }
 
 /* The form of single-rounding builds: a shift above 30 becomes (2^31 - 1, 30). */
@@ -249,6 +257,13 @@ static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requ
     }
     return zero_point;
 }
+
+/* The rules of int64 accumulators. */
+typedef enum tq_requantize_i64_rule {
+#define REQUANTIZE_I64_RULE(symbol, name, text) TQ_REQUANTIZE_I64_##symbol,
+#include "quant/rounding.def"
+    TQ_REQUANTIZE_I64_RULES
+} tq_requantize_i64_rule;
 
 /* A 64-bit accumulator of 16x8 operators: by rule FLOAT64_AWAY, or by the 64-bit form under every other rule. */
 static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_requantize_rule rule,

@@ -34,7 +34,7 @@ void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
     *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
 }
 
-int32_t tq_hashtable_number(const tq_node *node)
+int32_t tq_hashtable_id(const tq_node *node)
 {
     return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
 }
@@ -84,7 +84,7 @@ static void list_nodes(tq_resources *r, const tq_graph_run *graph)
             r->entry_count++;
         }
         if (node->row.code == TQ_BuiltinOperator_HASHTABLE) {
-            r->tables[r->table_count].number = tq_hashtable_number(node);
+            r->tables[r->table_count].number = tq_hashtable_id(node);
             r->tables[r->table_count].key_type = -1;
             r->numbers[r->table_count] = r->table_count;
             r->table_count++;

@@ -134,7 +134,7 @@ static void look(tq_graph_run *graph, session *s)
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const tq_tensor *tensor = &graph->tensors[i];
         const size_t element = tensor->packed ? 0 : tq_element_bytes(tensor->type);
-        if (!tensor->data || !graph->ready || !tq_graph_keeps(graph, i))
+        if (!tensor->data || !graph->ready || !tq_graph_holds(graph, i))
             continue;
         if (element && tensor->has_shape && !graph->slots[i].file_constant)
             PROMISE(tensor->bytes == element * tq_tensor_count(tensor));

@@ -267,7 +267,7 @@ static void walk_flex(sink *s, tq_flex_reader *reader, const tq_flex *value)
     if (value->kind == TQ_FLEX_KEY || value->kind == TQ_FLEX_STRING || value->kind == TQ_FLEX_BLOB) {
         take_bytes(s, tq_flex_bytes(reader, value));
     } else if (value->kind != TQ_FLEX_VECTOR && value->kind != TQ_FLEX_MAP) {
-        tq_value number = tq_flex_number(reader, value);
+        tq_value number = tq_flex_scalar(reader, value);
         take_value(s, &number);
     } else {
         for (uint64_t i = 0; i < value->count; i++) {

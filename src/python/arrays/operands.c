@@ -189,7 +189,7 @@ static PyArrayObject *reals_of(PyObject *value, const char *name)
     return array && !is_real(array) ? wrong_type(array, name, "real numbers") : array;
 }
 
-tq_real_type tq_py_number(PyArrayObject *array)
+tq_real_type tq_py_real_type(PyArrayObject *array)
 {
     switch (PyArray_TYPE(array)) {
     case NPY_FLOAT: return TQ_REAL_F32;
@@ -234,7 +234,7 @@ static void convert_reals(PyArrayObject *from, tq_real_type number, PyArrayObjec
 static PyArrayObject *dense_of(PyArrayObject *array, int type)
 {
     const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY;
-    tq_real_type number = tq_py_number(array);
+    tq_real_type number = tq_py_real_type(array);
     if (PyArray_TYPE(array) == type || number == TQ_REAL_TYPES)
         return cast(array, type, NPY_ARRAY_C_CONTIGUOUS);
     PyArrayObject *from = (PyArrayObject *)PyArray_FromArray(array, PyArray_DescrFromType(PyArray_TYPE(array)), flags);
@@ -339,11 +339,11 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
     return -1;
 }
 
-int tq_py_code(PyObject *value, tq_integer_type *code)
+int tq_py_integer_type(PyObject *value, tq_integer_type *code)
 {
     tq_py_type type;
     PyArray_Descr *descr;
-    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_CODE_TYPES, &type, &descr))
+    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_QUANTIZED_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
     for (*code = 0; strcmp(tq_integer_name(*code), type.name) != 0;)

@@ -187,9 +187,12 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
         job->bounds = bounds;
         job->scales = PyArray_DATA(scales);
         job->codes = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS status =
+        Py_BEGIN_ALLOW_THREADS
+        status =
             job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
-        Py_END_ALLOW_THREADS if (status) tq_py_raise(state, &error, NULL);
+        Py_END_ALLOW_THREADS
+        if (status)
+            tq_py_raise(state, &error, NULL);
     }
     PyMem_RawFree(bounds);
     if (status) {
@@ -302,7 +305,7 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     tq_integer_type code;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
-        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_code(dtype, &code) < 0 ||
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_integer_type(dtype, &code) < 0 ||
         optional_real(min, "min", &job.has_min, &job.min) < 0 || optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
     PyArrayObject *w = tq_py_dense_floats(value, "w");

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requantize of int64 accumulators, of operators with int16 activations.
+ */
+#ifndef TQ_KERNELS_ARRAYS_REQUANTIZE_I64_H
+#define TQ_KERNELS_ARRAYS_REQUANTIZE_I64_H
+
+#include "kernels/arrays/arrays.h"
+
+typedef struct tq_requantize_i64_job {
+    const int64_t *in;        /* layout's groups * outer * channels * inner elements */
+    void *out;                /* as many, of out_type */
+    tq_element out_type;      /* TQ_i8, TQ_u8, TQ_i16 or TQ_i32 */
+    tq_layout layout;
+    tq_column_f64 multiplier; /* finite, not negative */
+    tq_column_i32 input_zero_point, zero_point;
+    int32_t low, high;        /* the range of out_type */
+    tq_requantize_i64_rule rule;
+    int threads;              /* 1 or more */
+} tq_requantize_i64_job;
+
+/* out = clamp(round((in - input_zero_point) * multiplier) + zero_point), by job->rule.  Zero points: within the types'
+   ranges.  A difference beyond int64 saturates.  The result does not depend on threads. */
+void tq_requantize_i64_array(const tq_requantize_i64_job *job);
+
+#endif
