@@ -174,10 +174,9 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
     return tq_saturate_i32((x * reduced + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, rounded ties away; 0 for 0 and
-   for |real| < 2^-32, which is flushed.  real must be finite; bits: 2 to 31.  With 31 this is the runtime's
-   round(frexp(real, &exponent) * 2^31), on the bits: a fraction of 53 bits, 1/2 or more, loses its
-   last 53 - bits; below the normal numbers everything is flushed. */
+/* real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, rounded ties away; 0 and 0 where
+   |real| < 2^-32.  real: finite; number_of_bits: 2 to 31.  With 31 bits the runtime's round(frexp(real, &exponent) *
+   2^31), on bits: the 53-bit fraction, at least 1/2, loses its last 53 - number_of_bits bits; denormals are 0. */
 static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, int32_t *multiplier, int *shift)
 {
     uint64_t bits;
@@ -187,7 +186,7 @@ static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, 
     uint64_t fraction = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
     const int dropped = 53 - number_of_bits;
     int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << (dropped - 1))) >> dropped);
-    /* The runtime leaves -2^31, which fits, alone. */
+    /* -2^31 fits; the runtime leaves it. */
     if (fixed == (int64_t)1 << number_of_bits && !(negative && number_of_bits == 31)) {
         fixed /= 2;
         exponent++;
@@ -197,13 +196,13 @@ static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, 
     *shift = flushed ? 0 : exponent;
 }
 
-/* real = multiplier * 2^(shift - 31): the runtime's QuantizeMultiplier. */
+/* real = multiplier * 2^(shift - 31), with 31 bits: the runtime's QuantizeMultiplier. */
 static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
 {
     tq_quantize_multiplier_bits(real, 31, multiplier, shift);
 }
 
-/* What single-rounding builds do: a shift above 30 saturates to (2^31 - 1, 30). */
+/* The form of single-rounding builds: a shift above 30 becomes (2^31 - 1, 30). */
 static inline void tq_quantize_multiplier_single(double real, int32_t *multiplier, int *shift)
 {
     tq_quantize_multiplier(real, multiplier, shift);
@@ -266,7 +265,7 @@ typedef enum tq_requantize_i64_rule {
     TQ_REQUANTIZE_I64_RULES
 } tq_requantize_i64_rule;
 
-/* A 64-bit sum of 16x8 operators: by the rule FLOAT64_AWAY, or else by the 64-bit form. */
+/* A 64-bit accumulator of 16x8 operators: by rule FLOAT64_AWAY, or by the 64-bit form under every other rule. */
 static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_requantize_rule rule,
                                         int32_t zero_point, int32_t low, int32_t high)
 {

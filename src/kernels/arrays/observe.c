@@ -38,9 +38,8 @@ typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
 static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
 static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
 
-#define LEAST_CHANNEL_RUN                                                                        \
-    64  /* elements of a channel; with fewer a thread, records a thread cost more than they save \
-         */
+/* Elements of a channel a thread: with fewer, records for each thread cost more than they save. */
+#define LEAST_CHANNEL_RUN 64
 
 static void clear(tq_observed *observed, size_t channels)
 {

@@ -4,7 +4,7 @@
 #include "base/threads.h"
 #include "quant/rounding.h"
 
-#define GRAIN 4096 /* elements that a thread takes at least */
+#define GRAIN 4096 /* elements: no thread gets less */
 
 static int64_t saturating_difference(int64_t q, int32_t zero_point)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requantizing int64 accumulators, those of operators with int16 activations.
+ * Requantize of int64 accumulators, of operators with int16 activations.
  */
 #ifndef TQ_KERNELS_ARRAYS_REQUANTIZE_I64_H
 #define TQ_KERNELS_ARRAYS_REQUANTIZE_I64_H
@@ -14,12 +14,13 @@ typedef struct tq_requantize_i64_job {
     tq_layout layout;
     tq_column_f64 multiplier; /* finite, not negative */
     tq_column_i32 input_zero_point, zero_point;
-    int32_t low, high;        /* of the output's type */
+    int32_t low, high;        /* the range of out_type */
     tq_requantize_i64_rule rule;
     int threads;              /* 1 or more */
 } tq_requantize_i64_job;
 
-/* out = clamp(round((in - input_zero_point) * multiplier) + zero_point).  A difference beyond int64 saturates. */
+/* out = clamp(round((in - input_zero_point) * multiplier) + zero_point), by job->rule.  Zero points: within the types'
+   ranges.  A difference beyond int64 saturates.  The result does not depend on threads. */
 void tq_requantize_i64_array(const tq_requantize_i64_job *job);
 
 #endif
