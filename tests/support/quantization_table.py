@@ -16,9 +16,9 @@ from tq.quantization.recipes import WEIGHTS
 HEAD = """# Operators in quantized models
 
 `tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
-a kernel for them that is correct. Other operators stay float32 between DEQUANTIZE and QUANTIZE, and so do operators with
-tensors of unknown range or with values of 1e30 and beyond (as masks have them), and operators that move data alone without
-an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+a kernel for them that is correct. Other operators stay float32 between DEQUANTIZE and QUANTIZE, and so do operators
+with tensors of unknown range or with values of 1e30 and beyond (as masks have them), and operators that move data alone
+without an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
@@ -27,21 +27,21 @@ activations with zero point 0 beside int8 activations, and int8 values behind a 
 Constants that several operators share are written once for each pair of parameters.
 
 The fused activations TANH and SIGN_BIT do not prevent quantization: LiteRT's float and integer kernels ignore them, or
-refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which do not change). An SVDF gets integers with RELU
-alone, an LSTM with TANH alone: LiteRT's integer kernels have no other activation.
+refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which do not change). An SVDF gets integers with
+RELU alone, an LSTM with TANH alone: LiteRT's integer kernels have no other activation.
 
-READ_VARIABLE and ASSIGN_VARIABLE copy quantized values if all operators on the variable, in every subgraph, have a range
-and an integer operator beside them: then all have one type and the same parameters, by the union of their ranges.
+READ_VARIABLE and ASSIGN_VARIABLE copy quantized values if all operators on the variable, in every subgraph, have a
+range and an integer operator beside them: then all have one type and the same parameters, by the union of their ranges.
 Calibration observes a variable's values with `reset_variables=False`, where samples are the steps of a stream.
 
 IF, STABLEHLO_CASE and WHILE pass quantized values, with the same parameters on both sides, under three conditions: all
-branches read the values with integer operators, or all write them with integer operators; an integer operator in a loop's
-body writes the values for the next round; and with 8 bits the union of the ranges is at most 1.5 times each of them. Other
-inputs and outputs stay float, as do branches that no sample takes. A rule that leaves the operator float leaves all its
-inputs and outputs float.
+branches read the values with integer operators, or all write them with integer operators; an integer operator in a
+loop's body writes the values for the next round; and with 8 bits the union of the ranges is at most 1.5 times each of
+them. Other inputs and outputs stay float, as do branches that no sample takes. A rule that leaves the operator float
+leaves all its inputs and outputs float.
 Compared with float inputs and outputs (loops of 50 steps, 8 and 128 values wide) tq took 1.1 to 1.9 times less time and
-LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since a loop's first values and its results have one range. The subgraph
-of STABLEHLO_COMPOSITE has float inputs and outputs, since other programs may run the composite by its name.
+LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since a loop's first values and its results have one range. The
+subgraph of STABLEHLO_COMPOSITE has float inputs and outputs, since other programs may run the composite by its name.
 
 Parameters of an output:
 
