@@ -36,7 +36,7 @@ def draw(model, count, seed):
 
 
 def run(data, inputs):
-    """Outputs of each sample as floats, by LiteRT; inputs that hold codes get the samples' codes."""
+    """Outputs of each sample as floats, by LiteRT; integer inputs get the samples quantized."""
     from ai_edge_litert.interpreter import Interpreter
 
     interpreter = Interpreter(model_content=data)
@@ -83,8 +83,8 @@ def with_peer(data, recipe, inputs):
             data = editor.to_bytes()
         model = tq.Model(data)
     signature = model.signatures[0]
-    places = {tensor.index: place for place, tensor in enumerate(model.inputs)}
-    fed = [{name: sample[places[index]] for name, index in signature.inputs.items()} for sample in inputs]
+    positions = {tensor.index: position for position, tensor in enumerate(model.inputs)}
+    fed = [{name: sample[positions[index]] for name, index in signature.inputs.items()} for sample in inputs]
     made = quantizer.Quantizer(bytearray(data))
     made.load_quantization_recipe(getattr(recipes, PEERS[recipe])())
     ranges = made.calibrate({signature.key: fed}) if recipe in STATIC else None

@@ -52,8 +52,8 @@ def best_times(functions, seconds=0.15, rounds=7):
 
 
 def turns(first, functions, calls=300):
-    """The best time of `first` over each function's, where their calls take turns: neither finds in the caches what it
-    left there, as it does in best_times."""
+    """{name: best time of `first` over the function's}, with alternating calls, so that neither finds its own data in
+    the caches, as it does in best_times."""
     ratios = {}
     for name, f in functions.items():
         times = [float("inf"), float("inf")]
@@ -147,10 +147,10 @@ def cases(n, missing):
     x = rng.normal(0, 3, n).astype(np.float32)
     q, y = np.empty(n, np.int8), np.empty(n, np.float32)
     quantize = {"tq": lambda: tq.quantize(x, SCALE, ZERO, out=q, num_threads=1), "numpy": lambda: numpy_quantize(x, q)}
-    codes = tq.quantize(x, SCALE, ZERO)
+    quantized = tq.quantize(x, SCALE, ZERO)
     dequantize = {
-        "tq": lambda: tq.dequantize(codes, SCALE, ZERO, out=y, num_threads=1),
-        "numpy": lambda: numpy_dequantize(codes, y),
+        "tq": lambda: tq.dequantize(quantized, SCALE, ZERO, out=y, num_threads=1),
+        "numpy": lambda: numpy_dequantize(quantized, y),
     }
     try:
         import torch
@@ -165,7 +165,7 @@ def cases(n, missing):
         missing.add("torch")
     try:
         quantize["onnxruntime"] = onnx_session("QuantizeLinear", n)(x, q)
-        dequantize["onnxruntime"] = onnx_session("DequantizeLinear", n)(codes, y)
+        dequantize["onnxruntime"] = onnx_session("DequantizeLinear", n)(quantized, y)
     except ImportError:
         missing.add("onnxruntime")
     yield "quantize float32 to int8", 5 * n, quantize
@@ -241,10 +241,10 @@ def show_turns(n=1 << 20):
     """Requantize and memcpy, a call of each by turns."""
     rng = np.random.default_rng(4)
     flat = rng.integers(-30000, 30000, n).astype(np.int32)
-    codes, copy = np.empty(n, np.int8), memcpy(5 * n)
+    quantized, copy = np.empty(n, np.int8), memcpy(5 * n)
 
     def row(title, shape, multiplier, rule, zero_point=ZERO, axis=1):
-        acc, out = flat.reshape(shape), codes.reshape(shape)
+        acc, out = flat.reshape(shape), quantized.reshape(shape)
         ratios = turns(copy, {f: f(acc, multiplier, out, rule, zero_point, axis) for f in (requantizing, prepared)})
         line(f'"{rule}", {title}', *(f"{ratio:.2f}" for ratio in ratios.values()))
 
@@ -264,12 +264,12 @@ def axis_functions(n, row):
     rng = np.random.default_rng(1)
     x = rng.normal(0, 3, (n // row, row)).astype(np.float32)
     q, y = np.empty(x.shape, np.int8), np.empty(x.shape, np.float32)
-    codes = tq.quantize(x, SCALE)
+    quantized = tq.quantize(x, SCALE)
     first, last = (rng.uniform(0.02, 0.1, k).astype(np.float32) for k in x.shape)
     zeros = [rng.integers(-5, 6, k) for k in x.shape]
     channels = max(1, min(16, len(x) // 4))
     blocks = len(x) // channels
-    x3, q3, y3, codes3 = (a[: blocks * channels].reshape(blocks, channels, row) for a in (x, q, y, codes))
+    x3, q3, y3, quantized3 = (a[: blocks * channels].reshape(blocks, channels, row) for a in (x, q, y, quantized))
     middle = first[:channels]
     return {
         "q": lambda: tq.quantize(x, SCALE, out=q, num_threads=1),
@@ -278,12 +278,12 @@ def axis_functions(n, row):
         "q1": lambda: tq.quantize(x, last, axis=1, out=q, num_threads=1),
         "q0z": lambda: tq.quantize(x, first, zeros[0], axis=0, out=q, num_threads=1),
         "q1z": lambda: tq.quantize(x, last, zeros[1], axis=1, out=q, num_threads=1),
-        "d": lambda: tq.dequantize(codes, SCALE, out=y, num_threads=1),
-        "d0": lambda: tq.dequantize(codes, first, axis=0, out=y, num_threads=1),
-        "dm": lambda: tq.dequantize(codes3, middle, axis=1, out=y3, num_threads=1),
-        "d1": lambda: tq.dequantize(codes, last, axis=1, out=y, num_threads=1),
-        "d0z": lambda: tq.dequantize(codes, first, zeros[0], axis=0, out=y, num_threads=1),
-        "d1z": lambda: tq.dequantize(codes, last, zeros[1], axis=1, out=y, num_threads=1),
+        "d": lambda: tq.dequantize(quantized, SCALE, out=y, num_threads=1),
+        "d0": lambda: tq.dequantize(quantized, first, axis=0, out=y, num_threads=1),
+        "dm": lambda: tq.dequantize(quantized3, middle, axis=1, out=y3, num_threads=1),
+        "d1": lambda: tq.dequantize(quantized, last, axis=1, out=y, num_threads=1),
+        "d0z": lambda: tq.dequantize(quantized, first, zeros[0], axis=0, out=y, num_threads=1),
+        "d1z": lambda: tq.dequantize(quantized, last, zeros[1], axis=1, out=y, num_threads=1),
     }
 
 
@@ -327,11 +327,11 @@ def thread_times(n, threads):
     x = rng.normal(0, 3, n).astype(np.float32)
     acc = rng.integers(-30000, 30000, n).astype(np.int32)
     q, r, y = np.empty(n, np.int8), np.empty(n, np.int8), np.empty(n, np.float32)
-    codes = tq.quantize(x, SCALE)
+    quantized = tq.quantize(x, SCALE)
     functions = {}
     for k in (1, threads):
         functions[f"q{k}"] = lambda k=k: tq.quantize(x, SCALE, out=q, num_threads=k)
-        functions[f"d{k}"] = lambda k=k: tq.dequantize(codes, SCALE, out=y, num_threads=k)
+        functions[f"d{k}"] = lambda k=k: tq.dequantize(quantized, SCALE, out=y, num_threads=k)
         functions[f"r{k}"] = lambda k=k: tq.requantize(acc, 0.003, out=r, num_threads=k)
     return best_times(functions)
 

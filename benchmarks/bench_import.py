@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `import tq` adds to `import numpy`, and how much of a 1 GB model opening it touches.
+"""The time that `import tq` adds to `import numpy`, and the part of a 1 GB model that opening it reads.
 
 Import: fresh processes in turn, `import numpy` alone and `import numpy; import tq`; the median of the time inside the
 second statement, and the difference of the whole processes' medians as a check.
 
 Touch (Linux): a sparse file with one constant of 1 GB is made in a temporary folder, in both of the format's layouts
 (the data as a vector in the flatbuffer; the data after it, by Buffer.offset and size).  A fresh process opens it and
-reads all details; the resident part of its mapping of the file, by /proc/self/smaps, is what was touched, rounded up
-to what the kernel maps around a fault.
+reads all details; the resident part of its mapping of the file, by /proc/self/smaps, is the part read, rounded up to
+the pages that the kernel maps around a fault.
 """
 
 import argparse

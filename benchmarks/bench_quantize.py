@@ -149,10 +149,10 @@ def resident(key):
 
 
 def report_memory(who, path, recipe):
-    """In a process of its own: what quantizing grows by, beyond the file and the result."""
+    """In a process of its own: the growth of memory by quantizing, beyond the file and the result."""
     with tempfile.TemporaryDirectory() as folder, silence():
         large_model(f"{folder}/small.tflite", 1, channels=32, width=32)
-        MAKERS[who](f"{folder}/small.tflite", recipe)()  # what is imported and kept is no part of it
+        MAKERS[who](f"{folder}/small.tflite", recipe)()  # imports and caches do not count
     function = MAKERS[who](path, recipe)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")

@@ -8,10 +8,10 @@ each kind, gives all the same random inputs, and times them in turn, several rou
   call    set_tensor of every input, invoke(), get_tensor of every output
   make    the constructor and allocate_tensors()
 
-A ratio is how many times longer than tq the other takes: above 1 tq is faster.  "tq" follows the reference's numerics,
-"tq optimized" and "tq XNNPACK" those of LiteRT's other kernels: each stands beside the kernels whose bits it gives, and
-beside tq's reference.  Models are sorted into kinds by the type of their first convolution's or matrix product's input
-and weights.  Nothing here fails on a slow machine.
+A ratio is the other's time over tq's: above 1 tq is faster.  "tq" follows the reference's numerics,
+"tq optimized" and "tq XNNPACK" those of LiteRT's other kernels: each is compared with the kernels whose bits it has,
+and with tq's reference.  Models are sorted into kinds by the type of their first convolution's or matrix product's
+input and weights.  Nothing here fails on a slow machine.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from bench_open import cpu_name, geometric_mean
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = {"BUILTIN_WITHOUT_DEFAULT_DELEGATES": "optimized", "AUTO": "XNNPACK", "BUILTIN_REF": "reference"}
 TQ = {"tq": "reference", "tq optimized": "optimized", "tq XNNPACK": "xnnpack"}  # numerics of each
-PAIRS = [  # what stands in the table: an interpreter of tq, and what it is compared with
+PAIRS = [  # rows of the table: an interpreter of tq, and its peer
     *(("tq", peer) for peer in PEERS),
     ("tq optimized", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
     ("tq optimized", "tq"),

@@ -24,8 +24,8 @@ except ModuleNotFoundError as error:
         raise
     import os
 
-    place = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    raise ImportError(f"tq is not built for this Python here: run 'python -m pip install .' in {place}") from None
+    folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    raise ImportError(f"tq is not built for this Python here: run 'python -m pip install .' in {folder}") from None
 
 import tq.earlier  # noqa: F401
 from tq._core import (

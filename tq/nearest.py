@@ -20,9 +20,9 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> list[str]:
     by_folded: dict[str, str] = {}
     for item in islice(known, _MOST):
         by_folded.setdefault(item.casefold(), item)
-    folded, places = name.casefold()[:200], list(by_folded)
-    found = difflib.get_close_matches(folded, places, 9, cutoff)
-    found.sort(key=lambda item: (-difflib.SequenceMatcher(None, item, folded).ratio(), places.index(item)))
+    folded, names = name.casefold()[:200], list(by_folded)
+    found = difflib.get_close_matches(folded, names, 9, cutoff)
+    found.sort(key=lambda item: (-difflib.SequenceMatcher(None, item, folded).ratio(), names.index(item)))
     return [by_folded[item] for item in found[:3]]
 
 

@@ -26,7 +26,7 @@ Identity = tuple[int, int]  # a file's device and inode
 
 STDOUT = "/dev/stdout"
 _STREAMS = {STDOUT, "/dev/fd/1", "/proc/self/fd/1"}
-_IN_PLACE = "; what can work in place does where in_place=True, or --in-place, says so"
+_IN_PLACE = "; in_place=True, or --in-place, allows it where there is such an option"
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -217,11 +217,11 @@ def _link(descriptor: int, path: str) -> bool:
     temporary = _beside(path)
     try:
         # With a folder's descriptor Python calls linkat(), which alone follows the link in /proc.
-        place = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.link(f"/proc/self/fd/{descriptor}", os.path.basename(temporary), dst_dir_fd=place, follow_symlinks=True)
+            os.link(f"/proc/self/fd/{descriptor}", os.path.basename(temporary), dst_dir_fd=folder, follow_symlinks=True)
         finally:
-            os.close(place)
+            os.close(folder)
     except OSError:  # no /proc, or a folder that takes no links
         return False
     try:
@@ -237,7 +237,8 @@ def _beside(path: str) -> str:
 
 
 def _first_mode(old: os.stat_result | None) -> int:
-    """Of a file that is being written: a new one gets what the umask leaves, another one's readers must wait."""
+    """The mode of a file during the write: a new one has that of the umask; a replacement is private until it is
+    whole."""
     return 0o666 if old is None else 0o600
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/quantization.md: what tq.quantize_model makes of each operator.
+"""docs/quantization.md: the quantized form of each operator.
 
     python tests/support/quantization_table.py > docs/quantization.md
 
@@ -13,42 +13,40 @@ import generators
 from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 from tq.quantization.recipes import WEIGHTS
 
-HEAD = """# What quantization makes of each operator
+HEAD = """# Operators in quantized models
 
 `tq.quantize_model` with the recipes `int8` and `int16x8` gives an operator integer inputs and outputs where LiteRT has
-a kernel for them that computes what the operator means; all others stay float32 between DEQUANTIZE and QUANTIZE, and so
-do operators whose tensors have no known range, or one without an end (1e30 and beyond, as masks have it), and operators
-that only move data where no other integer operator reads or writes it. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
+a kernel for them that is correct. Other operators stay float32 between DEQUANTIZE and QUANTIZE, and so do operators
+with tensors of unknown range or with values of 1e30 and beyond (as masks have them), and operators that move data alone
+without an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
-activations, of scale s_input * s_weights, and where a bias would not fit the weights' scale grows. Weights that
-are computed are activations with zero point 0 beside int8, and beside int16 int8 values that a QUANTIZE makes.
+activations, of scale s_input * s_weights; where a bias would not fit, the weights' scale grows. Computed weights are
+activations with zero point 0 beside int8 activations, and int8 values behind a QUANTIZE beside int16 ones.
 Constants that several operators share are written once for each pair of parameters.
 
-The fused activations TANH and SIGN_BIT stand in the way of nothing: LiteRT's kernels ignore them, of floats as of
-integers, or refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which stay as they are). An SVDF gets
-integers with RELU, an LSTM with TANH: LiteRT's integer kernels have these alone.
+The fused activations TANH and SIGN_BIT do not prevent quantization: LiteRT's float and integer kernels ignore them, or
+refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which do not change). An SVDF gets integers with
+RELU alone, an LSTM with TANH alone: LiteRT's integer kernels have no other activation.
 
-READ_VARIABLE and ASSIGN_VARIABLE copy quantized values, where all operators that touch the variable, in whatever
-subgraph, have a range and an integer operator beside them: then all have one type and the same parameters, by the range
-of all of them. Calibration sees a variable's values with `reset_variables=False`, where samples are the steps of a
-stream.
+READ_VARIABLE and ASSIGN_VARIABLE copy quantized values if all operators on the variable, in every subgraph, have a
+range and an integer operator beside them: then all have one type and the same parameters, by the union of their ranges.
+Calibration observes a variable's values with `reset_variables=False`, where samples are the steps of a stream.
 
-IF, STABLEHLO_CASE and WHILE hand quantized values over, with the same parameters on both sides, where little is lost by
-that: all branches read the values with integer operators, or write them with such; one in a loop's body writes the
-values that the loop hands on; and with 8 bits the range of all is at most 1.5 times that of each of these. Other inputs
-and outputs of them stay float, as do branches that no sample takes. A rule that leaves the operator float leaves all of
-it float.
-Beside float inputs and outputs (loops of 50 steps, 8 and 128 values wide) that took tq 1.1 to 1.9 times less time
-and LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since what the loop begins with and what it makes have one
-range. What STABLEHLO_COMPOSITE calls has float inputs and outputs: these are what the composite's name promises to
-those who run it by that name.
+IF, STABLEHLO_CASE and WHILE pass quantized values, with the same parameters on both sides, under three conditions: all
+branches read the values with integer operators, or all write them with integer operators; an integer operator in a
+loop's body writes the values for the next round; and with 8 bits the union of the ranges is at most 1.5 times each of
+them. Other inputs and outputs stay float, as do branches that no sample takes. A rule that leaves the operator float
+leaves all its inputs and outputs float.
+Compared with float inputs and outputs (loops of 50 steps, 8 and 128 values wide) tq took 1.1 to 1.9 times less time and
+LiteRT 1.0 to 1.2 times less, for at most 0.8 dB, since a loop's first values and its results have one range. The
+subgraph of STABLEHLO_COMPOSITE has float inputs and outputs, since other programs may run the composite by its name.
 
-What an output's parameters are:
+Parameters of an output:
 
-- free: by its own range, without what those that read it cut off, be they RELU or MINIMUM and MAXIMUM with a constant
-- same: those of the inputs, by the range of all of them
+- free: by its own range, without the values that its readers clamp (RELU, MINIMUM and MAXIMUM with a constant)
+- same: those of the inputs, by the union of their ranges
 - centered: the same, with zero point 0, since the kernel writes the quantized value 0 for 0.0
 - fixed: a scale and a zero point that the kernel demands
 - reads: the inputs are quantized; the outputs are indices, truth values or shapes
@@ -59,14 +57,14 @@ What an output's parameters are:
 """
 
 INSTEAD_HEAD = """
-## Written as others
+## Written as other operators
 
-| operator | what is written, and why |
+| operator | form, and reason |
 |---|---|
 """
 
 FLOAT_HEAD = """
-## Stay float although some kernel takes integers
+## Float although a kernel takes integers
 
 | operator | |
 |---|---|

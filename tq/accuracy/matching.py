@@ -58,7 +58,7 @@ def match(a: Model, b: Model) -> Matching:
     for left, right in _by_name(lost, [tensor for tensor in two.tensors if not tensor.is_constant]):
         if left.index not in activations and right.index not in taken:
             activations[left.index] = (left, right)
-    order = {index: place for place, index in enumerate(_order(one))}
+    order = {index: position for position, index in enumerate(_order(one))}
     rows = sorted(activations.values(), key=lambda pair: order.get(pair[0].index, -1))
     return Matching(operators, list(constants.values()), rows)
 

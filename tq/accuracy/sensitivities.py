@@ -63,8 +63,8 @@ class Sensitivity:
     def __iter__(self) -> Iterator[SensitivityRow]:
         return iter(self.rows)
 
-    def __getitem__(self, place: int) -> SensitivityRow:
-        return self.rows[place]
+    def __getitem__(self, index: int) -> SensitivityRow:
+        return self.rows[index]
 
     def __repr__(self) -> str:
         return f"<tq sensitivity: {len(self.rows)} parts, together {self.sqnr_db:.2f} dB over {self.samples} samples>"
@@ -72,9 +72,9 @@ class Sensitivity:
     def __str__(self) -> str:
         lines = ["SQNR dB  part        #  operator             tensor"]
         for row in self.rows:
-            place = "" if row.operator is None else row.operator
+            operator = "" if row.operator is None else row.operator
             lines.append(
-                f"{row.sqnr_db:7.2f}  {row.kind:10} {place:>3}  {row.operator_name[:20]:20} {dotted(row.name[:60])}"
+                f"{row.sqnr_db:7.2f}  {row.kind:10} {operator:>3}  {row.operator_name[:20]:20} {dotted(row.name[:60])}"
             )
         lines.append(f"all of it: {self.sqnr_db:.2f} dB at the outputs, over {self.samples} samples")
         return "\n".join(lines)
@@ -97,7 +97,7 @@ def measure(
     runs = _Runs(model, quantized, matching, num_threads, limits)
     parts = runs.operators() if by == "operator" else runs.tensors()
     if not parts:
-        raise ValueError("nothing is quantized of what the first subgraph's operators read and write")
+        raise ValueError("nothing that the first subgraph's operators read or write is quantized")
     parts.sort(key=lambda part: -part.start)
     noises = [[Noise() for _ in runs.outputs] for _ in parts]
     whole = [Noise() for _ in runs.outputs]

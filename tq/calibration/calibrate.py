@@ -326,7 +326,7 @@ def _parts(
 ) -> Iterator[Part]:
     if calibration_runs.is_delayed(data):
         if executor is not None:
-            raise ValueError("executor is given; Dask's own scheduler runs what is delayed")
+            raise ValueError("executor is given; Dask's own scheduler runs delayed samples")
         yield from calibration_runs.in_dask(task, data, most, seed)
         return
     samples: Iterable[Numbered] = _numbered(Calls(model, task.signature), data)

@@ -113,11 +113,11 @@ class _Observer:
 
     def _check_filled(self) -> None:
         if self._counts is None:
-            raise ValueError("the observer has seen no values; update it first")
+            raise ValueError("the observer has no values; update it first")
         empty = np.flatnonzero(self._counts[:, 0] == 0)
         if empty.size:
             where = "" if self.axis is None else f" in channel {empty[0]}"
-            raise ValueError(f"the observer has seen no finite values{where}")
+            raise ValueError(f"the observer has no finite values{where}")
 
     def _snapshot(self, other: _Observer) -> dict[str, Any]:
         """Another observer's state, taken under its own lock, never under both."""
@@ -351,7 +351,7 @@ class HistogramObserver(_RangeObserver):
         at = 0 if channel is None else _integer(channel, "channel")
         with self._lock:
             if self._counts is None:
-                raise ValueError("the observer has seen no values; update it first")
+                raise ValueError("the observer has no values; update it first")
             channels = len(self._counts)
             if not -channels <= at < channels:
                 raise ValueError(f"channel is {channel}; it must be from {-channels} to {channels - 1}")

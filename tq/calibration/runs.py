@@ -73,12 +73,12 @@ def observed_tensors(model: Model) -> dict[int, str]:
     if not model.subgraphs:
         raise ValueError("the model has no subgraphs")
     found: dict[int, str] = {}
-    for place in watching.reached(model):
-        graph = model.subgraphs[place]
+    for subgraph in watching.reached(model):
+        graph = model.subgraphs[subgraph]
         tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
         indices = [tensor.index for tensor in tensors if tensor is not None and watching.is_float32(tensor)]
         indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
-        found |= {watching.key_of(place, index): graph.tensors[index].name for index in indices}
+        found |= {watching.key_of(subgraph, index): graph.tensors[index].name for index in indices}
     return found
 
 

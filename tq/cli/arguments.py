@@ -103,10 +103,10 @@ _two_names.__name__ = "pair, as reference,xnnpack"
 
 def _rule(text: str) -> tuple[str, str]:
     """The texts before and behind the last =."""
-    what, equals, recipe = text.rpartition("=")
-    if not (equals and what and recipe):
+    subject, equals, recipe = text.rpartition("=")
+    if not (equals and subject and recipe):
         raise ValueError
-    return what, recipe
+    return subject, recipe
 
 
 _rule.__name__ = "rule, as CONV_2D=float"
@@ -273,7 +273,7 @@ def _add_quantizing(add: _Add) -> None:
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
     _samples(quantize, "for int8, int16x8: ")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: a file of Calibration.save")
     quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(

@@ -411,7 +411,7 @@ class Editor:
         """Removes tensors, buffers and operator codes that nothing uses, and renumbers the others."""
         for graph in self._subgraphs:
             users = graph.users()
-            graph.remove_tensors({tensor for place, tensor in enumerate(graph.tensors) if place not in users})
+            graph.remove_tensors({tensor for index, tensor in enumerate(graph.tensors) if index not in users})
         self._prune_buffers()
         self.prune_operator_codes()
 

@@ -67,15 +67,15 @@ class SubgraphPart(Part):
         """Its index in the model; ValueError once it is removed."""
         graphs = self.editor.subgraphs
         if self._position >= len(graphs) or graphs[self._position] is not self:
-            for place, graph in enumerate(graphs):
-                graph.set_index(place)
+            for position, graph in enumerate(graphs):
+                graph.set_index(position)
             if graphs[self._position] is not self:
                 raise ValueError("the subgraph was removed from its model")
         return self._position
 
-    def set_index(self, place: int) -> None:
+    def set_index(self, position: int) -> None:
         """Stores its index among the editor's subgraphs."""
-        self._position = place
+        self._position = position
 
     @property
     def name(self) -> str | None:
@@ -116,7 +116,7 @@ class SubgraphPart(Part):
     def index_of(self, tensor: TensorPart) -> int:
         """A tensor's index; ValueError: the subgraph does not have the tensor."""
         if self._indices is None:
-            self._indices = {item: place for place, item in enumerate(self._tensors)}
+            self._indices = {item: position for position, item in enumerate(self._tensors)}
         try:
             return self._indices[tensor]
         except KeyError:
@@ -127,23 +127,23 @@ class SubgraphPart(Part):
         tensors, count = self._tensors, len(self._tensors)
         return tuple([tensors[index] if 0 <= index < count else None for index in indices])
 
-    def find(self, what: TensorLike) -> TensorPart:
+    def find(self, given: TensorLike) -> TensorPart:
         """A tensor, given as itself, its index or its name.  ValueError: the subgraph has none such."""
-        if isinstance(what, TensorPart):
-            self.index_of(what)
-            return what
-        if isinstance(what, str):
+        if isinstance(given, TensorPart):
+            self.index_of(given)
+            return given
+        if isinstance(given, str):
             for tensor in self._tensors:
-                if tensor.name == what:
+                if tensor.name == given:
                     return tensor
             raise ValueError(
-                f"subgraph {self.index} has no tensor {what!r}{hint(what, (t.name for t in self._tensors))}"
+                f"subgraph {self.index} has no tensor {given!r}{hint(given, (t.name for t in self._tensors))}"
             )
-        if isinstance(what, (int, np.integer)) and not isinstance(what, bool):
-            if 0 <= what < len(self._tensors):
-                return self._tensors[int(what)]
-            raise ValueError(f"subgraph {self.index} has no tensor {what}: it has {len(self._tensors)}")
-        raise ValueError(f"a tensor is given as itself, its name or its index, not as {what!r}")
+        if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+            if 0 <= given < len(self._tensors):
+                return self._tensors[int(given)]
+            raise ValueError(f"subgraph {self.index} has no tensor {given}: it has {len(self._tensors)}")
+        raise ValueError(f"a tensor is given as itself, its name or its index, not as {given!r}")
 
     def indices_of(self, value: Iterable[TensorLike], where: str) -> list[int]:
         """The indices of tensors (as find takes them), -1 for None.  ValueError: not a list, or no such tensor."""
@@ -151,10 +151,10 @@ class SubgraphPart(Part):
             raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
         return [self._optional_index(item) for item in value]
 
-    def _optional_index(self, what: TensorLike) -> int:
-        if isinstance(what, TensorPart):
-            return self.index_of(what)
-        return -1 if what is None or what == -1 else self.index_of(self.find(what))
+    def _optional_index(self, given: TensorLike) -> int:
+        if isinstance(given, TensorPart):
+            return self.index_of(given)
+        return -1 if given is None or given == -1 else self.index_of(self.find(given))
 
     # -- adding
 
@@ -256,8 +256,8 @@ class SubgraphPart(Part):
         ValueError: there is no such position, tensor or option, or the name may be a misspelt builtin operator.
         """
         where = f"operator {name}"
-        place = len(self._operators) if at is None else at
-        if not 0 <= place <= len(self._operators):
+        position = len(self._operators) if at is None else at
+        if not 0 <= position <= len(self._operators):
             raise ValueError(f"{where}: there is no position {at} among {len(self._operators)} operators")
         if custom_options is None:
             check_name(name)
@@ -271,7 +271,7 @@ class SubgraphPart(Part):
         given = None if options is None and not more_options else {**(options or {}), **more_options}
         operator.write_options(name, given)
         operator.put("opcode_index", self.editor.code_of(name, version))
-        self._operators.insert(place, operator)
+        self._operators.insert(position, operator)
         self._is_stored = False
         return operator
 
@@ -376,10 +376,10 @@ class SubgraphPart(Part):
             for field in _DETAILS_INDICES:
                 if details and _names_tensor(field, details.get(field)):
                     found[details[field]] = f"the quantization of tensor {tensor.name!r}"
-        for place, operator in enumerate(self._operators):
+        for position, operator in enumerate(self._operators):
             for field in _OPERATOR_INDICES:
                 for index in operator.node.numbers(field):
-                    found[index] = f"operator {place} {operator.name}"
+                    found[index] = f"operator {position} {operator.name}"
         for field in _GRAPH_INDICES:
             for index in self.node.numbers(field):
                 found[index] = f"the subgraph's {field}"
@@ -394,8 +394,8 @@ class SubgraphPart(Part):
         if not gone:
             return
         left = [tensor for tensor in self._tensors if tensor not in gone]
-        new = {place: -1 for place, tensor in enumerate(self._tensors) if tensor in gone}
-        new |= {self.index_of(tensor): place for place, tensor in enumerate(left)}
+        new = {position: -1 for position, tensor in enumerate(self._tensors) if tensor in gone}
+        new |= {self.index_of(tensor): position for position, tensor in enumerate(left)}
         self._renumber_tensors(new, left)
         self._tensors[:] = left
         self._indices = None

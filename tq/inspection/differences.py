@@ -181,10 +181,10 @@ def _bytes_of(tensor: Tensor) -> Any:
 
 def _weights(place: str, a: Tensor, b: Tensor) -> Iterator[Difference]:
     if a.is_constant != b.is_constant:
-        words = ("constant", "computed")
+        kinds = ("constant", "computed")
         yield Difference(
             "structure", place, "is_constant", a.is_constant, b.is_constant,
-            f"{words[not a.is_constant]} -> {words[not b.is_constant]}",
+            f"{kinds[not a.is_constant]} -> {kinds[not b.is_constant]}",
         )  # fmt: skip
         return
     if not a.is_constant:

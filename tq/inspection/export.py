@@ -147,8 +147,8 @@ def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *i
 
     def write(archive: zipfile.ZipFile) -> None:
         keys: dict[str, Any] = {}
-        for place, (name, values) in enumerate(arrays.items()):
-            key = _key(name, place, keys)
+        for position, (name, values) in enumerate(arrays.items()):
+            key = _key(name, position, keys)
             keys[key] = None
             _write(archive, key, _portable(values))
 

@@ -222,13 +222,13 @@ def _port_table(tensors: Sequence["Tensor | None"], indices: Sequence[int], mark
     marks: of each, whether the operator writes it.
     """
     rows = []
-    for place, (tensor, index) in enumerate(zip(tensors[:_SHORT_ROWS], indices, strict=False)):
+    for position, (tensor, index) in enumerate(zip(tensors[:_SHORT_ROWS], indices, strict=False)):
         if tensor is None:
             why = "left out" if index == -1 else f'<span class="tq-warn">index {index} out of range</span>'
-            rows.append([str(place), h.NOTHING, why, "", "", "", ""])
+            rows.append([str(position), h.NOTHING, why, "", "", "", ""])
             continue
-        note = " (written)" if place < len(marks) and marks[place] else ""
-        rows.append([str(place), _label(tensor) + note, *_tensor_cells(tensor), _line_cell(tensor)])
+        note = " (written)" if position < len(marks) and marks[position] else ""
+        rows.append([str(position), _label(tensor) + note, *_tensor_cells(tensor), _line_cell(tensor)])
     heads = ["#", "|tensor", "~name", "|type", "shape", "#bytes", "~quantization"]
     return h.table(heads, rows, len(tensors), len(rows))
 
@@ -287,8 +287,8 @@ def _tensor_picture(tensor: "Tensor") -> str:
         return f'<p class="tq-warn">The values cannot be read: {h.escaped(error, h.LINE)}</p>' + axis_chart(bars)
     parts = []
     if few:
-        what = "stored" if tensor.quantization else "values"
-        parts.append(f'<p><span class="tq-muted">{what}</span> <code>{few}</code></p>')
+        title = "stored" if tensor.quantization else "values"
+        parts.append(f'<p><span class="tq-muted">{title}</span> <code>{few}</code></p>')
     if histogram:
         total = sum(histogram.counts)
         all_of = tensor.data.size if tensor.data is not None else total
@@ -314,12 +314,12 @@ def tensor_html(tensor: "Tensor") -> str:
     ]
     chips += [h.chip(role)] if role else []
     external = tensor.external_buffer
-    place = f"{tensor.index} in subgraph {subgraph.index}"
+    where = f"{tensor.index} in subgraph {subgraph.index}"
     elsewhere = ""
     if external:
         elsewhere = f"{h.escaped(external.group or '')} at {external.offset:,}, {h.count(external.length, 'byte')}"
     facts = [
-        ("index", place + (f" “{h.escaped(subgraph.name)}”" if subgraph.name else "")),
+        ("index", where + (f" “{h.escaped(subgraph.name)}”" if subgraph.name else "")),
         ("shape", h.shape_text(tensor.shape) if tensor.has_rank or tensor.shape else "[] (no rank given)"),
         ("shape_signature", h.shape_text(tensor.shape_signature)),
         ("type", f"{h.enum_text(tensor.type)} <span class='tq-muted'>dtype {h.escaped(tensor.dtype)}</span>"),

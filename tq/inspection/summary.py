@@ -84,14 +84,13 @@ def _sum(constants: Sequence[_Constant]) -> tuple[int, int]:
 def _rows(subgraph: Subgraph) -> tuple[list[OperatorSummary], list[Sequence[_Constant]], list[_Constant]]:
     """A subgraph's operators, the constants that each of them reads, and all constants."""
     constants, operators = subgraph._facts(TensorSummary, _Constant)
-    place = subgraph.index
     rows: list[OperatorSummary] = []
     read: list[Sequence[_Constant]] = []
     for index, (name, inputs, outputs, found, macs) in enumerate(operators):
         parameters, nbytes = _sum(found) if found else (0, 0)
         row = object.__new__(OperatorSummary)  # the constructor of a frozen dataclass takes several times as long
         vars(row).update(
-            subgraph=place,
+            subgraph=subgraph.index,
             index=index,
             name=name,
             inputs=inputs,
@@ -108,14 +107,14 @@ def _rows(subgraph: Subgraph) -> tuple[list[OperatorSummary], list[Sequence[_Con
 def _groups(rows: list[OperatorSummary], constants: list[Sequence[_Constant]]) -> list[GroupSummary]:
     """One entry an operator name; most multiply-adds first, then most bytes."""
     members: dict[str, list[int]] = {}
-    for place, row in enumerate(rows):
-        members.setdefault(row.name, []).append(place)
+    for position, row in enumerate(rows):
+        members.setdefault(row.name, []).append(position)
     groups = []
-    for name, places in members.items():
-        parameters, nbytes = _sum([constant for place in places for constant in constants[place]])
-        macs = [rows[place].macs for place in places]
+    for name, positions in members.items():
+        parameters, nbytes = _sum([constant for position in positions for constant in constants[position]])
+        macs = [rows[position].macs for position in positions]
         known = [count for count in macs if count is not None]
-        groups.append(GroupSummary(name, len(places), parameters, nbytes, sum(known), len(macs) - len(known)))
+        groups.append(GroupSummary(name, len(positions), parameters, nbytes, sum(known), len(macs) - len(known)))
     return sorted(groups, key=lambda g: (-g.macs, -g.constant_bytes, g.name))
 
 

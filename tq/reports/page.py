@@ -214,8 +214,8 @@ def _pictures(report: Report) -> str:
 
 
 def _picture(row: TensorReport, prefix: str) -> str:
-    place = row.operator_name if row.operator is None else f"{row.operator_name} {row.operator}"
-    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', escaped(place)]
+    operator = row.operator_name if row.operator is None else f"{row.operator_name} {row.operator}"
+    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', escaped(operator)]
     line.append(f"{escaped(row.type)} {shape_text(row.shape)}")
     if row.scale is not None:
         line.append(f"scale {_number(row.scale)}, zero point {row.zero_point}")

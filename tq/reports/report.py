@@ -416,7 +416,7 @@ def _histogram(values: Array, edges: Array | None = None) -> Counts | None:
 
 
 def _worst_channel(x: Array, y: Array, axis: int) -> tuple[int, float]:
-    others = tuple(place for place in range(x.ndim) if place != axis)
+    others = tuple(position for position in range(x.ndim) if position != axis)
     with np.errstate(all="ignore"):
         noise = np.sum((x.astype(np.float64) - y) ** 2, axis=others)
         signal = np.sum(x.astype(np.float64) ** 2, axis=others)
@@ -444,7 +444,7 @@ class _Outputs:
         self.tops = [[0, 0] for _ in self.left]  # (samples with the same greatest element, samples)
 
     def add(self, one: Interpreter, two: Interpreter) -> None:
-        for place, (left, right) in enumerate(zip(self.left, self.right, strict=True)):
+        for position, (left, right) in enumerate(zip(self.left, self.right, strict=True)):
             x = np.asarray(one.get_tensor(left.index))
             y = measuring.real(np.asarray(two.get_tensor(right.index)), right)
             if x.dtype.kind != "f" or y is None:
@@ -454,14 +454,14 @@ class _Outputs:
                     f"output {left.name!r} has the shape {list(x.shape)} in the float model, "
                     f"{list(y.shape)} in the quantized one"
                 )
-            self.noises[place].add(x, y)
+            self.noises[position].add(x, y)
             p, q = x.astype(np.float64).ravel(), y.astype(np.float64).ravel()
             with np.errstate(all="ignore"):
-                self.products[place] += [p @ p, p @ q, q @ q]
+                self.products[position] += [p @ p, p @ q, q @ q]
             if x.ndim and 1 < x.shape[-1] <= 100_000 and x.size == x.shape[-1] * x.shape[0]:
                 same = np.argmax(x.reshape(-1, x.shape[-1]), -1) == np.argmax(y.reshape(-1, x.shape[-1]), -1)
-                self.tops[place][0] += int(same.sum())
-                self.tops[place][1] += same.size
+                self.tops[position][0] += int(same.sum())
+                self.tops[position][1] += same.size
 
     def results(self) -> list[OutputReport]:
         rows = []

@@ -33,9 +33,9 @@ def _outline(counts: Counts, x_of: Callable[[float], float], axis: float, sign: 
     heights, edges = counts
     top = math.sqrt(max(heights, default=0)) or 1
     parts = []
-    for place, count in enumerate(heights):
+    for position, count in enumerate(heights):
         if count > 0:
-            left, right = x_of(edges[place]), x_of(edges[place + 1])
+            left, right = x_of(edges[position]), x_of(edges[position + 1])
             width = max(right - left - (0.5 if right - left > 3 else 0), 0.7)
             height = max((_HALF - 8) * math.sqrt(count) / top, 1) * sign
             parts.append(f"M{left:.1f} {axis:g}v{height:.1f}h{width:.1f}V{axis:g}z")
@@ -69,8 +69,8 @@ def histograms(values: Counts | None, quantized: Counts | None, ranges: Sequence
     if quantized is not None:
         parts.append(f'<path class="tq-range" d="{_outline(quantized, x_of, axis, 1)}"/>')
     parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
-    for place, (_name, first, last, role) in enumerate(ranges):
-        y = bottom + 4 + place * _ROW
+    for position, (_name, first, last, role) in enumerate(ranges):
+        y = bottom + 4 + position * _ROW
         left, right = x_of(first), x_of(last)
         parts.append(
             f'<rect class="tq-{role}" x="{left:.1f}" y="{y}" width="{max(right - left, 1.5):.1f}" height="6"/>'
@@ -125,11 +125,11 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
     parts += [text_at(_SQNR_LEFT - 6, y_of(mark) + 4, f"{mark}", "end") for mark in marks]
     parts.append(text_at(4, 12, "dB"))
     width = max(pitch - (1 if pitch > 3 else 0), 0.6)
-    for place, (label, decibels, link) in enumerate(rows[:_MOST]):
+    for position, (label, decibels, link) in enumerate(rows[:_MOST]):
         if math.isnan(decibels):
             continue
         top = min(y_of(decibels), bottom - 1)
-        x = _SQNR_LEFT + place * pitch
+        x = _SQNR_LEFT + position * pitch
         shape = f'x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{bottom - top:.1f}"'
         bar = f'<rect class="g-{grade(decibels)}" {shape}><title>{label}</title></rect>'
         parts.append(f'<a href="#{link}">{bar}</a>' if link else bar)

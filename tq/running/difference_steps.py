@@ -104,8 +104,8 @@ class DifferenceSteps:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        place = ", ".join(map(str, self.element))
-        yield f"operator {self.operator} ({self.operator_name}), element [{place}] of '{self.tensor}':"
+        element = ", ".join(map(str, self.element))
+        yield f"operator {self.operator} ({self.operator_name}), element [{element}] of '{self.tensor}':"
         for label, value, steps, formula in zip(self.labels, self.values, self.steps, self.formulas, strict=True):
             yield f"  {label}: {value}" + (f"   {formula}" if formula else "")
             if steps is not None:

@@ -539,9 +539,9 @@ def _default_signature(model: _core.Model) -> dict[str, dict[str, int]]:
 
     def named(indices: Sequence[int]) -> dict[str, int]:
         names: dict[str, int] = {}
-        for place, index in enumerate(indices):
+        for position, index in enumerate(indices):
             name = model.subgraphs[0].tensors[index].name
-            names[name if name and name not in names else f"{name or 'tensor'}_{place}"] = index
+            names[name if name and name not in names else f"{name or 'tensor'}_{position}"] = index
         return names
 
     graph = model.subgraphs[0]

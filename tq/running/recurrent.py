@@ -47,9 +47,9 @@ def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[t
     """
     indices = [-1 if tensor is None else tensor.index for tensor in operator.inputs]
 
-    def tensor(place: int) -> NDArray[Any] | None:
-        there = place < len(indices) and indices[place] >= 0
-        return np.asarray(view(indices[place])) if there else None
+    def tensor(position: int) -> NDArray[Any] | None:
+        there = position < len(indices) and indices[position] >= 0
+        return np.asarray(view(indices[position])) if there else None
 
     try:
         with np.errstate(all="ignore"):
@@ -60,8 +60,8 @@ def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[t
                 found = list(_lstm(operator.options, tensor))
     except (ValueError, IndexError, TypeError):
         return
-    for place, values in found:
-        yield indices[place], values
+    for position, values in found:
+        yield indices[position], values
 
 
 def _logistic(x: Floats) -> Floats:
@@ -79,9 +79,9 @@ def _lstm(options: Mapping[str, Any], tensor: Tensors) -> Iterator[tuple[int, Fl
     projection, bias = tensor(PROJECTION), tensor(PROJECTION_BIAS)
     for step in steps:
         normed = [gate.sum(step, h, c) for gate in gates[:3]]
-        for place, found in enumerate(normed):
-            if found is not None and gates[place].norm is not None:
-                yield NORM + place, found
+        for position, found in enumerate(normed):
+            if found is not None and gates[position].norm is not None:
+                yield NORM + position, found
         given = [None if found is None else gate.finish(found) for gate, found in zip(gates, normed, strict=False)]
         if given[1] is None or given[2] is None:
             raise ValueError("only the input gate may be left out")

@@ -169,8 +169,8 @@ class MemoryPlan:
     def __str__(self) -> str:
         lines = ["     offset        bytes  first   last  tensor"]
         for item in sorted(self.placed, key=lambda item: (item.offset, item.first)):
-            what = "scratch" if item.tensor is None else f"{item.tensor}"
-            lines.append(f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {what} {item.name[:60]}")
+            tensor = "scratch" if item.tensor is None else f"{item.tensor}"
+            lines.append(f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {tensor} {item.name[:60]}")
         lines.append(f"arena {self.arena} bytes; at least {self.lower_bound} are in use at once")
         if self.own:
             lines.append(f"{len(self.own)} tensors have {sum(self.own.values())} bytes of their own")

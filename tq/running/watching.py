@@ -66,9 +66,9 @@ def reached(model: Model) -> list[int]:
     if not model.subgraphs:
         return []
     found = list(dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)]))
-    found = [place for place in found if 0 <= place < len(model.subgraphs)]
-    for place in found:
-        for operator in model.subgraphs[place].operators:
+    found = [index for index in found if 0 <= index < len(model.subgraphs)]
+    for index in found:
+        for operator in model.subgraphs[index].operators:
             found += [item for item in callees(model, operator) if item not in found]
     return found
 
@@ -79,18 +79,18 @@ class Watcher:
     def __init__(self, model: Model, limits: Limits = NONE) -> None:
         self._limits = limits
         self._model = model
-        self._inputs = {place: _floats(model.subgraphs[place].inputs) for place in reached(model)}
+        self._inputs = {index: _floats(model.subgraphs[index].inputs) for index in reached(model)}
         self._steps = {
-            place: [
+            index: [
                 (
                     operator,
                     bool(recurrent.inner_indices(operator)),
                     operator.name in _options(),
                     _floats(operator.outputs),
                 )
-                for operator in model.subgraphs[place].operators
+                for operator in model.subgraphs[index].operators
             ]
-            for place in self._inputs
+            for index in self._inputs
         }
         self._interpreters: list[Interpreter] = []  # by the depth of calls
         self._shapes: dict[tuple[int, int], list[tuple[int, ...]]] = {}  # by depth and subgraph
@@ -108,12 +108,12 @@ class Watcher:
 
         for index in self._inputs[graph]:
             update(graph, index, view(index))
-        for place, (operator, is_recurrent, calls, written) in enumerate(self._steps[graph]):
+        for position, (operator, is_recurrent, calls, written) in enumerate(self._steps[graph]):
             for index, values in recurrent.inner(operator, view) if is_recurrent else ():
                 update(graph, index, np.ascontiguousarray(values, np.float32))
             if calls:
                 self._enter(interpreter, graph, operator, update, depth)
-            interpreter._invoke(graph, place, place + 1)
+            interpreter._invoke(graph, position, position + 1)
             for index in written:
                 update(graph, index, view(index))
 
@@ -131,8 +131,8 @@ class Watcher:
             if operator.name == "IF":
                 call(found[0] if values[0].ravel()[0] else found[1], values[1:])
             elif operator.name == "STABLEHLO_CASE":
-                place = int(values[0].ravel()[0])
-                call(found[place if 0 <= place < len(found) else -1], values[1:])
+                branch = int(values[0].ravel()[0])
+                call(found[branch if 0 <= branch < len(found) else -1], values[1:])
             elif operator.name.endswith("WHILE"):
                 for _ in range(_MOST_ROUNDS):
                     if not call(found[0], values)[0].ravel()[0]:
