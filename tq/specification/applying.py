@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Applies repairs to an open model, until none is left that changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tq.editing.editor import Editor
+from tq.editing.operator import OperatorPart
+from tq.specification.operands import operands
+from tq.specification.repairs import STAGES, Done, NotRepairable
+from tq.specification.rules import Found, found_in, of_another_spec
+
+Key = tuple[str, OperatorPart, str, int]  # rule, operator, side and place of the tensor
+
+_MOST_ROUNDS = 4  # a repair may call for another: a new scale of weights for one of the bias
+
+
+def key_of(item: Found) -> Key:
+    """What a finding is about, which later repairs do not move."""
+    side, place = ("", -1) if item.operand is None else (item.operand.side, item.operand.place)
+    return item.rule, item.operands.op, side, place
+
+
+def each(editor: Editor, spec: str | None = None) -> Iterator[Found]:
+    """All that breaks a rule.  spec: that all operators must mean; None: each means the one of its types."""
+    for graph in editor.subgraphs:
+        for op in graph.operators:
+            yield from of_operator(op, spec)
+
+
+def of_operator(op: OperatorPart, spec: str | None = None) -> list[Found]:
+    view = operands(op)
+    other = [] if spec is None else of_another_spec(op, view, spec)
+    return other if view is None else [*other, *found_in(view)]
+
+
+def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[Found, Done]], dict[Key, str]]:
+    """Repairs what is wanted.  Returns what was done, and for findings that cannot be repaired the reason."""
+    done: list[tuple[Found, Done]] = []
+    refused: dict[Key, str] = {}
+    for _ in range(_MOST_ROUNDS):
+        count = len(done)
+        for stage in STAGES:
+            for item in [found for found in each(editor) if found.rule in stage and wanted(found)]:
+                now = next((x for x in of_operator(item.operands.op) if key_of(x) == key_of(item)), None)
+                if now is None or key_of(now) in refused:
+                    continue
+                try:
+                    done.append((now, stage[now.rule](now)))
+                except NotRepairable as error:
+                    refused[key_of(now)] = str(error)
+        if len(done) == count:
+            break
+    return done, refused
