@@ -10,6 +10,7 @@ from tq.editing.operator import OperatorPart
 from tq.specification.operands import operands
 from tq.specification.repairs import STAGES, Done, NotRepairable
 from tq.specification.rules import Found, found_in, of_another_spec
+from tq.specification.table import INTERPRETING
 
 Key = tuple[str, OperatorPart, str, int]  # rule, operator, side and place of the tensor
 
@@ -24,8 +25,14 @@ def key_of(item: Found) -> Key:
 
 def each(editor: Editor, spec: str | None = None) -> Iterator[Found]:
     """All that breaks a rule.  spec: that all operators must mean; None: each means the one of its types."""
+    interpreted = {
+        op.options.get(INTERPRETING[op.name])
+        for graph in editor.subgraphs
+        for op in graph.operators
+        if op.name in INTERPRETING
+    }
     for graph in editor.subgraphs:
-        for op in graph.operators:
+        for op in graph.operators if graph.index not in interpreted else ():
             yield from of_operator(op, spec)
 
 

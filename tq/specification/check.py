@@ -9,13 +9,14 @@ from typing import Any
 from tq._core import Model
 from tq.editing.editor import Editor
 from tq.nearest import hint
+from tq.running.backends import Backend
 from tq.sources import Source, kept
 from tq.specification.applying import each
 from tq.specification.effects import Effects
 from tq.specification.findings import Finding, Findings
 from tq.specification.rules import RULES, Found
 from tq.specification.table import SPECS
-from tq.specification.verdicts import kernels_of
+from tq.specification.verdicts import Delegates, kernels_of
 
 
 def check(
@@ -49,10 +50,12 @@ def checked(
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)
-    effects = Effects(model, samples)
+    effects, delegates = Effects(model, samples), Delegates(model)
     for item in each(editor, spec):
         if item.rule not in ignore:
-            yield item, to_finding(item, effects.of(item))
+            op = item.operands.op
+            backend = delegates.of(op.subgraph.index, op.index)
+            yield item, to_finding(item, effects.of(item), backend)
 
 
 def ignored(rules: Iterable[str]) -> frozenset[str]:
@@ -70,7 +73,7 @@ def check_spec(spec: str | None) -> None:
         raise ValueError(f"there is no spec {spec!r}; there are: {', '.join(SPECS)}{hint(str(spec), SPECS)}")
 
 
-def to_finding(item: Found, effect: float | None) -> Finding:
+def to_finding(item: Found, effect: float | None, backend: Backend | None = None) -> Finding:
     op = item.operands.op
     name = "" if item.operand is None else item.operand.tensor.name
     return Finding(
@@ -81,7 +84,7 @@ def to_finding(item: Found, effect: float | None) -> Finding:
         item.found,
         item.needed,
         effect,
-        kernels_of(item),
+        kernels_of(item, backend),
         op.subgraph.index,
         item.operands.name,
     )

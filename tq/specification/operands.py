@@ -16,6 +16,7 @@ from tq.specification.table import (
     CONVERTS,
     FLOAT,
     FREE,
+    MIXED,
     SPEC_OF_TYPE,
     Integer,
     Output,
@@ -53,6 +54,7 @@ class Operands:
     outputs: tuple[Operand, ...]
     weights: Operand | None
     bias: Operand | None
+    mixed: Operand | None = None  # an output of another type, which some kernels have
 
     @property
     def activations(self) -> tuple[Operand, ...]:
@@ -113,6 +115,10 @@ def operands(op: OperatorPart) -> Operands | None:
         weights = bias = None
     data = _activations(op, "inputs", _data_places(op, row))
     outputs = _activations(op, "outputs", range(len(op.outputs)))
+    if row is not None and row.weights is not None:
+        outputs = outputs[:1]
+    mixed = _mixed(name, data, outputs)
+    outputs = [item for item in outputs if item != mixed]
     first = next((t for t in (*outputs, *data)), None)
     if first is None or (name == "DEQUANTIZE" and first.tensor.is_constant):
         return None
@@ -123,7 +129,13 @@ def operands(op: OperatorPart) -> Operands | None:
     rule = None if row is None else output_of(row, spec)
     if not known and weights is None and _may_be_plain(rule, spec):
         return None
-    return Operands(op, name, spec, row, rule, tuple(data), tuple(outputs), weights, bias)
+    return Operands(op, name, spec, row, rule, tuple(data), tuple(outputs), weights, bias, mixed)
+
+
+def _mixed(name: str, data: list[Operand], outputs: list[Operand]) -> Operand | None:
+    if data and outputs and (name, type_of(data[0].tensor), type_of(outputs[0].tensor)) in MIXED:
+        return outputs[0]
+    return None
 
 
 def _may_be_plain(rule: Output | None, spec: Spec) -> bool:

@@ -13,7 +13,7 @@ from tq.editing.editor import Editor
 from tq.editing.operator import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
-from tq.specification.check import checked, ignored, to_finding
+from tq.specification.check import check, checked, ignored, to_finding
 from tq.specification.findings import Finding, Findings
 from tq.specification.repairs import Done
 from tq.specification.rules import Found
@@ -88,9 +88,8 @@ def repair(
     places = {op: op.index for graph in editor.subgraphs for op in graph.operators}
     done, _ = apply(editor, lambda item: item.rule not in rules) if before else ([], {})
     result = Repaired(editor.to_bytes())
-    left = [(item, to_finding(item, None)) for item in each(editor) if item.rule not in rules]
-    result.unrepaired = Findings(finding for _, finding in left)
-    kept = {key_of(item) for item, _ in left}
+    result.unrepaired = check(bytes(result), ignore=rules, samples=samples)
+    kept = {key_of(item) for item in each(editor)}
     result.changes = Changes(_changes([row for row in before if key_of(row[0]) not in kept], done, places))
     if goal is not None:
         goal.save(result)

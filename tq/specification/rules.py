@@ -81,13 +81,17 @@ def _no_row(v: Operands) -> Finds:
 
 
 def _types(v: Operands) -> Finds:
+    if v.mixed is not None:
+        yield v.mixed, UNUSUAL, type_of(v.mixed.tensor), v.spec.type
     if v.rule is None or v.rule == CONVERTS or v.row is None or v.row.recurrent:
         return
     for item in v.activations:
-        narrow = v.spec.type == "int16" and item.side == "inputs" and NARROW_TOO.get(v.name, v.row.narrow) == item.place
-        wanted = "int8" if narrow else v.spec.type
-        if has_scale(item.tensor) and type_of(item.tensor) != wanted:
-            yield item, VIOLATES, type_of(item.tensor), wanted
+        wanted = {v.spec.type}
+        if v.spec.type == "int16" and item.side == "inputs":
+            wanted = {"int8"} if v.row.narrow == item.place else wanted
+            wanted |= {"int8"} if NARROW_TOO.get(v.name) == item.place else set()
+        if has_scale(item.tensor) and type_of(item.tensor) not in wanted:
+            yield item, VIOLATES, type_of(item.tensor), min(wanted)
 
 
 def _scale_missing(v: Operands) -> Finds:

@@ -153,13 +153,32 @@ NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 values are finer than the
 # Beyond what the quantizer writes: operators as files have them.
 _FOUND = {
     "DIV": Integer(FREE, FREE),
+    "NEG": Integer(),
+    "SQUARE": Integer(),
     "QUANTIZE": Integer(CONVERTS, CONVERTS),
     "DEQUANTIZE": Integer(CONVERTS, CONVERTS),
 }
 
 
-# Operators whose kernels take int8 constants beside int16 activations too, which the quantizer does not write.
+# Operators whose kernels take int8 values beside int16 activations too, which the quantizer does not write.
 NARROW_TOO = {"BATCH_MATMUL": 1}
+
+# Kernels of runtimes whose outputs have another type, which the specification does not know: operator, types.
+MIXED = {
+    ("SOFTMAX", "int8", "int16"),
+    ("SOFTMAX", "uint8", "int16"),
+    ("FULLY_CONNECTED", "uint8", "int16"),
+    ("MUL", "int16", "int8"),
+    ("MUL", "int16", "uint8"),
+}
+
+# Operators that interpret a subgraph, of plain numbers, themselves; its option.
+INTERPRETING = {
+    "STABLEHLO_REDUCE": "body_subgraph_index",
+    "STABLEHLO_REDUCE_WINDOW": "body_subgraph_index",
+    "STABLEHLO_SCATTER": "update_computation_subgraph_index",
+    "STABLEHLO_SORT": "comparator_subgraph_index",
+}
 
 
 class Spec(NamedTuple):
