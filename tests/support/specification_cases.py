@@ -22,7 +22,7 @@ import oracle
 import tq
 from tq.specification.applying import of_operator
 from tq.specification.operands import operands, type_of, zero_points
-from tq.specification.table import CALLING, INTEGER, SPECS, output_of, row_of
+from tq.specification.table import CALLING, INTEGER, SPECS, form_of
 
 MOST_DRAWS = 40
 KERNELS = {"reference": "BUILTIN_REF", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "xnnpack": "BUILTIN"}
@@ -45,7 +45,7 @@ def rows():
     """(operator, spec) of all rows with a form."""
     for name in INTEGER:
         for spec in SPECS.values():
-            if name not in CALLING and output_of(row_of(name), spec) is not None:
+            if name not in CALLING and form_of(name, spec) is not None:
                 yield name, spec.name
 
 

@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from tq.editing.editor import Editor
 from tq.editing.operator import OperatorPart
 from tq.specification.operands import operands
+from tq.specification.recurrent import parts_of
 from tq.specification.repairs import STAGES, Done, NotRepairable
-from tq.specification.rules import Found, found_in, of_another_spec
+from tq.specification.rule import Found
+from tq.specification.rules import found_in, of_another_spec
 from tq.specification.table import INTERPRETING
 
 Key = tuple[str, OperatorPart, str, int]  # rule, operator, side and place of the tensor
@@ -39,7 +41,10 @@ def each(editor: Editor, spec: str | None = None) -> Iterator[Found]:
 def of_operator(op: OperatorPart, spec: str | None = None) -> list[Found]:
     view = operands(op)
     other = [] if spec is None else of_another_spec(op, view, spec)
-    return other if view is None else [*other, *found_in(view)]
+    if view is None:
+        return other
+    parts = parts_of(view) if view.row is not None and view.row.recurrent else ()
+    return [*other, *(item for part in (view, *parts) for item in found_in(part))]
 
 
 def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[Found, Done]], dict[Key, str]]:

@@ -14,7 +14,8 @@ from tq.sources import Source, kept
 from tq.specification.applying import each
 from tq.specification.effects import Effects
 from tq.specification.findings import Finding, Findings
-from tq.specification.rules import RULES, Found
+from tq.specification.rule import Found
+from tq.specification.rules import RULES
 from tq.specification.table import SPECS
 from tq.specification.verdicts import Delegates, kernels_of
 

@@ -16,7 +16,7 @@ from tq.editing.extraction import extract
 from tq.running.interpreter import Interpreter
 from tq.specification.applying import apply, key_of, of_operator
 from tq.specification.repairs import REPAIRS
-from tq.specification.rules import Found
+from tq.specification.rule import Found
 
 Array = NDArray[Any]
 Samples = Iterable[Any] | Mapping[str, Any] | None

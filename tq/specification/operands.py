@@ -21,7 +21,7 @@ from tq.specification.table import (
     Integer,
     Output,
     Spec,
-    output_of,
+    form_of,
     row_of,
 )
 
@@ -55,6 +55,8 @@ class Operands:
     weights: Operand | None
     bias: Operand | None
     mixed: Operand | None = None  # an output of another type, which some kernels have
+    weights_type: str = ""  # that they need; "": that of the spec
+    factor: np.float32 | None = None  # of the scale of weights, where no activation stands for it
 
     @property
     def activations(self) -> tuple[Operand, ...]:
@@ -67,7 +69,7 @@ class Operands:
 
     def input_scale(self) -> np.float32 | None:
         """Of the activation that weights are multiplied with."""
-        return one_scale(self.data[0].tensor) if self.data else None
+        return one_scale(self.data[0].tensor) if self.data else self.factor
 
     def bias_scale(self) -> NDArray[np.float32] | None:
         """The scales that the bias needs; None where its operator's own are not known."""
@@ -110,7 +112,7 @@ def operands(op: OperatorPart) -> Operands | None:
     row = None if name is None else row_of(name)
     if name is None or name == "CUSTOM" or name in CALLING or (name in FLOAT and row is None):
         return None
-    weights, bias = (_input(op, place) for place in (row.weights, row.bias)) if row is not None else (None, None)
+    weights, bias = (at(op, place) for place in (row.weights, row.bias)) if row is not None else (None, None)
     if is_in_blocks(weights):
         weights = bias = None
     data = _activations(op, "inputs", _data_places(op, row))
@@ -126,7 +128,7 @@ def operands(op: OperatorPart) -> Operands | None:
         return None
     known = [item for item in (*outputs, *data) if has_scale(item.tensor)]
     spec = SPEC_OF_TYPE[type_of((known or [first])[0].tensor)]
-    rule = None if row is None else output_of(row, spec)
+    rule = form_of(name, spec)
     if not known and weights is None and _may_be_plain(rule, spec):
         return None
     return Operands(op, name, spec, row, rule, tuple(data), tuple(outputs), weights, bias, mixed)
@@ -167,7 +169,8 @@ def _is_float(op: OperatorPart, row: Integer | None, outputs: list[Operand]) -> 
     return not outputs and first is not None and first.type_name in FLOATS
 
 
-def _input(op: OperatorPart, place: int | None) -> Operand | None:
+def at(op: OperatorPart, place: int | None) -> Operand | None:
+    """An input; None: it is left out."""
     inputs = op.inputs
     tensor = inputs[place] if place is not None and place < len(inputs) else None
     return None if tensor is None or place is None else Operand("inputs", place, tensor)

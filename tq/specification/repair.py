@@ -16,7 +16,7 @@ from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding
 from tq.specification.findings import Finding, Findings
 from tq.specification.repairs import Done
-from tq.specification.rules import Found
+from tq.specification.rule import Found
 
 
 @dataclass(frozen=True)

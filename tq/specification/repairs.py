@@ -13,7 +13,8 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification import values
 from tq.specification.operands import Operand, has_scale, type_of, zero_points
-from tq.specification.rules import Found, is_constant, reference
+from tq.specification.rule import Found, is_constant
+from tq.specification.rules_of_activations import reference
 
 _INT32, _INT64 = 2**31 - 1, 2**62
 _MOST = {"int8": 127, "int4": 7, "int2": 1}
@@ -186,12 +187,23 @@ def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
     return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
 
 
+def _anew_uint8(tensor: TensorPart) -> float:
+    """Weights from 1 to 255 around 128."""
+    reals = values.real(tensor)
+    scale = np.float32(np.abs(reals).max(initial=0.0) / 127) or np.float32(1)
+    return values.write(tensor, reals, "uint8", np.array([scale]), 1, 255, zero=128)
+
+
 def _weights_anew(item: Found) -> Done:
     """For weights of another type, dimension or granularity."""
     operand, v = _operand(item), item.operands
-    if not is_constant(operand) or v.row is None or v.spec.type == "uint8" or not has_scale(operand.tensor):
-        raise NotRepairable("the weights are computed, or uint8")
+    if not is_constant(operand) or v.row is None or not has_scale(operand.tensor):
+        raise NotRepairable("the weights are computed")
+    if v.weights_type not in ("", "int8"):
+        raise NotRepairable(f"weights of {v.weights_type} are not written anew")
     tensor = values.own(v.op, operand.place)
+    if v.spec.type == "uint8":
+        return Done("uint8 with one new scale, zero point 128", _anew_uint8(tensor))
     axis = v.row.axis if tensor.quantization.scale_count > 1 else None
     loss = _anew(tensor, axis, "int8")
     return Done(f"int8 with {tensor.quantization.scale_count} new scales along dimension {axis or 0}", loss)

@@ -207,6 +207,19 @@ def row_of(name: str) -> Integer | None:
     return _FOUND.get(name) or INTEGER.get(name)
 
 
+# Whose kernels take no uint8 values.
+_NO_UINT8 = """ABS BATCH_MATMUL DILATE DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EXP FILL LOG REDUCE_PROD RSQRT
+    SCATTER_ND SQRT SQUARED_DIFFERENCE STABLEHLO_GATHER STABLEHLO_PAD SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
+WITHOUT_UINT8 = frozenset(_NO_UINT8.split())
+
+
+def form_of(name: str, spec: Spec) -> Output | None:
+    """What an operator's row says of its outputs; None: the operator has no row, or it no form of the spec."""
+    row = row_of(name)
+    missing = row is None or (spec.type == "uint8" and name in WITHOUT_UINT8)
+    return None if missing or row is None else output_of(row, spec)
+
+
 def output_of(row: Integer, spec: Spec) -> Output | None:
     """The parameters of an operator's outputs.  uint8 values are those of int8 and 128."""
     rule = row.int16 if spec.type == "int16" else row.int8

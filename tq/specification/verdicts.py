@@ -17,7 +17,7 @@ from tq._core import Error, Model
 from tq.running.backends import Backend
 from tq.running.interpreter import Interpreter
 from tq.specification.operands import one_scale
-from tq.specification.rules import Found
+from tq.specification.rule import Found
 
 RUNS, REFUSES, DIES = "runs", "refuses", "dies"
 
