@@ -21,11 +21,13 @@ import oracle
 
 import tq
 from tq.specification.applying import of_operator
-from tq.specification.operands import operands, type_of, zero_points
+from tq.specification.operands import at, operands, type_of, zero_points
+from tq.specification.recurrent import parts_of, states_of
 from tq.specification.table import CALLING, INTEGER, SPECS, form_of
 
 MOST_DRAWS = 40
 KERNELS = {"reference": "BUILTIN_REF", "optimized": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "xnnpack": "BUILTIN"}
+WITHOUT_REFERENCE = ("ELU",)
 OTHER = {"int8": "uint8", "uint8": "int8", "int16": "int8"}
 
 
@@ -65,18 +67,30 @@ def base(name, spec):
 def bases(name, spec, most=1):
     """The first `most`, and the first that XNNPACK's delegate takes."""
     found, taken = [], []
+    if name in ("READ_VARIABLE", "ASSIGN_VARIABLE"):
+        return (_variable(name, spec),)
     for kind in kinds(name, spec):
         for number in range(MOST_DRAWS):
             made = _base(differential.draw(name, kind, 7, number, plain=True), name, spec)
-            if made is None or set(verdicts(made).values()) != {"runs"}:
+            if made is None or not _runs(made):
                 continue
             if len(found) < most:
                 found.append(made)
+            elif number > 2 * most + 8:
+                break
             elif not taken and _is_delegated(made):
                 taken.append(made)
             if len(found) == most and (taken or any(map(_is_delegated, found))):
                 return (*found, *taken)
     return (*found, *taken)
+
+
+def _runs(made):
+    """Whether all kernels run it that LiteRT has."""
+    found = verdicts(made)
+    if made.name in WITHOUT_REFERENCE:
+        assert found.pop("reference") == "refuses"
+    return set(found.values()) == {"runs"}
 
 
 def _is_delegated(made):
@@ -95,11 +109,28 @@ def _base(case, name, spec):
     v = operands(op)
     if v is not None and v.rule in ("same", "centered"):
         _share(v)
+    for part in parts_of(v) if v is not None else ():
+        if part.bias is not None and part.bias_scale() is not None:
+            part.bias.tensor.quantization = {"scale": part.bias_scale(), "zero_point": [0]}
     if v is None or v.spec.name != spec or v.rule is None or any(f.rule != "x" for f in of_operator(op)):
         return None
     if any(0 in t.shape for t in (*op.inputs, *op.outputs) if t is not None):
         return None
     return Base(name, spec, editor.to_bytes(), op.index, tuple(case.runs[:1]), case.shapes)
+
+
+def _variable(name, spec):
+    """A variable that is written and read."""
+    dtype, scale = SPECS[spec].type, {"scale": [0.5], "zero_point": [0]}
+    builder = tq.ModelBuilder()
+    x, y = (builder.tensor(n, (2, 3), dtype, **scale) for n in "xy")
+    handle = builder.tensor("handle", (), "RESOURCE")
+    builder.operator("VAR_HANDLE", [], [handle], shared_name="v")
+    builder.operator("ASSIGN_VARIABLE", [handle, x], [])
+    builder.operator("READ_VARIABLE", [handle], [y])
+    builder.inputs, builder.outputs = [x], [y]
+    place = 1 if name == "ASSIGN_VARIABLE" else 2
+    return Base(name, spec, builder.to_bytes(), place, ({0: np.zeros((2, 3), dtype)},), {})
 
 
 def _share(v):
@@ -162,12 +193,24 @@ def _output(v):
     return v.outputs[0] if v.outputs else None
 
 
+def _parts(v):
+    """The operands with weights: of the operator itself, or of each part of an LSTM or SVDF."""
+    return [v, *parts_of(v)] if v.row is not None and v.row.recurrent else [v]
+
+
 def _constant_weights(v):
-    return v.weights if v.weights is not None and v.weights.tensor.is_constant else None
+    return next((p.weights for p in _parts(v) if p.weights is not None and p.weights.tensor.is_constant), None)
 
 
 def _constant_bias(v):
-    return v.bias if v.bias is not None and v.bias.tensor.is_constant else None
+    known = [p.bias for p in _parts(v) if p.bias is not None and p.bias_scale() is not None]
+    return next((bias for bias in known if bias.tensor.is_constant), None)
+
+
+def _state(v):
+    """One that is int16."""
+    place = next((place for place, kind in states_of(v) if kind != "output"), None)
+    return None if place is None else at(v.op, place)
 
 
 def _drop_scale(v):
@@ -290,6 +333,7 @@ BREAKS = {
     "fixed-output zero": _set(_output, "zero_point")(
         lambda v, i, z: [3] if isinstance(v.rule, tuple) and v.spec.type != "int16" else None
     ),
+    "state": _set(_state, "zero_point")(lambda v, item, z: [3]),
     "zero-is-zero": _set(_output, "zero_point")(lambda v, i, z: [3] if v.rule == "centered" else None),
     "weights-type": _weights_type,
     "weights-range": _least_weight(0),
@@ -308,16 +352,73 @@ BREAKS = {
 }
 
 
-def broken(made, how):
-    """A Base changed by one of BREAKS; None where it has nothing to change."""
+def _keep(v):
+    return True
+
+
+def _narrow_bias(v):
+    """int16 activations with a bias of int32, as the option allows."""
+    if v.spec.type != "int16" or v.name not in ("CONV_2D", "FULLY_CONNECTED") or not _bias_type(v):
+        return False
+    v.op.options["quantized_bias_type"] = "INT32"
+    return True
+
+
+def _other_range(v):
+    """The same parameters, and another range beside them."""
+    if len(v.shared) < 2:
+        return False
+    v.shared[0].tensor.quantization.min, v.shared[0].tensor.quantization.max = [-100], [100]
+    return True
+
+
+def _one_ulp(v, item, s):
+    return np.nextafter(s, np.float32(1))
+
+
+# What just does not break a rule.
+NEARLY = {
+    "type": _keep,
+    "scale-missing": _keep,
+    "scale-value": _set(_first, "scale")(lambda v, item, s: np.full_like(s, np.finfo(np.float32).tiny)),
+    "activation-per-axis": _set(_first, "quantized_dimension")(lambda v, item, z: 1 if item.tensor.shape[1:] else None),
+    "zero-point-range": _set(_first, "zero_point")(lambda v, item, z: [np.iinfo(v.spec.type).max]),
+    "activation-symmetric": _set(_first, "zero_point")(lambda v, item, z: [5] if v.spec.type != "int16" else [0]),
+    "same-scale": _other_range,
+    "fixed-output": _set(_output, "max")(lambda v, item, z: [1.5] if isinstance(v.rule, tuple) else None),
+    "state": _set(_state, "zero_point")(lambda v, item, z: [0]),
+    "zero-is-zero": _set(_output, "zero_point")(lambda v, i, z: [0] if v.rule == "centered" else None),
+    "weights-type": _keep,
+    "weights-range": _least_weight(1),
+    "weights-zero-point": _set(_constant_weights, "zero_point")(
+        lambda v, item, z: _zeros(v, item, 0) if v.spec.type != "uint8" else None
+    ),
+    "weights-axis": _keep,
+    "weights-per-axis": _keep,
+    "weights-per-tensor": _keep,
+    "bias-missing": _keep,
+    "bias-type": _narrow_bias,
+    "bias-zero-point": _set(_constant_bias, "zero_point")(lambda v, item, z: _zeros(v, item, 0)),
+    "bias-scale": _set(_constant_bias, "scale")(_one_ulp),
+}
+
+
+def changed(made, change):
+    """A Base changed by one of BREAKS or NEARLY; None where it has nothing to change."""
     editor = tq.edit(made.model)
     v = operands(editor.main.operators[made.place])
-    if not BREAKS[how](v):
+    if not change(v):
         return None
-    if how == "bias-scale one":
-        q = v.bias.tensor.quantization
-        q.zero_point = [0]
+    for part in _parts(v):
+        if part.bias is not None:
+            q = part.bias.tensor.quantization
+            if q.zero_point.size != q.scale_count:
+                q.zero_point = np.zeros(q.scale_count, np.int64)
     return replace(made, model=editor.to_bytes())
+
+
+def broken(made, how):
+    return changed(made, BREAKS[how])
 
 
 def questions(made):
@@ -355,6 +456,6 @@ if __name__ == "__main__":
             continue
         print(name, spec, "valid", *verdicts(made).values(), flush=True)
         for how in BREAKS:
-            changed = broken(made, how)
-            if changed is not None:
-                print(name, spec, how.replace(" ", "_"), *verdicts(changed).values(), flush=True)
+            other = broken(made, how)
+            if other is not None:
+                print(name, spec, how.replace(" ", "_"), *verdicts(other).values(), flush=True)

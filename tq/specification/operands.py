@@ -117,7 +117,7 @@ def operands(op: OperatorPart) -> Operands | None:
         weights = bias = None
     data = _activations(op, "inputs", _data_places(op, row))
     outputs = _activations(op, "outputs", range(len(op.outputs)))
-    if row is not None and row.weights is not None:
+    if row is not None and (row.weights is not None or row.recurrent):
         outputs = outputs[:1]
     mixed = _mixed(name, data, outputs)
     outputs = [item for item in outputs if item != mixed]

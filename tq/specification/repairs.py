@@ -15,6 +15,7 @@ from tq.specification import values
 from tq.specification.operands import Operand, has_scale, type_of, zero_points
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
+from tq.specification.table import VARIABLES
 
 _INT32, _INT64 = 2**31 - 1, 2**62
 _MOST = {"int8": 127, "int4": 7, "int2": 1}
@@ -49,6 +50,8 @@ def _one_scale(item: Found) -> Done:
     """Gives an activation one scale, and a zero point of its type."""
     tensor = _operand(item).tensor
     scale = tensor.quantization.scale
+    if any(op.name in VARIABLES for op in (*tensor.consumers, tensor.producer) if op is not None):
+        raise NotRepairable("all that touch its variable have its parameters")
     if not np.isfinite(scale).all() or (scale <= 0).any():
         raise NotRepairable("its scales are no numbers above 0")
     low, high = values.range_of(tensor)

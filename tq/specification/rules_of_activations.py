@@ -35,7 +35,7 @@ def _types(v: Operands) -> Finds:
         yield v.mixed, UNUSUAL, type_of(v.mixed.tensor), v.spec.type
     if v.outputs and is_narrow(v):
         yield at(v.op, SVDF_STATE), UNUSUAL, "an int8 state", "int16"
-    if v.rule is None or v.rule == CONVERTS or v.row is None or v.row.recurrent:
+    if v.rule is None or v.rule == CONVERTS or v.row is None:
         return
     for item in v.activations:
         wanted = {v.spec.type}

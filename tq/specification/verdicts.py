@@ -66,6 +66,7 @@ def _is_input(item: Found) -> bool:
 
 
 ROWS = (
+    Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
     Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
@@ -99,6 +100,9 @@ ROWS = (
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "int8", "CONCATENATION", REFUSES, REFUSES),
     Row("activation-per-axis", "", "EMBEDDING_LOOKUP", REFUSES, REFUSES),
+    Row("weights-type", "int8", "UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS),
+    Row("bias-type", "int8", "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM", REFUSES, REFUSES),
+    Row("scale-value zero-point-range", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "", "", REFUSES, REFUSES),
@@ -121,6 +125,7 @@ ROWS = (
 
 # Of operators that XNNPACK's delegate takes, without which tq's own knowledge counts.
 DELEGATED = (
+    ("scale-value zero-point-range same-scale", "PAD", RUNS),
     ("type same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
     ("type same-scale", "", REFUSES),
     ("scale-value zero-point-range", "BATCH_MATMUL", DIES),
