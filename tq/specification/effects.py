@@ -96,13 +96,20 @@ class _Part:
     def __init__(self, model: bytes, feeds: Sequence[Sequence[Array]]) -> None:
         self._model, self._feeds = model, feeds
         self._before = _results(Model(model), feeds)
+        self._known: dict[tuple[str, int], float | None] = {}
 
     def effect(self, item: Found) -> float | None:
+        """Of the repair of one tensor; of activations, which depend on each other, of all together."""
+        about = _about(item)
+        if about not in self._known:
+            self._known[about] = self._measured(about)
+        return self._known[about]
+
+    def _measured(self, about: tuple[str, int]) -> float | None:
         editor = Editor(self._model)
         (op,) = editor.main.operators
-        key = (item.rule, op, *key_of(item)[2:])
-        first = {key_of(found) for found in of_operator(op)}
-        done, _ = apply(editor, lambda found: key_of(found) == key or key_of(found) not in first)
+        others = {key_of(found) for found in of_operator(op) if _about(found) != about}
+        done, _ = apply(editor, lambda found: key_of(found) not in others)
         if not done:
             return None
         before, after = Model(self._model), Model(editor.to_bytes())
@@ -114,6 +121,11 @@ class _Part:
             return _difference(before, self._before, _results(after, feeds), after)
         except (Error, ValueError, MemoryError):
             return None
+
+
+def _about(item: Found) -> tuple[str, int]:
+    """The tensor that a finding is about; the same for all activations."""
+    return ("activations", 0) if item.operand in item.operands.activations else key_of(item)[2:]
 
 
 def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dict[int, Array]]:
