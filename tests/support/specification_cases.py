@@ -112,7 +112,7 @@ def _base(case, name, spec):
     for part in parts_of(v) if v is not None else ():
         if part.bias is not None and part.bias_scale() is not None:
             part.bias.tensor.quantization = {"scale": part.bias_scale(), "zero_point": [0]}
-    if v is None or v.spec.name != spec or v.rule is None or any(f.rule != "x" for f in of_operator(op)):
+    if v is None or v.spec.name != spec or v.rule is None or of_operator(op):
         return None
     if any(0 in t.shape for t in (*op.inputs, *op.outputs) if t is not None):
         return None

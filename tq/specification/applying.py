@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
 from tq.editing.editor import Editor
 from tq.editing.operator import OperatorPart
-from tq.specification.operands import operands
+from tq.specification.operands import is_sound, operands
 from tq.specification.recurrent import parts_of
-from tq.specification.repairs import STAGES, Done, NotRepairable
+from tq.specification.repairs import STAGES, Done, NotRepairable, Repair
 from tq.specification.rule import Found
 from tq.specification.rules import found_in, of_another_spec
 from tq.specification.table import INTERPRETING
@@ -34,7 +36,7 @@ def each(editor: Editor, spec: str | None = None) -> Iterator[Found]:
         if op.name in INTERPRETING
     }
     for graph in editor.subgraphs:
-        for op in graph.operators if graph.index not in interpreted else ():
+        for op in graph.operators if not graph.index or graph.index not in interpreted else ():
             yield from of_operator(op, spec)
 
 
@@ -45,6 +47,16 @@ def of_operator(op: OperatorPart, spec: str | None = None) -> list[Found]:
         return other
     parts = parts_of(view) if view.row is not None and view.row.recurrent else ()
     return [*other, *(item for part in (view, *parts) for item in found_in(part))]
+
+
+def _repaired(item: Found, repair: Repair) -> Done:
+    """NotRepairable, or another ValueError, before anything is changed."""
+    v = item.operands
+    tensors = [operand.tensor for operand in (*v.activations, v.weights, v.bias) if operand is not None]
+    if not all(map(is_sound, tensors)):
+        raise NotRepairable("parameters or values do not fit a tensor's shape")
+    with np.errstate(all="ignore"):
+        return repair(item)
 
 
 def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[Found, Done]], dict[Key, str]]:
@@ -59,8 +71,8 @@ def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[F
                 if now is None or key_of(now) in refused:
                     continue
                 try:
-                    done.append((now, stage[now.rule](now)))
-                except NotRepairable as error:
+                    done.append((now, _repaired(now, stage[now.rule])))
+                except (NotRepairable, ValueError) as error:
                     refused[key_of(now)] = str(error)
         if len(done) == count:
             break

@@ -13,6 +13,7 @@ from tq._core import Error, Model, Tensor
 from tq.calibration.samples import Calls
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
+from tq.editing.operator import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.specification.applying import apply, key_of, of_operator
 from tq.specification.repairs import REPAIRS
@@ -48,6 +49,8 @@ class Effects:
     def _part(self, item: Found) -> _Part | None:
         op = item.operands.op
         graph = self._model.subgraphs[op.subgraph.index]
+        if not _is_whole(op, len(graph.tensors)):
+            return None
         inputs = [graph.tensors[t.index] for t in dict.fromkeys(op.inputs) if t is not None and not t.is_constant]
         outputs = [t.index for t in op.outputs if t is not None]
         if any(t.is_variable for t in inputs) or not outputs:
@@ -121,6 +124,11 @@ class _Part:
             return _difference(before, self._before, _results(after, feeds), after)
         except (Error, ValueError, MemoryError):
             return None
+
+
+def _is_whole(op: OperatorPart, count: int) -> bool:
+    """Whether the tensors that it names are there."""
+    return all(-1 <= index < count for index in (*op.input_indices, *op.output_indices))
 
 
 def _about(item: Found) -> tuple[str, int]:

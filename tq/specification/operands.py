@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tq._core import ModelError
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification.table import (
@@ -85,6 +86,23 @@ def type_of(tensor: TensorPart) -> str:
 
 def has_scale(tensor: TensorPart) -> bool:
     return tensor.quantization.scale_count > 0
+
+
+def data_of(tensor: TensorPart) -> NDArray[Any] | None:
+    """A constant's quantized values; None: it has none, or not as many as its shape says."""
+    try:
+        data = tensor.data
+    except ModelError:
+        return None
+    return data if data is not None and data.shape == tensor.shape else None
+
+
+def is_sound(tensor: TensorPart) -> bool:
+    """Whether its parameters and values fit its shape."""
+    q = tensor.quantization
+    axis, count = q.quantized_dimension, q.scale_count
+    fits = count <= 1 or (0 <= axis < len(tensor.shape) and tensor.shape[axis] == count)
+    return fits and q.zero_point.size in (0, 1, count) and (not tensor.is_constant or data_of(tensor) is not None)
 
 
 def is_in_blocks(operand: Operand | None) -> bool:

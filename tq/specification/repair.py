@@ -63,6 +63,7 @@ def repair(
     model: Source,
     output: str | os.PathLike[str] | None = None,
     *,
+    spec: str | None = None,
     ignore: Iterable[str] = (),
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
     in_place: bool = False,
@@ -74,7 +75,7 @@ def repair(
 
     model: a path, bytes or a tq.Model, which stays as it is.
     output, in_place: as of tq.quantize_model.
-    ignore, samples: as of tq.check.
+    spec, ignore, samples: as of tq.check.
 
     Returns the model, bytes.  Their `changes` say of each finding what was done and what it lost; `unrepaired` are the
     findings that are left, since they cannot be repaired or need none.
@@ -84,12 +85,12 @@ def repair(
     rules = ignored(ignore)
     goal = saving.target(output, samples, model=model, in_place=in_place)
     editor = Editor(model)
-    before = list(checked(model, editor, None, rules, samples))
+    before = list(checked(model, editor, spec, rules, samples))
     places = {op: op.index for graph in editor.subgraphs for op in graph.operators}
     done, _ = apply(editor, lambda item: item.rule not in rules) if before else ([], {})
     result = Repaired(editor.to_bytes())
-    result.unrepaired = check(bytes(result), ignore=rules, samples=samples)
-    kept = {key_of(item) for item in each(editor)}
+    result.unrepaired = check(bytes(result), spec, ignore=rules)
+    kept = {key_of(item) for item in each(editor, spec)}
     result.changes = Changes(_changes([row for row in before if key_of(row[0]) not in kept], done, places))
     if goal is not None:
         goal.save(result)

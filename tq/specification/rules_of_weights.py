@@ -6,6 +6,7 @@ from __future__ import annotations
 from tq.specification.findings import UNUSUAL, VIOLATES
 from tq.specification.operands import (
     Operands,
+    data_of,
     type_of,
     zero_points,
 )
@@ -28,7 +29,7 @@ def _weights_range(v: Operands) -> Finds:
     if v.weights is None or not is_constant(v.weights):
         return
     least = _NARROW.get(type_of(v.weights.tensor))
-    data = v.weights.tensor.data
+    data = data_of(v.weights.tensor)
     if least is not None and data is not None and data.size and data.min() < least:
         count = int((data < least).sum())
         level = VIOLATES if type_of(v.weights.tensor) == "int8" else UNUSUAL
