@@ -12,6 +12,7 @@ from tq.editing import versions
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification import values
+from tq.specification.findings import UNUSUAL
 from tq.specification.operands import Operand, has_scale, type_of, zero_points
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
@@ -86,7 +87,9 @@ def _requantize(op: OperatorPart, operand: Operand, to: values.Parameters) -> Do
 
 def _type(item: Found) -> Done:
     operand, v = _operand(item), item.operands
-    if operand.side == "outputs" or not _is_plain(operand.tensor):
+    if item.level == UNUSUAL:
+        raise NotRepairable("some runtimes have kernels of these types")
+    if operand.side == "outputs" or operand.tensor.is_variable or not _is_plain(operand.tensor):
         raise NotRepairable("no QUANTIZE makes its type of another")
     to = item.needed
     have = values.of(operand.tensor)
