@@ -2,8 +2,11 @@
 """tq.check: findings, their form, specs, rules to ignore, effects; files of any kind."""
 
 import json
+import pathlib
 import warnings
+from collections import Counter
 
+import checking_table
 import damage
 import numpy as np
 import pytest
@@ -161,3 +164,22 @@ def test_specs_are_named_alike():
 
     assert set(names) == set(SPECS)
     assert len(RULES) > 20
+
+
+def test_the_document_is_made_of_the_rows():
+    path = pathlib.Path(__file__).parents[2] / "docs" / "checking.md"
+    command = "python tests/support/checking_table.py > docs/checking.md"
+    assert path.read_text("utf-8") == checking_table.document(), command
+
+
+@pytest.mark.corpus
+def test_the_document_counts_what_real_models_break(corpus):
+    found, files = Counter(), Counter()
+    for path in corpus:
+        keys = Counter((finding.level, finding.rule) for finding in tq.check(path))
+        found += keys
+        files.update(keys.keys())
+    if len(corpus) == 769:
+        assert {key: (found[key], files[key]) for key in found} == {
+            key: counts[:2] for key, counts in checking_table.COUNTS.items()
+        }

@@ -16,6 +16,7 @@ from tq.editing.extraction import extract
 from tq.editing.operator import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.specification.applying import apply, key_of, of_operator
+from tq.specification.operands import holds_data
 from tq.specification.repairs import REPAIRS
 from tq.specification.rule import Found
 
@@ -51,7 +52,7 @@ class Effects:
         graph = self._model.subgraphs[op.subgraph.index]
         if not _is_whole(op, len(graph.tensors)):
             return None
-        inputs = [graph.tensors[t.index] for t in dict.fromkeys(op.inputs) if t is not None and not t.is_constant]
+        inputs = [graph.tensors[t.index] for t in dict.fromkeys(op.inputs) if t is not None and not holds_data(t)]
         outputs = [t.index for t in op.outputs if t is not None]
         if any(t.is_variable for t in inputs) or not outputs:
             return None

@@ -88,6 +88,12 @@ def has_scale(tensor: TensorPart) -> bool:
     return tensor.quantization.scale_count > 0
 
 
+def holds_data(tensor: TensorPart) -> bool:
+    """Whether it is a constant: some files name an empty buffer for tensors that operators write."""
+    data = tensor.raw_data
+    return data is not None and bool(data.size or 0 in tensor.shape)
+
+
 def data_of(tensor: TensorPart) -> NDArray[Any] | None:
     """A constant's quantized values; None: it has none, or not as many as its shape says."""
     try:
@@ -102,7 +108,7 @@ def is_sound(tensor: TensorPart) -> bool:
     q = tensor.quantization
     axis, count = q.quantized_dimension, q.scale_count
     fits = count <= 1 or (0 <= axis < len(tensor.shape) and tensor.shape[axis] == count)
-    return fits and q.zero_point.size in (0, 1, count) and (not tensor.is_constant or data_of(tensor) is not None)
+    return fits and q.zero_point.size in (0, 1, count) and (not holds_data(tensor) or data_of(tensor) is not None)
 
 
 def is_in_blocks(operand: Operand | None) -> bool:
@@ -140,7 +146,7 @@ def operands(op: OperatorPart) -> Operands | None:
     mixed = _mixed(name, data, outputs)
     outputs = [item for item in outputs if item != mixed]
     first = next((t for t in (*outputs, *data)), None)
-    if first is None or (name == "DEQUANTIZE" and first.tensor.is_constant):
+    if first is None or (name == "DEQUANTIZE" and holds_data(first.tensor)):
         return None
     if name not in _CONVERSIONS and _is_float(op, row, outputs):
         return None

@@ -13,7 +13,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
-from tq.specification.operands import Operand, has_scale, type_of, zero_points
+from tq.specification.operands import Operand, has_scale, holds_data, type_of, zero_points
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
 from tq.specification.table import VARIABLES
@@ -58,7 +58,7 @@ def _one_scale(item: Found) -> Done:
     low, high = values.range_of(tensor)
     to = values.covering(type_of(tensor), low, high)
     loss = 0.5
-    if tensor.is_constant:
+    if holds_data(tensor):
         loss = _constant(tensor, to)
     else:
         values.put(tensor, to.type, np.array([to.scale]), to.zero_point)
@@ -75,7 +75,7 @@ def _constant(tensor: TensorPart, to: values.Parameters) -> float:
 def _requantize(op: OperatorPart, operand: Operand, to: values.Parameters) -> Done:
     """Lets an operator read or write a tensor with other parameters."""
     words = f"scale {float(to.scale):.9g}, zero point {to.zero_point}"
-    if operand.side == "inputs" and operand.tensor.is_constant:
+    if operand.side == "inputs" and holds_data(operand.tensor):
         return Done(f"the constant written with {words}", _constant(values.own(op, operand.place), to))
     if values.of(operand.tensor).type == "int16" and to.type == "uint8":
         raise NotRepairable("no kernel requantizes int16 to uint8")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tq.editing.tensor import TensorPart
-from tq.specification.operands import Operand, Operands, zero_points
+from tq.specification.operands import Operand, Operands, holds_data, zero_points
 
 Finds = Iterator[tuple["Operand | None", str, str, str]]  # operand, level, found, needed
 
@@ -46,4 +46,4 @@ def parameters(tensor: TensorPart) -> str:
 
 
 def is_constant(operand: Operand | None) -> bool:
-    return operand is not None and operand.tensor.is_constant and not operand.tensor.is_sparse
+    return operand is not None and holds_data(operand.tensor) and not operand.tensor.is_sparse

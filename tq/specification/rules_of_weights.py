@@ -7,6 +7,7 @@ from tq.specification.findings import UNUSUAL, VIOLATES
 from tq.specification.operands import (
     Operands,
     data_of,
+    holds_data,
     type_of,
     zero_points,
 )
@@ -21,7 +22,7 @@ def _weights_type(v: Operands) -> Finds:
         return
     wanted = (v.weights_type,) if v.weights_type else _WEIGHTS[v.spec.name]
     if type_of(v.weights.tensor) not in wanted:
-        is_other = type_of(v.weights.tensor) == v.spec.type and not v.weights.tensor.is_constant
+        is_other = type_of(v.weights.tensor) == v.spec.type and not holds_data(v.weights.tensor)
         yield v.weights, UNUSUAL if is_other else VIOLATES, type_of(v.weights.tensor), wanted[0]
 
 
@@ -41,7 +42,7 @@ def _weights_zero_point(v: Operands) -> Finds:
         return
     zero = zero_points(v.weights.tensor)
     if zero.any():
-        level = VIOLATES if v.weights.tensor.is_constant else UNUSUAL
+        level = VIOLATES if holds_data(v.weights.tensor) else UNUSUAL
         yield v.weights, level, f"zero point {zero[zero != 0][0]}", "zero point 0"
 
 
