@@ -21,7 +21,7 @@ import oracle
 
 import tq
 from tq.specification.applying import of_operator
-from tq.specification.operands import at, operands, type_of, zero_points
+from tq.specification.operands import at, needs_scales, operands, type_of, zero_points
 from tq.specification.recurrent import parts_of, states_of
 from tq.specification.table import CALLING, INTEGER, SPECS, form_of
 
@@ -215,7 +215,7 @@ def _state(v):
 
 def _drop_scale(v):
     item = _first(v)
-    if item is None or v.rule in ("same", "centered", "reads"):
+    if item is None or not needs_scales(v.name, v.rule):
         return False
     item.tensor.quantization = None
     return True

@@ -18,6 +18,7 @@ from tq.specification.table import (
     FLOAT,
     FREE,
     MIXED,
+    NOT_INT16,
     SPEC_OF_TYPE,
     Integer,
     Output,
@@ -153,7 +154,7 @@ def operands(op: OperatorPart) -> Operands | None:
     known = [item for item in (*outputs, *data) if has_scale(item.tensor)]
     spec = SPEC_OF_TYPE[type_of((known or [first])[0].tensor)]
     rule = form_of(name, spec)
-    if not known and weights is None and _may_be_plain(rule, spec):
+    if not known and weights is None and _may_be_plain(name, rule, spec):
         return None
     return Operands(op, name, spec, row, rule, tuple(data), tuple(outputs), weights, bias, mixed)
 
@@ -164,14 +165,14 @@ def _mixed(name: str, data: list[Operand], outputs: list[Operand]) -> Operand | 
     return None
 
 
-def _may_be_plain(rule: Output | None, spec: Spec) -> bool:
+def _may_be_plain(name: str, rule: Output | None, spec: Spec) -> bool:
     """Whether the kernel takes integers without scales."""
-    return rule is None or not needs_scales(rule) or (spec.type == "int16" and rule != CONVERTS)
+    return rule is None or not needs_scales(name, rule) or (spec.type == "int16" and rule != CONVERTS)
 
 
-def needs_scales(rule: Output) -> bool:
+def needs_scales(name: str, rule: Output) -> bool:
     """Whether the kernel computes with scales; others take plain integers too."""
-    return rule in (FREE, CONVERTS) or isinstance(rule, tuple)
+    return rule in (FREE, CONVERTS) or isinstance(rule, tuple) or name in NOT_INT16
 
 
 def _data_places(op: OperatorPart, row: Integer | None) -> list[int]:

@@ -20,7 +20,7 @@ from tq.specification.operands import (
 )
 from tq.specification.recurrent import is_narrow, states_of
 from tq.specification.rule import Finds, Rule, number, parameters
-from tq.specification.table import CENTERED, CONVERTS, NARROW_TOO, SAME
+from tq.specification.table import CENTERED, CONVERTS, NARROW_TOO, RESCALING, SAME
 
 
 def _no_row(v: Operands) -> Finds:
@@ -52,7 +52,7 @@ def _scale_missing(v: Operands) -> Finds:
     for item in v.activations:
         if has_scale(item.tensor):
             continue
-        if needs_scales(v.rule) or (v.rule in (SAME, CENTERED) and item in v.outputs[:1] and v.shared):
+        if needs_scales(v.name, v.rule) or (v.rule in (SAME, CENTERED) and item in v.outputs[:1] and v.shared):
             yield item, VIOLATES, "no scale", "a scale and a zero point"
     first = next(iter(v.data), None)
     moves = v.rule in (SAME, CENTERED) and v.shared and not any(has_scale(item.tensor) for item in v.data)
@@ -124,8 +124,7 @@ def _same_scale(v: Operands) -> Finds:
         return
     for item in v.shared:
         if item.tensor != first.tensor and _differs(item.tensor, first.tensor):
-            # LiteRT's uint8 kernel rescales.
-            level = UNUSUAL if v.spec.type == "uint8" and v.name == "CONCATENATION" else VIOLATES
+            level = UNUSUAL if (v.name, v.spec.type) in RESCALING else VIOLATES
             yield item, level, parameters(item.tensor), parameters(first.tensor)
 
 

@@ -153,6 +153,7 @@ NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 values are finer than the
 # Beyond what the quantizer writes: operators as files have them.
 _FOUND = {
     "DIV": Integer(FREE, FREE),
+    "SUM": Integer(FREE, SAME),
     "NEG": Integer(),
     "SQUARE": Integer(),
     "QUANTIZE": Integer(CONVERTS, CONVERTS),
@@ -162,6 +163,9 @@ _FOUND = {
 
 # Operators whose kernels take int8 values beside int16 activations too, which the quantizer does not write.
 NARROW_TOO = {"BATCH_MATMUL": 1}
+
+# Operators of the same scale before and behind whose kernels rescale all the same.
+RESCALING = {("CONCATENATION", "uint8"), ("SUM", "int16")}
 
 # Kernels of runtimes whose outputs have another type, which the specification does not know: operator, types.
 MIXED = {

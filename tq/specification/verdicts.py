@@ -86,7 +86,7 @@ ROWS = (
     Row("scale-missing", "int8", "LOG SQRT RSQRT ABS", REFUSES, REFUSES),
     Row("scale-missing", "int16x8", "LOG SQRT RSQRT", DIES, DIES),
     Row("scale-missing scale-value activation-per-axis", "", _SUMS, DIES, DIES),
-    Row("scale-value activation-per-axis", "int8 uint8", _COMPARISONS, DIES, DIES, _is_input),
+    Row("scale-missing scale-value activation-per-axis", "int8 uint8", _COMPARISONS, DIES, DIES, _is_input),
     Row(
         "scale-missing scale-value activation-per-axis",
         "int8 uint8",
