@@ -75,6 +75,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Buffer",
     "Calibration",
+    "Change",
+    "Changes",
     "Error",
     "ExternalBuffer",
     "Finding",
@@ -92,6 +94,7 @@ __all__ = [
     "Quantization",
     "QuantizationParams",
     "QuantizedWeights",
+    "Repaired",
     "Requantization",
     "RequantizeExplanation",
     "Rule",
@@ -144,6 +147,8 @@ __all__ = [
 # What is written in Python is imported when it is first used: {name: module}.
 _LAZY = {
     "Calibration": "tq.calibration.calibrate",
+    "Change": "tq.specification.repair",
+    "Changes": "tq.specification.repair",
     "Finding": "tq.specification.findings",
     "Findings": "tq.specification.findings",
     "HistogramObserver": "tq.calibration.observers",
@@ -151,6 +156,7 @@ _LAZY = {
     "MinMaxObserver": "tq.calibration.observers",
     "ModelBuilder": "tq.editing.builder",
     "MovingAverageObserver": "tq.calibration.observers",
+    "Repaired": "tq.specification.repair",
     "RequantizeExplanation": "tq.inspection.explain",
     "Rule": "tq.quantization.recipes",
     "calibrate": "tq.calibration.calibrate",

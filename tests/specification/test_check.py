@@ -183,3 +183,25 @@ def test_the_document_counts_what_real_models_break(corpus):
         assert {key: (found[key], files[key]) for key in found} == {
             key: counts[:2] for key, counts in checking_table.COUNTS.items()
         }
+
+
+def test_a_loop_without_end_ends_the_measurement():
+    """WHILE whose condition always holds, beside an operator that breaks a rule."""
+    builder = tq.ModelBuilder()
+    x = builder.input("x", (2, 2), "int8", scale=0.5, zero_point=0)
+    y = builder.tensor("y", (2, 2), "int8", scale=0.25, zero_point=0)
+    made = builder.tensor("z", (), "int32")
+    one = builder.constant("one", np.int32(1))
+    builder.operator("RESHAPE", [x, builder.constant("shape", np.array([2, 2], np.int32))], [y])
+    builder.operator("WHILE", [one], [made], cond_subgraph_index=1, body_subgraph_index=2)
+    builder.output(y)
+    builder.output(made)
+    for name in ("cond", "body"):
+        graph = builder.add_subgraph(name)
+        start = graph.add_tensor("i", (), "int32")
+        end = graph.add_tensor("end", (), "bool" if name == "cond" else "int32")
+        inputs = [start, start]
+        graph.add_operator("GREATER_EQUAL" if name == "cond" else "MINIMUM", inputs, [end])
+        graph.inputs, graph.outputs = [start], [end]
+    (finding,) = tq.check(builder.to_bytes())
+    assert finding.rule == "same-scale" and finding.effect > 0

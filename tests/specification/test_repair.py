@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq.repair: nothing is found afterwards, LiteRT runs the result, and its outputs are within the stated effect."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -181,3 +182,10 @@ def test_ignored_rules_are_not_repaired():
     model = convolution(bias_factor=29)
     result = tq.repair(model, ignore=["bias-scale"])
     assert bytes(result) == model and result.unrepaired == []
+
+
+def test_results_can_be_pickled():
+    result = tq.repair(convolution(bias_factor=29))
+    again = pickle.loads(pickle.dumps(result))
+    assert again == result and again.changes == result.changes and again.unrepaired == []
+    assert pickle.loads(pickle.dumps(tq.check(convolution(bias_factor=29)))) == tq.check(convolution(bias_factor=29))

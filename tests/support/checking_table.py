@@ -44,6 +44,7 @@ REPAIRED = {
     "activation-symmetric": "by parameters that cover its range",
     "same-scale": "by QUANTIZE before an input, or behind an output",
     "fixed-output": "by QUANTIZE behind the operator",
+    "state": "by parameters that cover its range",
     "zero-is-zero": "by QUANTIZE before and behind the operator",
     "weights-type": "by new values and scales",
     "weights-range": "by one step",

@@ -76,7 +76,8 @@ def check_spec(spec: str | None) -> None:
 
 def to_finding(item: Found, effect: float | None, backend: Backend | None = None) -> Finding:
     op = item.operands.op
-    name = "" if item.operand is None else item.operand.tensor.name
+    about = item.operand or next(iter(item.operands.outputs), None)
+    name = "" if about is None else about.tensor.name or f"tensor {about.tensor.index}"
     return Finding(
         item.level,
         item.rule,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ Array = NDArray[Any]
 Samples = Iterable[Any] | Mapping[str, Any] | None
 
 _MOST_SAMPLES = 8
+_MOST_ROUNDS = 1000  # of loops in a run, which might never end
 _SEED = 0
 
 
@@ -80,7 +82,12 @@ class Effects:
         tensors = [tensor for tensor in graph.inputs if tensor is not None]
         given = self._given or [{tensor.index: _random(tensor) for tensor in tensors}]
         wanted = {i for op in graph.operators for i in op.input_indices if i >= 0}
-        interpreter = Interpreter(model=self._model, experimental_preserve_all_tensors=True, num_threads=1)
+        interpreter = Interpreter(
+            model=self._model,
+            experimental_preserve_all_tensors=True,
+            num_threads=1,
+            max_multiply_adds=_most_multiply_adds(self._model),
+        )
         found = []
         for values in given:
             for index, value in values.items():
@@ -125,6 +132,14 @@ class _Part:
             return _difference(before, self._before, _results(after, feeds), after)
         except (Error, ValueError, MemoryError):
             return None
+
+
+def _most_multiply_adds(model: Model) -> int:
+    """That a run may take: as many rounds of all operators, which count one for an element."""
+    graphs = model.subgraphs
+    products = sum(op.multiply_adds or 0 for graph in graphs for op in graph.operators)
+    elements = sum(math.prod(max(n, 1) for n in t.shape) for graph in graphs for t in graph.tensors)
+    return int(min(_MOST_ROUNDS * (products + elements + 1), 2**63))
 
 
 def _is_whole(op: OperatorPart, count: int) -> bool:

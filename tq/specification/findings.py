@@ -23,7 +23,7 @@ class Finding:
     level: str  #: "violates", or "unusual": the specification allows it, converters do not write it
     rule: str  #: the name that `ignore` takes
     operator: int  #: its index in its subgraph
-    tensor: str  #: its name
+    tensor: str  #: its name, "tensor 12" where it has none; the output's where a tensor is missing
     found: str
     needed: str
     effect: float | None  #: output steps by which the operator's result changes when it is repaired; None: not known

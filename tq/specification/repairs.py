@@ -14,6 +14,7 @@ from tq.editing.tensor import TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
 from tq.specification.operands import Operand, has_scale, holds_data, type_of, zero_points
+from tq.specification.recurrent import states_of
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
 from tq.specification.table import VARIABLES
@@ -120,6 +121,24 @@ def _fixed_output(item: Found) -> Done:
         raise NotRepairable("its own scale is no number above 0")
     type_ = item.operands.spec.type
     return _requantize(item.operands.op, operand, values.Parameters(type_, np.float32(rule[0]), rule[1]))
+
+
+def _state(item: Found) -> Done:
+    """A state's own parameters, which begins at 0.0."""
+    operand, v = _operand(item), item.operands
+    kind = dict(states_of(v))[operand.place]
+    if kind == "output":
+        to = values.of(v.outputs[0].tensor)
+    elif _is_plain(operand.tensor) and type_of(operand.tensor) == "int16":
+        to = values.covering("int16", *values.range_of(operand.tensor))
+        if kind == "power":
+            # The kernel takes powers from 2^-15 to 2^-9.
+            to = to._replace(scale=np.float32(2.0 ** np.clip(np.ceil(np.log2(to.scale)), -15, -9)))
+    else:
+        raise NotRepairable("it is not int16, or its scale is no number above 0")
+    loss = 0.0 if to.scale == operand.tensor.quantization.scale[0] else 0.5
+    values.put(operand.tensor, to.type, np.array([to.scale]), to.zero_point)
+    return Done(f"scale {float(to.scale):.9g}, zero point {to.zero_point}", loss)
 
 
 def _zero_is_zero(item: Found) -> Done:
@@ -275,7 +294,7 @@ STAGES: tuple[dict[str, Repair], ...] = (
     {"scale-missing": _missing},
     {"activation-per-axis": _one_scale, "zero-point-range": _one_scale, "activation-symmetric": _one_scale},
     {"type": _type},
-    {"zero-is-zero": _zero_is_zero},
+    {"zero-is-zero": _zero_is_zero, "state": _state},
     {"same-scale": _same_scale, "fixed-output": _fixed_output},
     {"scale-value": _scale_value},
     {"weights-type": _weights_anew, "weights-per-axis": _weights_anew, "weights-axis": _weights_anew},
