@@ -23,7 +23,7 @@ from tq.calibration.calibrate import Calibration
 from tq.editing.graph import SubgraphPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
-from tq.running.watching import key_of, place_of
+from tq.running.watching import key_of, subgraph_and_index
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
@@ -79,7 +79,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
 def main_ran(calibration: Calibration | None) -> bool:
     """Whether the first subgraph ran, or nothing did."""
     observers = calibration.observers.items() if calibration is not None else ()
-    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    seen = {subgraph_and_index(key)[0] for key, item in observers if item.min <= item.max}
     return 0 in seen or not seen
 
 
@@ -159,7 +159,7 @@ class Ranges:
             return False
         observer = self._calibration.observers[key]
         # a branch that never ran, or a signature without samples, has min > max
-        return bool(observer.min <= observer.max) or (place_of(key)[0] == 0 and self._main_ran)
+        return bool(observer.min <= observer.max) or (subgraph_and_index(key)[0] == 0 and self._main_ran)
 
     def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
         """The range unless it is a calibration's."""
