@@ -8,7 +8,7 @@ from test_quantize_ranges import build, floats, names, tensor
 from test_quantize_static import RESOLVERS, ROWS, check, draws, i32, lstm, quantized, svdf
 
 import tq
-from tq.quantization.integer import INTEGER
+from tq.specification.table import INTEGER
 
 SIZE = (1, 8)
 

@@ -16,7 +16,7 @@ from models import calibrated
 from test_quantize_model import away, noise_db, normal, outputs
 
 import tq
-from tq.quantization.integer import CALLING, FLOAT, INTEGER, NOT_INT16, VARIABLES
+from tq.specification.table import CALLING, FLOAT, INTEGER, NOT_INT16, VARIABLES
 
 RESOLVERS = ["AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"]
 

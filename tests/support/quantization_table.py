@@ -3,15 +3,15 @@
 
     python tests/support/quantization_table.py > docs/quantization.md
 
-The operators and their rules are the rows of tq/quantization/integer.py and tq/quantization/recipes.py; the kernels
+The operators and their rules are the rows of tq/specification/table.py and tq/quantization/recipes.py; the kernels
 are those that the tests compare with LiteRT (generators).
 """
 
 import built  # noqa: F401
 import generators
 
-from tq.quantization.integer import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 from tq.quantization.recipes import WEIGHTS
+from tq.specification.table import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 
 HEAD = """# Operators in quantized models
 

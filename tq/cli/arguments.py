@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import tq
-from tq.cli import commands
+from tq.cli import checking, commands
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain
 
@@ -32,6 +32,7 @@ RECIPE_NAMES = (
     "float",
 )
 IO_TYPES = ("float32", "int8", "uint8", "int16")
+SPECS = ("int8", "int16x8", "uint8")  # those of tq.specification.table, held like the recipes
 NUMERICS = ("reference", "optimized", "xnnpack")
 BAD, INTERRUPTED = 2, 130
 
@@ -215,6 +216,15 @@ def _add_looking(add: _Add) -> None:
     _json(details)
     _json(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
     _json(add(commands.problems, "list the defects of a file; exit code 1 if there are any", "FILE"))
+    check = add(
+        checking.check, "hold a model against the quantization specification; exit code 1: it breaks it", "FILE"
+    )
+    check.add_argument("--spec", choices=SPECS, help="which one all operators must obey (each its own)")
+    check.add_argument("--ignore", action="append", metavar="RULE", help="a rule whose findings are left out")
+    _samples(check, "for effects: ")
+    check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
+    check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
+    _json(check)
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")

@@ -45,7 +45,7 @@ def _sample_files(given: list[str], model: Model) -> list[str]:
     return [_key_and_file(text, model)[1] for text in given]
 
 
-def _samples(given: list[str], model: Model) -> list[Any]:
+def samples_of(given: list[str], model: Model) -> list[Any]:
     """The samples in files of arrays: FILE for the first subgraph, KEY=FILE for signature KEY."""
     from tq.calibration.samples import Inputs
 
@@ -81,7 +81,7 @@ def quantize(args: argparse.Namespace) -> Result:
         raise Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
     if args.samples and args.calibration and not corrects:
         raise Failure("--calibration and --samples are given; one is needed")
-    samples = _samples(args.samples, model) if args.samples else None
+    samples = samples_of(args.samples, model) if args.samples else None
     with using(out), refusing(args.file):
         data = quantize_model(
             model,
@@ -129,7 +129,7 @@ def _plan(args: argparse.Namespace) -> Result:
     if args.samples and args.calibration:
         raise Failure("--calibration and --samples are given; one is needed")
     model = open_model(args.file)
-    samples = _samples(args.samples, model) if args.samples else None
+    samples = samples_of(args.samples, model) if args.samples else None
     with refusing(args.file):
         return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
 
@@ -139,7 +139,7 @@ def equalize(args: argparse.Namespace) -> Result:
 
     model = open_model(args.file)
     out = _out(args, model, args.samples)
-    samples = _samples(args.samples, model) if args.samples else None
+    samples = samples_of(args.samples, model) if args.samples else None
     with using(out), refusing(args.file), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
@@ -151,7 +151,7 @@ def sensitivity(args: argparse.Namespace) -> Result:
     from tq.quantization.sensitivity import sensitivity
 
     model = open_model(args.file)
-    samples = _samples(args.samples, model)
+    samples = samples_of(args.samples, model)
     with refusing(args.file):
         found = sensitivity(model, samples, recipe=args.recipe, by=args.by, max_samples=args.max_samples)
     return str(found), FINE
@@ -162,7 +162,7 @@ def report(args: argparse.Namespace) -> Result:
 
     a, b = open_model(args.float), open_model(args.quantized)
     refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
-    samples = _samples(args.samples, a)
+    samples = samples_of(args.samples, a)
     with refusing():
         made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
     with using(args.output):

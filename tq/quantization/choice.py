@@ -17,10 +17,10 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.eligible import reason_against
 from tq.quantization.groups import SHARING, Groups, group
-from tq.quantization.integer import CALLING, READS, RELATIVE, VARIABLES
 from tq.quantization.parameters import GroupParameters, Spans, choose
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import View, is_constant_float
+from tq.specification.table import CALLING, READS, RELATIVE, VARIABLES
 
 _IDLE = (*SHARING, READS)
 _NO_RANGE = "the range of a tensor of its group is not known"

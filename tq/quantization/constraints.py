@@ -21,9 +21,9 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.choice import Choice
-from tq.quantization.integer import CALLING, VARIABLES
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import End, Key, Owner, is_float, range_of_constant, tensor_at
+from tq.specification.table import CALLING, VARIABLES
 
 Choices = Mapping[SubgraphPart, Choice]
 

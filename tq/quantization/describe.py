@@ -14,7 +14,6 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
-from tq.quantization.integer import INSTEAD
 from tq.quantization.plan import (
     PlannedConstant,
     PlannedConstraint,
@@ -27,6 +26,7 @@ from tq.quantization.recipes import FLOAT, STATIC, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import Key
 from tq.quantization.weights import Use
+from tq.specification.table import INSTEAD
 
 _NO_WEIGHTS = "it has no weights that the recipe quantizes"
 

@@ -11,8 +11,8 @@ import numpy as np
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent
-from tq.quantization.integer import CALLING, FLOAT, INSTEAD, NOT_INT16, READS, VARIABLES
 from tq.quantization.view import View, is_constant_float, is_float
+from tq.specification.table import CALLING, FLOAT, INSTEAD, NOT_INT16, READS, VARIABLES
 
 # Fused activations that integer kernels have.  For the others float kernels are no better: most ignore TANH and
 # SIGN_BIT, and these refuse them.

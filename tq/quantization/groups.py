@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.integer import CENTERED, SAME
 from tq.quantization.view import Key, Owner, View, tensor_at
+from tq.specification.table import CENTERED, SAME
 
 SHARING = (SAME, CENTERED)
 

@@ -18,9 +18,10 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import clipping
 from tq.quantization.groups import SHARING, Groups
-from tq.quantization.integer import FREE, READS, Scales
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
+from tq.specification.limits import Scales
+from tq.specification.table import FREE, READS
 
 Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a constraint need
 

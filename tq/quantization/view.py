@@ -13,8 +13,9 @@ import numpy as np
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.integer import CALLING, INTEGER, LIMITS, Integer, Output
 from tq.quantization.ranges import Ranges
+from tq.specification.limits import LIMITS
+from tq.specification.table import CALLING, INTEGER, Integer, Output
 
 # Real values from here on stand for infinities: bounds and paddings of constants, masks of activations.
 INFINITE = 1e30

@@ -12,11 +12,11 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import recipes
-from tq.quantization.integer import FLOAT as STAYS_FLOAT
 from tq.quantization.options import Options
 from tq.quantization.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import is_constant_float
+from tq.specification.table import FLOAT as STAYS_FLOAT
 
 
 class Target(NamedTuple):

@@ -22,9 +22,9 @@ from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
-from tq.quantization.integer import INSTEAD
 from tq.quantization.parameters import of_scale
 from tq.quantization.ranges import Parameters
+from tq.specification.table import INSTEAD
 
 Floats = NDArray[np.float32]
 
@@ -60,7 +60,7 @@ def write(choice: Choice, per_axis: bool) -> list[OperatorPart]:
 
 
 def _become_product(op: OperatorPart) -> None:
-    """The operator as a MUL: tq.quantization.integer.INSTEAD."""
+    """The operator as a MUL: tq.specification.table.INSTEAD."""
     graph, inputs = op.subgraph, op.inputs
     x, divisor, y = inputs[0], inputs[-1], op.outputs[0]
     name = "" if y is None else y.name

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators have integer kernels, and what those ask of their tensors: a row an operator.
+"""TFLite's quantization specification: which operators have integer kernels, and what those ask of their tensors, a
+row an operator.
 
 INTEGER has the operators that tq.quantize_model can make integer operators; FLOAT has those that stay float although
-some kernel takes integers, with the reason.  The passes of this folder, the tests and docs/quantization.md
+some kernel takes integers, with the reason.  The quantizer, tq.check, tq.repair, the tests and docs/quantization.md
 (tests/support/quantization_table.py) walk the rows.
 
 Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc (shared and fixed parameters) and
@@ -12,38 +13,17 @@ docs/deviations.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple, Union
+
+from tq.specification import limits
 
 FREE = "free"  # each output has its own range
 SAME = "same"  # inputs and outputs have the same parameters
 CENTERED = "centered"  # so, with zero point 0: the kernel writes the quantized value 0 for 0.0
+CONVERTS = "converts"  # QUANTIZE and DEQUANTIZE: parameters of any kind
 READS = "reads"  # the inputs are quantized; the outputs are indices, truth values or shapes
 
 Output = Union[str, tuple[float, int]]  # noqa: UP007 - evaluated on Python 3.10 too
-LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
-
-
-class Scales(NamedTuple):
-    """The scales of an operator's tensors, on which its kernel's limits depend."""
-
-    type: str  # of the activations
-    inputs: tuple[float, ...]
-    constants: tuple[bool, ...]  # which inputs are
-    lows: tuple[float, ...]  # the least real value of each input where it is known, else of its quantized values
-    ends: tuple[float, ...]  # the least real value that each input's quantized values stand for
-    output: float  # the first output's; 0 where that is not quantized
-    beta: float  # the option; 1 where there is none
-    weights: float  # the greatest scale of the weights; 0 where there are none
-
-
-class Limit(NamedTuple):
-    """What a kernel needs to compute the operator's meaning; an operator whose limit does not hold stays float."""
-
-    why: str
-    holds: Callable[[Scales], bool]
-    least: Callable[[Scales], float] | None = None  # an output scale with which it holds: the range is widened to it
-    relative: bool = False  # the input's small values count as much as its great ones: its producers stay float too
 
 
 class Integer(NamedTuple):
@@ -57,70 +37,13 @@ class Integer(NamedTuple):
     axis: int | None = None  # of the weights' scales; None: one scale
     needs_bias: bool = False
     narrow: int | None = None  # of an input that is int8 beside int16 activations too
-    limit: Limit | None = None
+    limit: limits.Limit | None = None
     options: tuple[tuple[str, object], ...] = ()  # that int16 activations need
     recurrent: bool = False  # tq/quantization/recurrent.py has the rest
     only: tuple[str, tuple[str, ...]] | None = (
         None  # an option, and its values for which the kernel's result is the operator's
     )
 
-
-def _at_least(why: str, least: Callable[[Scales], float]) -> Limit:
-    return Limit(why, lambda s: s.output >= least(s), least)
-
-
-def _keeps(s: Scales) -> bool:
-    """Whether the range of each computed operand is more than one step of the sum."""
-    low, high = LIMITS[s.type]
-    operands = zip(s.inputs, s.constants, strict=True)
-    return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
-
-
-_SUM = Limit(
-    "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
-    " and twice an input's"
-    " scale at most 2^14 of the output's: beyond, LiteRT ends the process; with int8, the output's scale grows to more"
-    " than 2^-7 of both inputs' together: below, LiteRT's optimized kernel loses upper bits",
-    lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
-    lambda s: sum(s.inputs) * 1.001 * 2.0**-7 if s.type == "int8" else max(s.inputs) * 2.0**-10,
-)
-_SQUARE = _at_least(
-    "the square of an input's scale may be at most 2^12 of the output's: beyond, LiteRT ends the process",
-    lambda s: max(s.inputs) ** 2 * 2.0**-11,
-)
-_PRODUCT = _at_least(
-    "with int16, the product of the inputs' scales may be at most the output's: beyond, quantized values wrap",
-    lambda s: s.inputs[0] * s.inputs[-1] * 1.001 if s.type == "int16" else 0.0,
-)
-_SWISH = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
-_COMPARED = Limit(
-    "scales from 1/512 to 1: the kernel compares in steps of 1/256, and ends the process at a scale of 1",
-    lambda s: all(2.0**-9 <= scale < 1 for scale in s.inputs),
-)
-_ROOT = Limit(
-    "no quantized value may stand for a negative real value: the kernel refuses to run on one",
-    lambda s: min(s.lows if s.type == "int16" else s.ends) >= 0,
-)
-_LOG = Limit(
-    "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
-    " operators before it that keep small values small stay float as well",
-    lambda s: s.lows[0] >= 8 * s.inputs[0],
-    relative=True,
-)
-_EXP = Limit(
-    "int16 values that stand for at most 88: the kernel's table overflows beyond",
-    lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
-)
-_SOFTMAX = Limit(
-    "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps; and"
-    " with int8 of at least 2^-24: at finer ones LiteRT ends the process",
-    lambda s: (2.0**-24 if s.type == "int8" else 0) <= s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
-)
-_SUMS_OF_PRODUCTS = _at_least(
-    "with int8, s_input * s_weights must be less than 256 of the output's scale, which grows where the output was"
-    " always 0: beyond, XNNPACK refuses the model; with int16 at most the output's scale: beyond, sums wrap",
-    lambda s: s.inputs[0] * s.weights / (250 if s.type == "int8" else 1),
-)
 
 _SHARING = """AVERAGE_POOL_2D MAX_POOL_2D BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND BROADCAST_TO SPLIT SPLIT_V
     CONCATENATION DILATE DYNAMIC_UPDATE_SLICE EXPAND_DIMS FILL GATHER GATHER_ND MATRIX_SET_DIAG MAXIMUM MINIMUM
@@ -132,24 +55,24 @@ _FREE_INT8 = "ELU RELU_0_TO_1 RELU_N1_TO_1"
 _COMPARISONS = "EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL NOT_EQUAL"
 
 INTEGER: dict[str, Integer] = {
-    "CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=0, needs_bias=True, limit=_SUMS_OF_PRODUCTS),
-    "DEPTHWISE_CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=3, limit=_SUMS_OF_PRODUCTS),
-    "FULLY_CONNECTED": Integer(FREE, FREE, weights=1, bias=2, axis=0, limit=_SUMS_OF_PRODUCTS),
-    "TRANSPOSE_CONV": Integer(FREE, FREE, weights=1, bias=3, axis=0, limit=_SUMS_OF_PRODUCTS),
-    "SOFTMAX": Integer((1 / 256, -128), (1 / 32768, 0), limit=_SOFTMAX),
+    "CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=0, needs_bias=True, limit=limits.SUMS_OF_PRODUCTS),
+    "DEPTHWISE_CONV_2D": Integer(FREE, FREE, weights=1, bias=2, axis=3, limit=limits.SUMS_OF_PRODUCTS),
+    "FULLY_CONNECTED": Integer(FREE, FREE, weights=1, bias=2, axis=0, limit=limits.SUMS_OF_PRODUCTS),
+    "TRANSPOSE_CONV": Integer(FREE, FREE, weights=1, bias=3, axis=0, limit=limits.SUMS_OF_PRODUCTS),
+    "SOFTMAX": Integer((1 / 256, -128), (1 / 32768, 0), limit=limits.SOFTMAX),
     "LOGISTIC": Integer((1 / 256, -128), (1 / 32768, 0)),
     "TANH": Integer((1 / 128, 0), (1 / 32768, 0)),
     "L2_NORMALIZATION": Integer((1 / 128, 0)),
-    "LOG_SOFTMAX": Integer((1 / 16, 127), limit=_SOFTMAX),
-    "ADD": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
-    "SUB": Integer(FREE, FREE, limit=_SUM, options=(("pot_scale_int16", False),)),
-    "SQUARED_DIFFERENCE": Integer(FREE, limit=_SQUARE),
-    "MUL": Integer(FREE, FREE, limit=_PRODUCT),
-    "EXP": Integer(FREE, FREE, limit=_EXP),
-    "LOG": Integer(FREE, FREE, limit=_LOG),
-    "SQRT": Integer(FREE, FREE, limit=_ROOT),
-    "RSQRT": Integer(FREE, FREE, limit=_ROOT),
-    "HARD_SWISH": Integer(FREE, limit=_SWISH),
+    "LOG_SOFTMAX": Integer((1 / 16, 127), limit=limits.SOFTMAX),
+    "ADD": Integer(FREE, FREE, limit=limits.SUM, options=(("pot_scale_int16", False),)),
+    "SUB": Integer(FREE, FREE, limit=limits.SUM, options=(("pot_scale_int16", False),)),
+    "SQUARED_DIFFERENCE": Integer(FREE, limit=limits.SQUARE),
+    "MUL": Integer(FREE, FREE, limit=limits.PRODUCT),
+    "EXP": Integer(FREE, FREE, limit=limits.EXP),
+    "LOG": Integer(FREE, FREE, limit=limits.LOG),
+    "SQRT": Integer(FREE, FREE, limit=limits.ROOT),
+    "RSQRT": Integer(FREE, FREE, limit=limits.ROOT),
+    "HARD_SWISH": Integer(FREE, limit=limits.SWISH),
     "PRELU": Integer(FREE, FREE, narrow=1),
     **{name: Integer(FREE, FREE) for name in _FREE.split()},
     **{name: Integer(FREE) for name in _FREE_INT8.split()},
@@ -159,7 +82,7 @@ INTEGER: dict[str, Integer] = {
     "MATRIX_DIAG": Integer(CENTERED, SAME),
     "SCATTER_ND": Integer(CENTERED),
     "REVERSE_SEQUENCE": Integer(None, SAME),
-    **{name: Integer(READS, limit=_COMPARED) for name in _COMPARISONS.split()},
+    **{name: Integer(READS, limit=limits.COMPARED) for name in _COMPARISONS.split()},
     "ARG_MAX": Integer(READS),
     "ARG_MIN": Integer(READS),
     "RANK": Integer(READS, READS),
@@ -174,7 +97,7 @@ INTEGER: dict[str, Integer] = {
     "STABLEHLO_CASE": Integer(FREE, FREE),
     "WHILE": Integer(FREE, FREE),
     # Written as others, which mean the same: see INSTEAD.
-    "SQUARE": Integer(FREE, FREE, limit=_PRODUCT),
+    "SQUARE": Integer(FREE, FREE, limit=limits.PRODUCT),
     "NEG": Integer(FREE, FREE),
     "DIV": Integer(FREE, FREE, data=(0,)),
     "SUM": Integer(FREE, FREE),
@@ -226,3 +149,82 @@ FLOAT = {
 }
 # Operators with an int8 form alone, though kernels take int16.
 NOT_INT16 = dict.fromkeys(_COMPARISONS.split(), "int16 values are finer than the kernel's steps of 1/256")
+
+# Beyond what the quantizer writes: operators as files have them.
+_FOUND = {
+    "DIV": Integer(FREE, FREE),
+    "SUM": Integer(FREE, SAME),
+    "NEG": Integer(),
+    "SQUARE": Integer(),
+    "QUANTIZE": Integer(CONVERTS, CONVERTS),
+    "DEQUANTIZE": Integer(CONVERTS, CONVERTS),
+}
+
+
+# Operators whose kernels take int8 values beside int16 activations too, which the quantizer does not write.
+NARROW_TOO = {"BATCH_MATMUL": 1}
+
+# Operators of the same scale before and behind whose kernels rescale all the same.
+RESCALING = {("CONCATENATION", "uint8"), ("SUM", "int16")}
+
+# Kernels of runtimes whose outputs have another type, which the specification does not know: operator, types.
+MIXED = {
+    ("SOFTMAX", "int8", "int16"),
+    ("SOFTMAX", "uint8", "int16"),
+    ("FULLY_CONNECTED", "uint8", "int16"),
+    ("MUL", "int16", "int8"),
+    ("MUL", "int16", "uint8"),
+}
+
+# Operators that interpret a subgraph, of plain numbers, themselves; its option.
+INTERPRETING = {
+    "STABLEHLO_REDUCE": "body_subgraph_index",
+    "STABLEHLO_REDUCE_WINDOW": "body_subgraph_index",
+    "STABLEHLO_SCATTER": "update_computation_subgraph_index",
+    "STABLEHLO_SORT": "comparator_subgraph_index",
+}
+
+
+class Spec(NamedTuple):
+    """The types of an operator of activations of one type."""
+
+    name: str
+    type: str  # of activations
+    low: int
+    high: int
+    weights: str
+    least_weight: int
+    bias: str
+    symmetric: bool  # activations have zero point 0
+
+
+SPECS = {
+    "int8": Spec("int8", "int8", -128, 127, "int8", -127, "int32", False),
+    "int16x8": Spec("int16x8", "int16", -32768, 32767, "int8", -127, "int64", True),
+    "uint8": Spec("uint8", "uint8", 0, 255, "uint8", 1, "int32", False),
+}
+SPEC_OF_TYPE = {spec.type: spec for spec in SPECS.values()}
+
+
+def row_of(name: str) -> Integer | None:
+    """The row of a builtin operator; None: it has none."""
+    return _FOUND.get(name) or INTEGER.get(name)
+
+
+# Whose kernels take no uint8 values.
+_NO_UINT8 = """ABS BATCH_MATMUL DILATE DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EXP FILL LOG REDUCE_PROD RSQRT
+    SCATTER_ND SQRT SQUARED_DIFFERENCE STABLEHLO_GATHER STABLEHLO_PAD SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
+WITHOUT_UINT8 = frozenset(_NO_UINT8.split())
+
+
+def form_of(name: str, spec: Spec) -> Output | None:
+    """What an operator's row says of its outputs; None: the operator has no row, or it no form of the spec."""
+    row = row_of(name)
+    missing = row is None or (spec.type == "uint8" and name in WITHOUT_UINT8)
+    return None if missing or row is None else output_of(row, spec)
+
+
+def output_of(row: Integer, spec: Spec) -> Output | None:
+    """The parameters of an operator's outputs.  uint8 values are those of int8 and 128."""
+    rule = row.int16 if spec.type == "int16" else row.int8
+    return (rule[0], rule[1] + 128) if spec.type == "uint8" and isinstance(rule, tuple) else rule

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.repair: nothing is found afterwards, LiteRT runs the result, and its outputs are within the stated effect."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+import specification_cases as cases
+
+import tq
+from tq.specification.applying import of_operator
+from tq.specification.repairs import REPAIRS
+
+ROWS = list(cases.rows())
+IDS = [f"{name}-{spec}" for name, spec in ROWS]
+# What nothing can repair: nothing says what a scale is.
+LOST = ("scale-missing", "scale-value")
+# Whose parameters are those of all operators of the variable.
+OF_VARIABLES, OF_ONE = (
+    ("READ_VARIABLE", "ASSIGN_VARIABLE"),
+    ("zero-point-range", "activation-per-axis", "activation-symmetric"),
+)
+# LiteRT's int16 kernels read past the ends of biases and weights of other types.
+MISREAD = ("bias-type", "weights-type")
+# Whose values, of a zero point out of range or another type, these kernels do not take.
+OF_POSITIVE = ("SQRT", "RSQRT", "LOG")
+
+
+def repaired_cases(name, spec):
+    made = cases.base(name, spec)
+    for how in cases.BREAKS:
+        rule = how.split()[0]
+        if rule in REPAIRS and rule not in LOST and (other := cases.broken(made, how)) is not None:
+            found = of_operator(tq.edit(other.model).main.operators[other.place])
+            said = next(item for item in found if item.rule == rule)
+            if said.level == "violates" and not (name in OF_VARIABLES and rule in OF_ONE):
+                yield how, other
+
+
+def outputs(made):
+    """What LiteRT's reference kernels compute; None where they do not run it."""
+    (answer,) = oracle.ask("tensors", [next(cases.questions(made))])
+    return answer[0] if isinstance(answer, list) else None
+
+
+def real(tensor, value):
+    return (value.astype(np.float64) - tensor.quantization.zero_point[0]) * np.float64(tensor.quantization.scale[0])
+
+
+def is_plain(tensor):
+    scale = tensor.quantization.scale
+    return len(scale) == 1 and np.isfinite(scale[0]) and scale[0] > 0
+
+
+@pytest.mark.parametrize(("name", "spec"), ROWS, ids=IDS)
+def test_nothing_is_left_and_litert_runs_it_with_outputs_within_the_effect(name, spec):
+    for how, other in repaired_cases(name, spec):
+        (sample,) = cases.retyped(tq.Model(other.model).subgraphs[0], other.runs)
+        result = tq.repair(other.model, samples=[list(sample.values())])
+        assert [f for f in result.unrepaired if f.level == "violates"] == [], how
+        assert any(change.finding.rule == how.split()[0] for change in result.changes), how
+        fixed = replace(other, model=bytes(result))
+        if name not in OF_POSITIVE and (name, how) != ("LSTM", "type"):
+            does = cases.verdicts(fixed)
+            if name in cases.WITHOUT_REFERENCE:
+                does.pop("reference")
+            assert set(does.values()) == {"runs"}, how
+        if not (spec == "int16x8" and how in MISREAD):
+            assert_within_the_effect(other, fixed, [change.finding.effect for change in result.changes], how)
+
+
+def assert_within_the_effect(other, fixed, effects, how):
+    """Of what LiteRT's reference kernels run before and after, with inputs that keep their parameters."""
+    before, after = tq.Model(other.model), tq.Model(fixed.model)
+    inputs = [[str(t.quantization) for t in model.inputs] for model in (before, after)]
+    first, second = outputs(other), outputs(fixed)
+    if None in effects or inputs[0] != inputs[1] or first is None or second is None:
+        return
+    for a, b in zip(before.outputs, after.outputs, strict=True):
+        if is_plain(a):
+            x, y = real(a, first[a.index]), real(b, second[b.index])
+            steps = np.abs(x - y).max(initial=0) / a.quantization.scale[0]
+            assert steps <= max(effects) + 1e-3, how
+
+
+def convolution(weights_zero_point=0, low=-100, bias_factor=1, **options):
+    """CONV_2D of int8 with 1x1 weights."""
+    random = np.random.default_rng(0)
+    builder = tq.ModelBuilder()
+    x = builder.input("x", (1, 4, 4, 3), "int8", scale=0.5, zero_point=-3)
+    scale = np.array([0.25, 0.5], np.float32)
+    w = builder.constant(
+        "w",
+        random.integers(low, 101, (2, 1, 1, 3)).astype(np.int8),
+        scale=scale,
+        zero_point=[weights_zero_point] * 2,
+    )
+    b = builder.constant(
+        "b", np.array([1000, -2000], np.int32), scale=np.float32(0.5) * scale * np.float32(bias_factor)
+    )
+    y = builder.tensor("y", (1, 4, 4, 2), "int8", scale=40.0, zero_point=0)
+    builder.operator("CONV_2D", [x, w, b], [y], stride_w=1, stride_h=1, version=3, **options)
+    builder.output(y)
+    return builder.to_bytes()
+
+
+def test_weights_whose_zero_point_fits_are_moved_exactly():
+    model = convolution(weights_zero_point=20)
+    (change,) = tq.repair(model).changes
+    assert change.loss == 0
+    before, after = tq.Model(model).tensors["w"], tq.Model(bytes(tq.repair(model))).tensors["w"]
+    np.testing.assert_array_equal(after.data, before.data.astype(int) - 20)
+    np.testing.assert_array_equal(after.dequantized(), before.dequantized())
+
+
+def test_weights_whose_zero_point_does_not_fit_get_a_new_scale_of_stated_loss():
+    model = convolution(weights_zero_point=90)
+    result = tq.repair(model)
+    weights = next(change for change in result.changes if change.finding.rule == "weights-zero-point")
+    assert 0 < weights.loss <= 0.5
+    before, after = tq.Model(model).tensors["w"], tq.Model(bytes(result)).tensors["w"]
+    error = np.abs(before.dequantized() - after.dequantized())
+    assert (error <= after.quantization.scale.reshape(2, 1, 1, 1) * (weights.loss + 1e-3)).all()
+    assert tq.check(bytes(result)) == []
+
+
+def test_biases_keep_their_real_values():
+    model = convolution(bias_factor=29)
+    result = tq.repair(model)
+    (change,) = result.changes
+    assert change.finding.rule == "bias-scale" and change.finding.effect > 0
+    before, after = tq.Model(model).tensors["b"], tq.Model(bytes(result)).tensors["b"]
+    np.testing.assert_allclose(after.dequantized(), before.dequantized(), rtol=1e-6)
+    np.testing.assert_array_equal(after.data, [29000, -58000])
+
+
+def test_a_bias_that_two_operators_share_is_repaired_for_each():
+    editor = tq.edit(convolution())
+    first = editor.operators[0]
+    x = editor.main.add_tensor("x2", (1, 4, 4, 3), "int8", scale=[2.0], zero_point=[0])
+    y = editor.main.add_tensor("y2", (1, 4, 4, 2), "int8", scale=[40.0], zero_point=[0])
+    inputs = [x, first.inputs[1], first.inputs[2]]
+    editor.main.add_operator("CONV_2D", inputs, [y], version=3, stride_w=1, stride_h=1)
+    editor.inputs, editor.outputs = [*editor.inputs, x], [*editor.outputs, y]
+    model = editor.to_bytes()
+    assert [finding.operator for finding in tq.check(model)] == [1]
+    result = tq.repair(model)
+    assert tq.check(bytes(result)) == []
+    before, after = tq.Model(model), tq.Model(bytes(result))
+    np.testing.assert_array_equal(after.tensors["b"].data, before.tensors["b"].data)
+
+
+def test_what_needs_no_repair_is_written_as_it_was():
+    model = convolution()
+    result = tq.repair(model)
+    assert bytes(result) == model
+    assert result.changes == [] and result.unrepaired == [] and str(result.changes) == "nothing to repair"
+
+
+def test_an_add_without_a_scale_is_left_and_said():
+    editor = tq.edit(cases.base("ADD", "int8").model)
+    op = editor.operators[0]
+    op.inputs[0].quantization = None
+    result = tq.repair(editor.to_bytes())
+    assert [finding.rule for finding in result.unrepaired] == ["scale-missing"]
+    assert result.changes == []
+
+
+def test_the_file_is_written(tmp_path):
+    (tmp_path / "in.tflite").write_bytes(convolution(bias_factor=29))
+    result = tq.repair(tmp_path / "in.tflite", tmp_path / "out.tflite")
+    assert (tmp_path / "out.tflite").read_bytes() == bytes(result)
+    with pytest.raises(OSError, match="the model itself would be overwritten"):
+        tq.repair(tmp_path / "in.tflite", tmp_path / "in.tflite")
+    tq.repair(tmp_path / "in.tflite", tmp_path / "in.tflite", in_place=True)
+    assert tq.check(tmp_path / "in.tflite") == []
+
+
+def test_ignored_rules_are_not_repaired():
+    model = convolution(bias_factor=29)
+    result = tq.repair(model, ignore=["bias-scale"])
+    assert bytes(result) == model and result.unrepaired == []
+
+
+def test_results_can_be_pickled():
+    result = tq.repair(convolution(bias_factor=29))
+    again = pickle.loads(pickle.dumps(result))
+    assert again == result and again.changes == result.changes and again.unrepaired == []
+    assert pickle.loads(pickle.dumps(tq.check(convolution(bias_factor=29)))) == tq.check(convolution(bias_factor=29))

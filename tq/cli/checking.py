@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command that holds a model against TFLite's quantization specification, and repairs it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tq.cli.commands import FINE, FOUND, Failure, Result, dumps, open_model, refuse_inputs, refusing, saved, using
+from tq.cli.quantize import samples_of
+
+
+def check(args: argparse.Namespace) -> Result:
+    from tq.specification.check import check
+
+    if bool(args.fix) != bool(args.output):
+        raise Failure(
+            "--fix writes OUT: it needs -o OUT" if args.fix else "-o is given and has no effect without --fix"
+        )
+    refuse_inputs(args.output, args.file, args.samples)
+    model = open_model(args.file)
+    with refusing():
+        samples = samples_of(args.samples, model) if args.samples else None
+        if args.fix:
+            return _fix(args, samples)
+        findings = check(model, args.spec, ignore=args.ignore or (), samples=samples)
+    code = FOUND if findings.violations else FINE
+    return dumps([finding.to_dict() for finding in findings]) if args.json else str(findings), code
+
+
+def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
+    from tq.specification.repair import repair
+
+    with using(args.output):
+        repaired = repair(args.file, args.output, spec=args.spec, ignore=args.ignore or (), samples=samples)
+    left = repaired.unrepaired
+    code = FOUND if any(finding.level == "violates" for finding in left) else FINE
+    if args.json:
+        rows = [change.to_dict() for change in repaired.changes]
+        return saved(args.output, dumps({"changes": rows, "findings": [item.to_dict() for item in left]})), code
+    return saved(args.output, f"{repaired.changes}\n{left}" if left else str(repaired.changes)), code

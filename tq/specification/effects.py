@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By how many output steps an operator's result changes when it is repaired, on samples or random values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq._core import Error, Model, Tensor
+from tq.calibration.samples import Calls
+from tq.editing.editor import Editor
+from tq.editing.extraction import extract
+from tq.editing.operator import OperatorPart
+from tq.running.interpreter import Interpreter
+from tq.specification.applying import apply, key_of, of_operator
+from tq.specification.operands import holds_data
+from tq.specification.repairs import REPAIRS
+from tq.specification.rule import Found
+
+Array = NDArray[Any]
+Samples = Iterable[Any] | Mapping[str, Any] | None
+
+_MOST_SAMPLES = 8
+_MOST_ROUNDS = 1000  # of loops in a run, which might never end
+_SEED = 0
+
+
+class Effects:
+    """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
+
+    def __init__(self, model: Model, samples: Samples = None) -> None:
+        self._model = model
+        self._given = None if samples is None else _calls(model, samples)
+        self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
+        self._parts: dict[tuple[int, int], _Part | None] = {}
+
+    def of(self, item: Found) -> float | None:
+        """None: there is no repair, or one of the two cannot run."""
+        if item.rule not in REPAIRS:
+            return None
+        op = item.operands.op
+        place = op.subgraph.index, op.index
+        if place not in self._parts:
+            self._parts[place] = self._part(item)
+        part = self._parts[place]
+        return None if part is None else part.effect(item)
+
+    def _part(self, item: Found) -> _Part | None:
+        op = item.operands.op
+        graph = self._model.subgraphs[op.subgraph.index]
+        if not _is_whole(op, len(graph.tensors)):
+            return None
+        inputs = [graph.tensors[t.index] for t in dict.fromkeys(op.inputs) if t is not None and not holds_data(t)]
+        outputs = [t.index for t in op.outputs if t is not None]
+        if any(t.is_variable for t in inputs) or not outputs:
+            return None
+        try:
+            made = extract(self._model, [t.index for t in inputs], outputs, subgraph=graph.index)
+            if len(Model(made).subgraphs[0].operators) != 1:
+                return None
+            runs = self._values(graph.index)
+            feeds = [[run[t.index] for t in inputs] for run in runs if all(t.index in run for t in inputs)]
+            return _Part(made, feeds or [[_random(t) for t in inputs]])
+        except (Error, ValueError, MemoryError):
+            return None
+
+    def _values(self, subgraph: int) -> list[dict[int, Array]]:
+        """The values of all tensors of a subgraph, for each sample; empty where it does not run as a whole."""
+        if subgraph not in self._runs:
+            try:
+                self._runs[subgraph] = self._run() if subgraph == 0 else []
+            except (Error, ValueError, MemoryError):
+                self._runs[subgraph] = []
+        return self._runs[subgraph]
+
+    def _run(self) -> list[dict[int, Array]]:
+        graph = self._model.subgraphs[0]
+        tensors = [tensor for tensor in graph.inputs if tensor is not None]
+        given = self._given or [{tensor.index: _random(tensor) for tensor in tensors}]
+        wanted = {i for op in graph.operators for i in op.input_indices if i >= 0}
+        interpreter = Interpreter(
+            model=self._model,
+            experimental_preserve_all_tensors=True,
+            num_threads=1,
+            max_multiply_adds=_most_multiply_adds(self._model),
+        )
+        found = []
+        for values in given:
+            for index, value in values.items():
+                interpreter.resize_tensor_input(index, value.shape)
+            interpreter.allocate_tensors()
+            interpreter.reset_all_variables()
+            for index, value in values.items():
+                interpreter.set_tensor(index, value)
+            interpreter.invoke()
+            found.append({i: np.array(interpreter.get_tensor(i)) for i in wanted if not graph.tensors[i].is_constant})
+        return found
+
+
+class _Part:
+    """An operator as a model of its own, with what it reads in each run."""
+
+    def __init__(self, model: bytes, feeds: Sequence[Sequence[Array]]) -> None:
+        self._model, self._feeds = model, feeds
+        self._before = _results(Model(model), feeds)
+        self._known: dict[tuple[str, int], float | None] = {}
+
+    def effect(self, item: Found) -> float | None:
+        """Of the repair of one tensor; of activations, which depend on each other, of all together."""
+        about = _about(item)
+        if about not in self._known:
+            self._known[about] = self._measured(about)
+        return self._known[about]
+
+    def _measured(self, about: tuple[str, int]) -> float | None:
+        editor = Editor(self._model)
+        (op,) = editor.main.operators
+        others = {key_of(found) for found in of_operator(op) if _about(found) != about}
+        done, _ = apply(editor, lambda found: key_of(found) not in others)
+        if not done:
+            return None
+        before, after = Model(self._model), Model(editor.to_bytes())
+        feeds = [
+            [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
+            for feed in self._feeds
+        ]
+        try:
+            return _difference(before, self._before, _results(after, feeds), after)
+        except (Error, ValueError, MemoryError):
+            return None
+
+
+def _most_multiply_adds(model: Model) -> int:
+    """That a run may take: as many rounds of all operators, which count one for an element."""
+    graphs = model.subgraphs
+    products = sum(op.multiply_adds or 0 for graph in graphs for op in graph.operators)
+    elements = sum(math.prod(max(n, 1) for n in t.shape) for graph in graphs for t in graph.tensors)
+    return int(min(_MOST_ROUNDS * (products + elements + 1), 2**63))
+
+
+def _is_whole(op: OperatorPart, count: int) -> bool:
+    """Whether the tensors that it names are there."""
+    return all(-1 <= index < count for index in (*op.input_indices, *op.output_indices))
+
+
+def _about(item: Found) -> tuple[str, int]:
+    """The tensor that a finding is about; the same for all activations."""
+    return ("activations", 0) if item.operand in item.operands.activations else key_of(item)[2:]
+
+
+def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dict[int, Array]]:
+    """Samples of the first subgraph's inputs."""
+    found: list[dict[int, Array]] = []
+    for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
+        if len(found) == _MOST_SAMPLES:
+            break
+        if inputs.subgraph == 0:
+            found.append(inputs.values(sample, f"sample {number}"))
+    if not found:
+        raise ValueError("there are no samples of the first subgraph: at least one is needed")
+    return found
+
+
+def _random(tensor: Tensor | None) -> Array:
+    assert tensor is not None
+    random = np.random.default_rng(_SEED)
+    shape, dtype = [max(n, 1) if n < 0 else n for n in tensor.shape], np.dtype(tensor.dtype)
+    if dtype.kind == "f":
+        return random.uniform(-1, 1, shape).astype(dtype)
+    if dtype.kind == "b":
+        return random.random(shape) < 0.5
+    if dtype.kind in "iu" and dtype.itemsize <= 2:
+        info = np.iinfo(dtype)
+        return random.integers(info.min, info.max, shape, dtype, endpoint=True)
+    return np.zeros(shape, dtype)
+
+
+def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    interpreter = Interpreter(model=model, numerics="reference", num_threads=1)
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    found = []
+    for feed in feeds:
+        for item, value in zip(inputs, feed, strict=True):
+            interpreter.resize_tensor_input(item["index"], value.shape)
+        interpreter.allocate_tensors()
+        for item, value in zip(inputs, feed, strict=True):
+            interpreter.set_tensor(item["index"], value)
+        interpreter.invoke()
+        found.append([np.array(interpreter.get_tensor(item["index"])) for item in outputs])
+    return found
+
+
+def _converted(value: Array, a: Tensor | None, b: Tensor | None) -> Array:
+    """The same real values as an input of other parameters takes them."""
+    assert a is not None and b is not None
+    if not len(b.quantization.scale) or _parameters(a) == _parameters(b):
+        return value
+    converted: Array = b.quantization.quantize(_real(value, a).astype(np.float32))
+    return converted
+
+
+def _parameters(tensor: Tensor) -> tuple[Any, ...]:
+    q = tensor.quantization
+    return tensor.dtype, q.scale.tolist(), q.zero_point.tolist()
+
+
+def _real(value: Array, tensor: Tensor) -> Array:
+    q = tensor.quantization
+    if not len(q.scale) or value.dtype.kind not in "iu":
+        return value.astype(np.float64)
+    shape = [1] * value.ndim
+    if q.scale.size > 1:
+        shape[q.quantized_dimension] = q.scale.size
+    scale, zero = q.scale.astype(np.float64), np.broadcast_to(q.zero_point, q.scale.shape)
+    shaped = (value - zero.reshape(shape)) * scale.reshape(shape) if shape else (value - zero[0]) * scale[0]
+    return np.asarray(shaped)
+
+
+def _difference(before: Model, a: list[list[Array]], b: list[list[Array]], after: Model) -> float:
+    """The greatest, in steps of the outputs as they were."""
+    most = 0.0
+    for one, two in zip(a, b, strict=True):
+        for x, y, old, new in zip(one, two, before.outputs, after.outputs, strict=True):
+            if old is None or new is None or x.dtype.kind not in "biuf" or x.shape != y.shape:
+                continue
+            scale = old.quantization.scale
+            step = float(scale.max()) if scale.size and float(scale.max()) > 0 else 1.0
+            difference = np.abs(_real(x, old) - _real(y, new)) / step
+            most = max(most, float(difference.max(initial=0.0)))
+    return round(most, 6)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tq.check gives: findings, which print as a table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+VIOLATES, UNUSUAL = "violates", "unusual"
+
+_HEADS = ("level", "rule", "operator", "tensor", "found", "needed", "effect", "kernels")
+_WIDTH = 48  # of a table's column
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A tensor of an operator that is not as the operator's row of the specification says."""
+
+    __module__ = "tq"  # pickles name it so, wherever it is defined
+
+    level: str  #: "violates", or "unusual": the specification allows it, converters do not write it
+    rule: str  #: the name that `ignore` takes
+    operator: int  #: its index in its subgraph
+    tensor: str  #: its name, "tensor 12" where it has none; the output's where a tensor is missing
+    found: str
+    needed: str
+    effect: float | None  #: output steps by which the operator's result changes when it is repaired; None: not known
+    kernels: Mapping[str, str]  #: of LiteRT: "reference", "optimized", "xnnpack": "runs", "refuses" or "dies"
+    subgraph: int = 0
+    row: str = ""  #: the operator's name, which is the row's
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as JSON takes them."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        graph = f"subgraph {self.subgraph}, " if self.subgraph else ""
+        place = f"{graph}operator {self.operator} {self.row}, {self.tensor!r}"
+        return f"{self.level} {self.rule}: {place}: found {self.found}, needed {self.needed}{self._more()}"
+
+    def _more(self) -> str:
+        effect = "" if self.effect is None else f"; effect {_steps(self.effect)}"
+        kernels = "; ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs")
+        return f"{effect}{f' ({kernels})' if kernels else ''}"
+
+    def cells(self) -> list[str]:
+        """Of a table, in the order of the names above."""
+        graph = f"{self.subgraph}:" if self.subgraph else ""
+        kernels = ", ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs") or "all run"
+        effect = "-" if self.effect is None else _steps(self.effect)
+        place = f"{graph}{self.operator} {self.row}"
+        return [self.level, self.rule, place, self.tensor, self.found, self.needed, effect, kernels]
+
+
+def _steps(effect: float) -> str:
+    return f"{effect:.4g} step{'' if effect == 1 else 's'}"
+
+
+class Findings(list[Finding]):
+    """The findings of a model, in the order of its operators.  `str()` is a table; a notebook shows one."""
+
+    __module__ = "tq"
+
+    @property
+    def violations(self) -> list[Finding]:
+        return [finding for finding in self if finding.level == VIOLATES]
+
+    def counts(self) -> dict[str, int]:
+        """How many there are of each rule, the most first."""
+        return dict(Counter(finding.rule for finding in self).most_common())
+
+    def _summary(self) -> str:
+        levels = Counter(finding.level for finding in self)
+        return ", ".join(f"{levels[level]} {level}" for level in (VIOLATES, UNUSUAL)) if self else "no findings"
+
+    def __str__(self) -> str:
+        if not self:
+            return self._summary()
+        cells = [list(_HEADS), *([_cell(cell) for cell in finding.cells()] for finding in self)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+        return "\n".join([*lines, self._summary()])
+
+    def _repr_html_(self) -> str:
+        from tq.pages.html import count, fold, page, table, words
+
+        rows = [[words(cell) for cell in finding.cells()] for finding in self]
+        body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
+        return page("quantization check", words(self._summary()), [], body if rows else [])
+
+
+def _cell(text: str) -> str:
+    shown = "".join(c if c.isprintable() else "." for c in text)
+    return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 3]}..."

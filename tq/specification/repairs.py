@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The repairs, a function a rule: each changes the model so that one finding goes, and says what it did and lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tq.editing import versions
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.specification import values
+from tq.specification.findings import UNUSUAL
+from tq.specification.operands import Operand, has_scale, holds_data, type_of, zero_points
+from tq.specification.recurrent import states_of
+from tq.specification.rule import Found, is_constant
+from tq.specification.rules_of_activations import reference
+from tq.specification.table import VARIABLES
+
+_INT32, _INT64 = 2**31 - 1, 2**62
+_MOST = {"int8": 127, "int4": 7, "int2": 1}
+
+
+class Done(NamedTuple):
+    """loss: the greatest error of the tensor's real values, in steps of its new scale; 0: none."""
+
+    did: str
+    loss: float
+
+
+class NotRepairable(Exception):
+    """Why."""
+
+
+def _operand(item: Found) -> Operand:
+    assert item.operand is not None
+    return item.operand
+
+
+def _current(op: OperatorPart, operand: Operand) -> TensorPart:
+    tensor = (op.inputs if operand.side == "inputs" else op.outputs)[operand.place]
+    assert tensor is not None
+    return tensor
+
+
+# ---- activations ----
+
+
+def _one_scale(item: Found) -> Done:
+    """Gives an activation one scale, and a zero point of its type."""
+    tensor = _operand(item).tensor
+    scale = tensor.quantization.scale
+    if any(op.name in VARIABLES for op in (*tensor.consumers, tensor.producer) if op is not None):
+        raise NotRepairable("all that touch its variable have its parameters")
+    if not np.isfinite(scale).all() or (scale <= 0).any():
+        raise NotRepairable("its scales are no numbers above 0")
+    low, high = values.range_of(tensor)
+    to = values.covering(type_of(tensor), low, high)
+    loss = 0.5
+    if holds_data(tensor):
+        loss = _constant(tensor, to)
+    else:
+        values.put(tensor, to.type, np.array([to.scale]), to.zero_point)
+    return Done(f"scale {float(to.scale):.7g}, zero point {to.zero_point} for its range {low:.6g} to {high:.6g}", loss)
+
+
+def _constant(tensor: TensorPart, to: values.Parameters) -> float:
+    info = np.iinfo(to.type)
+    return values.write(
+        tensor, values.real(tensor), to.type, np.array([to.scale]), info.min, info.max, zero=to.zero_point
+    )
+
+
+def _requantize(op: OperatorPart, operand: Operand, to: values.Parameters) -> Done:
+    """Lets an operator read or write a tensor with other parameters."""
+    words = f"scale {float(to.scale):.9g}, zero point {to.zero_point}"
+    if operand.side == "inputs" and holds_data(operand.tensor):
+        return Done(f"the constant written with {words}", _constant(values.own(op, operand.place), to))
+    if values.of(operand.tensor).type == "int16" and to.type == "uint8":
+        raise NotRepairable("no kernel requantizes int16 to uint8")
+    added, loss = values.requantized(op, operand.side, operand.place, to)
+    added.share_version(versions.needed(added))
+    where = "before" if operand.side == "inputs" else "behind"
+    return Done(f"QUANTIZE {where} the operator, which uses {words}", loss)
+
+
+def _type(item: Found) -> Done:
+    operand, v = _operand(item), item.operands
+    if item.level == UNUSUAL:
+        raise NotRepairable("some runtimes have kernels of these types")
+    if operand.side == "outputs" or operand.tensor.is_variable or not _is_plain(operand.tensor):
+        raise NotRepairable("no QUANTIZE makes its type of another")
+    to = item.needed
+    have = values.of(operand.tensor)
+    moved = {("uint8", "int8"): -128, ("int8", "uint8"): 128}.get((have.type, to))
+    wanted = (
+        values.Parameters(to, have.scale, have.zero_point + moved)
+        if moved is not None
+        else values.covering(to, *have.range)
+    )
+    return _requantize(v.op, operand, wanted)
+
+
+def _is_plain(tensor: TensorPart) -> bool:
+    scale = tensor.quantization.scale
+    return scale.size == 1 and bool(np.isfinite(scale[0])) and scale[0] > 0
+
+
+def _same_scale(item: Found) -> Done:
+    first = reference(item.operands)
+    if first is None or not _is_plain(first.tensor) or not _is_plain(_operand(item).tensor):
+        raise NotRepairable("a scale of it is no number above 0")
+    return _requantize(item.operands.op, _operand(item), values.of(first.tensor))
+
+
+def _fixed_output(item: Found) -> Done:
+    rule, operand = item.operands.rule, _operand(item)
+    if not isinstance(rule, tuple) or not _is_plain(operand.tensor):
+        raise NotRepairable("its own scale is no number above 0")
+    type_ = item.operands.spec.type
+    return _requantize(item.operands.op, operand, values.Parameters(type_, np.float32(rule[0]), rule[1]))
+
+
+def _state(item: Found) -> Done:
+    """A state's own parameters, which begins at 0.0."""
+    operand, v = _operand(item), item.operands
+    kind = dict(states_of(v))[operand.place]
+    if kind == "output":
+        to = values.of(v.outputs[0].tensor)
+    elif _is_plain(operand.tensor) and type_of(operand.tensor) == "int16":
+        to = values.covering("int16", *values.range_of(operand.tensor))
+        if kind == "power":
+            # The kernel takes powers from 2^-15 to 2^-9.
+            to = to._replace(scale=np.float32(2.0 ** np.clip(np.ceil(np.log2(to.scale)), -15, -9)))
+    else:
+        raise NotRepairable("it is not int16, or its scale is no number above 0")
+    loss = 0.0 if to.scale == operand.tensor.quantization.scale[0] else 0.5
+    values.put(operand.tensor, to.type, np.array([to.scale]), to.zero_point)
+    return Done(f"scale {float(to.scale):.9g}, zero point {to.zero_point}", loss)
+
+
+def _zero_is_zero(item: Found) -> Done:
+    v, operand = item.operands, _operand(item)
+    if not _is_plain(operand.tensor):
+        raise NotRepairable("its own scale is no number above 0")
+    low, high = values.range_of(operand.tensor)
+    most = max(-low, high)
+    to = values.covering(v.spec.type, -most, most)._replace(zero_point=0 if v.spec.type != "uint8" else 128)
+    done = [_requantize(v.op, other, to) for other in (*v.data, operand) if has_scale(other.tensor)]
+    return Done(done[-1].did, max(one.loss for one in done))
+
+
+def _missing(item: Found) -> Done:
+    """A scale that follows from others."""
+    v, operand = item.operands, _operand(item)
+    if operand == v.bias:
+        scale = v.bias_scale()
+        if scale is not None:
+            tensor = values.own(v.op, operand.place)
+            values.put(tensor, type_of(tensor), scale)
+            return Done("the scales input scale * weight scale, values as they are", 0.0)
+    elif (other := next((o for o in v.shared), None)) is not None and v.rule == "same":
+        values.put(
+            operand.tensor, type_of(other.tensor), other.tensor.quantization.scale, int(zero_points(other.tensor)[0])
+        )
+        return Done(f"the parameters of {other.tensor.name!r}", 0.0)
+    raise NotRepairable("nothing says what its scale is")
+
+
+# ---- weights ----
+
+
+def _weights_range(item: Found) -> Done:
+    operand, v = _operand(item), item.operands
+    tensor = values.own(v.op, operand.place)
+    data = np.asarray(tensor.data)
+    least = int(item.needed.split()[-1])
+    tensor.data = np.maximum(data, least).astype(data.dtype)
+    return Done(f"{int((data < least).sum())} weights of {least - 1} moved to {least}", 1.0)
+
+
+def _weights_zero_point(item: Found) -> Done:
+    operand, v = _operand(item), item.operands
+    if not is_constant(operand):
+        raise NotRepairable("the weights are computed")
+    tensor = values.own(v.op, operand.place)
+    type_ = type_of(tensor)
+    most = _MOST.get(type_, 127)
+    zero = zero_points(tensor)
+    moved = np.asarray(tensor.data).astype(np.int64) - values.along(tensor, zero)
+    q = tensor.quantization
+    if np.abs(moved).max(initial=0) <= most:
+        holder = np.asarray(tensor.data).dtype
+        tensor.data = moved.reshape(tensor.shape).astype(holder)
+        q.zero_point = np.zeros(zero.size, np.int64)
+        return Done("values moved by the zero point", 0.0)
+    loss = _anew(tensor, q.quantized_dimension if q.scale_count > 1 else None, type_)
+    return Done(f"a new scale, since moved values do not fit into -{most} to {most}", loss)
+
+
+def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
+    """Weights with scales of their own: a scale for all, or one a channel."""
+    reals, most = values.real(tensor), _MOST[type_]
+    axes = None if axis is None else tuple(i for i in range(reals.ndim) if i != axis)
+    bound = np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0))
+    scale = (bound / most).astype(np.float32)
+    scale[scale == 0] = 1
+    if type_ != "int8":
+        raise NotRepairable(f"weights of {type_} are not written anew")
+    return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
+
+
+def _anew_uint8(tensor: TensorPart) -> float:
+    """Weights from 1 to 255 around 128."""
+    reals = values.real(tensor)
+    scale = np.float32(np.abs(reals).max(initial=0.0) / 127) or np.float32(1)
+    return values.write(tensor, reals, "uint8", np.array([scale]), 1, 255, zero=128)
+
+
+def _weights_anew(item: Found) -> Done:
+    """For weights of another type, dimension or granularity."""
+    operand, v = _operand(item), item.operands
+    if not is_constant(operand) or v.row is None or not has_scale(operand.tensor):
+        raise NotRepairable("the weights are computed")
+    if v.weights_type not in ("", "int8"):
+        raise NotRepairable(f"weights of {v.weights_type} are not written anew")
+    tensor = values.own(v.op, operand.place)
+    if v.spec.type == "uint8":
+        return Done("uint8 with one new scale, zero point 128", _anew_uint8(tensor))
+    axis = v.row.axis if tensor.quantization.scale_count > 1 else None
+    loss = _anew(tensor, axis, "int8")
+    return Done(f"int8 with {tensor.quantization.scale_count} new scales along dimension {axis or 0}", loss)
+
+
+def _scale_value(item: Found) -> Done:
+    """Scales of 0 of channels whose weights are all 0."""
+    operand, v = _operand(item), item.operands
+    scale = operand.tensor.quantization.scale
+    if operand != v.weights or not is_constant(operand) or not np.isfinite(scale).all() or (scale < 0).any():
+        raise NotRepairable("nothing says what its scale is")
+    tensor = values.own(v.op, operand.place)
+    changed = scale.copy()
+    bad = changed < np.finfo(np.float32).tiny
+    changed[bad] = changed[~bad].max(initial=0) or 1
+    loss = np.abs(values.real(tensor)).max(initial=0.0) if bad.all() else 0.0
+    moved = np.asarray(tensor.data).astype(np.int64) - values.along(tensor, zero_points(tensor))
+    kept = np.where(values.along(tensor, bad), 0, moved) + values.along(tensor, zero_points(tensor))
+    tensor.data = kept.reshape(tensor.shape).astype(np.asarray(tensor.data).dtype)
+    tensor.quantization.scale = changed
+    return Done("scales of 0 made those of the largest, and the weights under them 0", float(loss))
+
+
+# ---- biases ----
+
+
+def _bias(item: Found) -> Done:
+    """The bias's real values with the scale that it needs."""
+    operand, v = _operand(item), item.operands
+    scale = v.bias_scale()
+    if scale is None or not is_constant(operand) or not has_scale(operand.tensor):
+        raise NotRepairable("the bias is computed, or a scale is not known")
+    if not np.isfinite(scale).all() or not (scale >= 0).all():
+        raise NotRepairable("input scale * weight scale is no number above 0")
+    tensor = values.own(v.op, operand.place)
+    reals = values.real(tensor)
+    if v.spec.bias == "int64" and type_of(tensor) == "int32" and item.rule != "bias-type":
+        type_, most = "int32", _INT32
+    else:
+        type_, most = v.spec.bias, _INT32 if v.spec.bias == "int32" else _INT64
+    loss = values.write(tensor, reals, type_, scale, -most, most)
+    return Done(
+        f"{type_} values with {'the scales' if scale.size > 1 else 'the scale'} input scale * weight scale", loss
+    )
+
+
+def _bias_missing(item: Found) -> Done:
+    v = item.operands
+    scale = v.bias_scale()
+    if scale is None or v.row is None or v.row.bias is None or not v.outputs:
+        raise NotRepairable("a scale is not known")
+    assert v.weights is not None
+    channels = v.weights.tensor.shape[v.row.axis or 0]
+    name = f"{v.outputs[0].tensor.name}_bias"
+    made = v.op.subgraph.constant(name, np.zeros(channels, v.spec.bias), v.spec.bias, scale=scale)
+    v.op.set_input(v.row.bias, made)
+    return Done("a bias of zeros", 0.0)
+
+
+# In stages: each ends what the next one reads.
+Repair = Callable[[Found], Done]
+STAGES: tuple[dict[str, Repair], ...] = (
+    {"scale-missing": _missing},
+    {"activation-per-axis": _one_scale, "zero-point-range": _one_scale, "activation-symmetric": _one_scale},
+    {"type": _type},
+    {"zero-is-zero": _zero_is_zero, "state": _state},
+    {"same-scale": _same_scale, "fixed-output": _fixed_output},
+    {"scale-value": _scale_value},
+    {"weights-type": _weights_anew, "weights-per-axis": _weights_anew, "weights-axis": _weights_anew},
+    {"weights-zero-point": _weights_zero_point},
+    {"weights-range": _weights_range},
+    {"bias-missing": _bias_missing, "bias-type": _bias, "bias-zero-point": _bias, "bias-scale": _bias},
+)
+REPAIRS: dict[str, Any] = {name: repair for stage in STAGES for name, repair in stage.items()}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What LiteRT's three sets of kernels do with an operator that breaks a rule: rows, which tests hold against LiteRT.
+
+A row is of the kernels without XNNPACK; what XNNPACK's delegate takes is tq's own knowledge (Interpreter.backends).
+
+Source: LiteRT 2.3.0, asked with the models of tests/support/specification_cases.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from tq._core import Error, Model
+from tq.running.backends import Backend
+from tq.running.interpreter import Interpreter
+from tq.specification.operands import one_scale
+from tq.specification.rule import Found
+
+RUNS, REFUSES, DIES = "runs", "refuses", "dies"
+
+# Kernels that compare the parameters of what they read and write.
+_COMPARING = "BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND EXPAND_DIMS FILL MIRROR_PAD PACK UNPACK REDUCE_MAX REDUCE_MIN"
+# Kernels of int16 that look at zero points.
+_SYMMETRIC = f"""{_COMPARING} CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED TRANSPOSE_CONV SOFTMAX LOGISTIC TANH ADD SUB MUL
+    EXP LOG SQRT RSQRT ABS BATCH_MATMUL LEAKY_RELU MEAN REDUCE_PROD RELU RELU6 CONCATENATION SUM QUANTIZE DEQUANTIZE"""
+_PRODUCTS = "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED TRANSPOSE_CONV"
+_COMPARISONS = "EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL"
+_SUMS = "ADD SUB SQUARED_DIFFERENCE"
+
+
+class Row(NamedTuple):
+    """rules, specs, operators: names with spaces between; "": all.  The first row that holds counts."""
+
+    rules: str
+    specs: str
+    operators: str
+    reference: str
+    optimized: str
+    holds: Callable[[Found], bool] | None = None
+    xnnpack: str = ""  # "": those of the optimized kernels, where the delegate does not take it
+
+
+def _is_far(item: Found) -> bool:
+    """Whether kernels of one weight scale take the bias for one of another operator."""
+    v = item.operands
+    needed, output = v.bias_scale(), one_scale(v.outputs[0].tensor) if v.outputs else None
+    if needed is None or output is None or needed.size != 1 or v.bias is None:
+        return False
+    have = v.bias.tensor.quantization.scale
+    return bool(np.abs(have.astype(np.float64) - float(needed[0])).max(initial=0.0) > 0.02 * float(output))
+
+
+def _counts_others(item: Found) -> bool:
+    """Whether there is not a scale for each channel of the operator."""
+    v = item.operands
+    if v.weights is None or v.row is None or v.row.axis is None:
+        return False
+    return v.weights.tensor.quantization.scale_count != v.weights.tensor.shape[v.row.axis]
+
+
+def _is_input(item: Found) -> bool:
+    return item.operand is not None and item.operand.side == "inputs"
+
+
+ROWS = (
+    Row("type", "", "ELU", REFUSES, REFUSES),
+    Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
+    Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
+    Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
+    Row("scale-value zero-point-range", "int8", "BATCH_MATMUL", RUNS, RUNS, xnnpack=DIES),
+    Row("type", "int16x8", "EXP REDUCE_PROD GATHER RESHAPE", RUNS, RUNS),
+    Row(
+        "type",
+        "",
+        """FULLY_CONNECTED PRELU MEAN SPLIT SPLIT_V EXPAND_DIMS FILL GATHER GATHER_ND MATRIX_SET_DIAG
+        REDUCE_MAX REDUCE_MIN RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR SQUEEZE STABLEHLO_GATHER MATRIX_DIAG
+        SUM SCATTER_ND""",
+        RUNS,
+        RUNS,
+    ),
+    Row("type", "", "", REFUSES, REFUSES),
+    Row("scale-missing", "", f"{_PRODUCTS} REDUCE_PROD SVDF", REFUSES, REFUSES),
+    Row("scale-missing", "int8", "LOG SQRT RSQRT ABS", REFUSES, REFUSES),
+    Row("scale-missing", "int16x8", "LOG SQRT RSQRT", DIES, DIES),
+    Row("scale-missing scale-value activation-per-axis", "", _SUMS, DIES, DIES),
+    Row("scale-missing scale-value activation-per-axis", "int8 uint8", _COMPARISONS, DIES, DIES, _is_input),
+    Row(
+        "scale-missing scale-value activation-per-axis",
+        "int8 uint8",
+        "SOFTMAX LOG_SOFTMAX",
+        DIES,
+        RUNS,
+        _is_input,
+    ),
+    Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
+    Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
+    Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
+    Row("scale-value zero-point-range activation-per-axis same-scale", "int8", "CONCATENATION", REFUSES, REFUSES),
+    Row("activation-per-axis", "", "EMBEDDING_LOOKUP", REFUSES, REFUSES),
+    Row("weights-type", "int8", "UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS),
+    Row("bias-type", "int8", "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM", REFUSES, REFUSES),
+    Row("scale-value zero-point-range", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
+    Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
+    Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
+    Row("weights-type", "", "", REFUSES, REFUSES),
+    Row("weights-zero-point", "", "CONV_2D", REFUSES, REFUSES),
+    Row("weights-axis", "", _PRODUCTS, REFUSES, REFUSES, _counts_others),
+    Row("weights-per-axis", "uint8", "", REFUSES, REFUSES),
+    Row("bias-missing", "", "", REFUSES, REFUSES),
+    Row("bias-type", "int16x8", "CONV_2D TRANSPOSE_CONV", RUNS, RUNS),
+    Row("bias-type", "", "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV", REFUSES, REFUSES),
+    Row("bias-zero-point", "uint8", "CONV_2D DEPTHWISE_CONV_2D", REFUSES, REFUSES),
+    Row("bias-scale", "uint8", _PRODUCTS, REFUSES, REFUSES, _is_far),
+    Row("bias-scale", "", "FULLY_CONNECTED", REFUSES, REFUSES, _is_far),
+    Row("fixed-output", "uint8", "SOFTMAX", RUNS, RUNS),
+    Row("fixed-output", "int8 uint8", "TANH", RUNS, RUNS),
+    Row("fixed-output", "int8 uint8", "LOGISTIC", REFUSES, REFUSES, lambda item: _has_other_scale(item)),
+    Row("fixed-output", "int8 uint8", "LOGISTIC", RUNS, RUNS),
+    Row("fixed-output", "", "", REFUSES, REFUSES),
+)
+
+
+# Of operators that XNNPACK's delegate takes, without which tq's own knowledge counts.
+DELEGATED = (
+    ("scale-value zero-point-range same-scale", "PAD", RUNS),
+    ("type same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
+    ("type same-scale", "", REFUSES),
+    ("scale-value zero-point-range", "BATCH_MATMUL", DIES),
+    ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
+)
+
+
+def _has_other_scale(item: Found) -> bool:
+    rule = item.operands.rule
+    own = None if item.operand is None else one_scale(item.operand.tensor)
+    return isinstance(rule, tuple) and own is not None and own != np.float32(rule[0])
+
+
+def _row(item: Found) -> Row | None:
+    name, spec = item.operands.name, item.operands.spec.name
+    for row in ROWS:
+        names = zip((row.rules, row.specs, row.operators), (item.rule, spec, name), strict=True)
+        if all(not known or one in known.split() for known, one in names) and (row.holds is None or row.holds(item)):
+            return row
+    return None
+
+
+def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
+    """backend: who computes the operator beside XNNPACK's delegate; None: not known, and taken for no delegate."""
+    row = _row(item)
+    reference, optimized = (RUNS, RUNS) if row is None else (row.reference, row.optimized)
+    xnnpack = optimized if row is None else row.xnnpack or optimized
+    if backend is not None and backend.numerics == "xnnpack":
+        found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
+        xnnpack = next(found, REFUSES if backend.litert is not None else RUNS)
+    return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
+
+
+def _is_in(item: Found, names: str) -> bool:
+    return not names or item.operands.name in names.split()
+
+
+class Delegates:
+    """Who computes each operator of a model beside XNNPACK's delegate."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._interpreter: Interpreter | None = None
+        self._known: dict[int, list[Backend]] = {}
+
+    def of(self, subgraph: int, operator: int) -> Backend | None:
+        if subgraph not in self._known:
+            try:
+                self._interpreter = self._interpreter or Interpreter(model=self._model, numerics="xnnpack")
+                self._known[subgraph] = self._interpreter.backends(subgraph)
+            except (Error, ValueError, MemoryError):
+                self._known[subgraph] = []
+        rows = self._known[subgraph]
+        return rows[operator] if operator < len(rows) else None
