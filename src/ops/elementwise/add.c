@@ -15,7 +15,7 @@
  * floor((m1 (a - z1) +- m2 (b - z2)) / 2^n + 1/2) + zo
  *
  * Source: LiteRT f6745779, tflite/kernels/add.cc, sub.cc, squared_difference.cc, internal/optimized/integer_ops/add.h;
- * XNNPACK 75db3c09, src/microparams-init.p, src/qs8-vaddc.
+ * XNNPACK 75db3c09, src/microparams-init.c, src/qs8-vaddc.
  */
 #include <math.h>
 

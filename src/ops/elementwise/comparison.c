@@ -8,7 +8,9 @@
  *   strings     EQUAL and NOT_EQUAL, byte by byte
  *
  * The runtime aborts where a scale is 1, and loses bits where it is greater.  tq computes the left shift that the
- * formula needs. Source: LiteRT f6745779, tflite/kernels/comparisons.cc, internal/reference/comparisons.h.
+ * formula needs.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/comparisons.cc, internal/reference/comparisons.h.
  */
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * XNNPACK's, of 8 bits: even(f32((a - z1)(b - z2) f32(f32(s1 s2) / so))) + zo; for a tensor with itself a table
  * (lookup_table.h).
  *
- * Source: LiteRT f6745779, tflite/kernels/mul.cc; XNNPACK 75db3c09, src/microparams-init.p, src/qs8-vmul.
+ * Source: LiteRT f6745779, tflite/kernels/mul.cc; XNNPACK 75db3c09, src/microparams-init.c, src/qs8-vmul.
  */
 #include <math.h>
 

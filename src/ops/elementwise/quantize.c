@@ -2,11 +2,13 @@
  *
  * QUANTIZE and DEQUANTIZE, by the kernels of kernels/arrays/arrays.h.
  *
- *   QUANTIZE     of real values x: clamp(away(f32(x / s)) + z); of quantized values q: clamp(MBQM(q - zi, si / so) +
- * zo) XNNPACK    clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo optimized  in
- * whole blocks of 8 real values: as XNNPACK; in whole blocks of 16 quantized values of 8 bits: the rule "up" in place
- * of MBQM's "double"; real values after the last whole block: away(f64(x) / s) DEQUANTIZE   f32(s (q - z)); float16 is
- * widened optimized  with one scale, in whole blocks of 8: f32(f32(q s) + f32(-z s))
+ *   QUANTIZE     of real values x:       clamp(away(f32(x / s)) + z)
+ *                of quantized values q:  clamp(MBQM(q - zi, si / so) + zo)
+ *     XNNPACK    clamp(even(f32(x f32(1 / s))) + z);  floor((q - zi) even(256 si / so) / 256 + 1/2) + zo
+ *     optimized  in whole blocks of 8 real values as XNNPACK, after them away(f64(x) / s);
+ *                in whole blocks of 16 quantized values of 8 bits the rule "up" in place of MBQM's "double"
+ *   DEQUANTIZE   f32(s (q - z)); float16 is widened
+ *     optimized  with one scale, in whole blocks of 8: f32(f32(q s) + f32(-z s))
  *
  * Infinities and quotients outside of int32 saturate.  NaN gives the zero point, where the runtime on x86 gives the
  * least quantized value.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * RANGE: start, start + delta, ... below limit (above it for a negative delta).  Each element is the previous element
- * plus delta, rounded. Source: LiteRT f6745779, tflite/kernels/range.cc.
+ * plus delta, rounded.
+ * Source: LiteRT f6745779, tflite/kernels/range.cc.
  */
 #include <math.h>
 

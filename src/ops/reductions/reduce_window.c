@@ -3,8 +3,9 @@
  * REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: each output combines init with all elements of a window, in memory order.
  *
  * The input is first dilated (elements base_dilation apart) and padded or cropped.  Dilation and padding insert init,
- * which is therefore combined once more for every cell of a window that has no element. Source: LiteRT f6745779,
- * tflite/kernels/stablehlo_reduce_window.cc.
+ * which is therefore combined once more for every cell of a window that has no element.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/stablehlo_reduce_window.cc.
  */
 #include <string.h>
 

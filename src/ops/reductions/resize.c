@@ -10,12 +10,14 @@
  * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
  *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
  * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
- *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) / 2^11, in each row between
- * columns, then between the rows, ties up at the end.  float32: the same with weights v - y0. Nearest: min(floor((y +
- * o) * s), in - 1), with align_corners away() in sample of floor(); o = 0.5 with half_pixel_centers. Where rounding of
- * s leads past the last pixel, int8 and int16 use the last pixel; the reference reads past it. Source: LiteRT f6745779,
- * tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h, internal/optimized/resize_bilinear.h;
- * XNNPACK 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
+ *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) / 2^11, first between columns, then
+ *     between rows, ties up at the end.  float32: the same with weights v - y0.
+ * Nearest: min(floor((y + o) * s), in - 1), with align_corners away() in place of floor(); o = 0.5 with
+ *     half_pixel_centers.
+ * Where rounding of s leads past the last pixel, int8 and int16 use the last pixel; the reference reads past it.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h,
+ * internal/optimized/resize_bilinear.h; XNNPACK 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
  */
 #include <math.h>
 #include <string.h>

@@ -173,7 +173,7 @@ static uint64_t sum_of(const state *s, const uint8_t *in, size_t n, uint8_t max)
     return sum;
 }
 
-/* What is computed from a row's sum, once. */
+/* Computed once for each row, from its sum. */
 typedef struct row_sum {
     int32_t inverse, right; /* SOFTMAX */
     int32_t log_q5, least;  /* LOG_SOFTMAX: differences up to `least` give the least quantized value */
