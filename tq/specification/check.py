@@ -10,7 +10,7 @@ from tq._core import Model
 from tq.editing.editor import Editor
 from tq.nearest import hint
 from tq.running.backends import Backend
-from tq.sources import Source, kept
+from tq.sources import Source, snapshot
 from tq.specification.applying import each
 from tq.specification.effects import Effects
 from tq.specification.findings import Finding, Findings
@@ -38,7 +38,7 @@ def check(
     Returns findings in the order of the operators; print() shows a table, a notebook too.
     ValueError: no such spec or rule; samples that do not fit.
     """
-    rules, opened = ignored(ignore), kept(model)
+    rules, opened = ignored(ignore), snapshot(model)
     return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, samples))
 
 

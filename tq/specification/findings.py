@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tq.texts import dotted
+
 VIOLATES, UNUSUAL = "violates", "unusual"
 
 _HEADS = ("level", "rule", "operator", "tensor", "found", "needed", "effect", "kernels")
@@ -84,13 +86,13 @@ class Findings(list[Finding]):
         return "\n".join([*lines, self._summary()])
 
     def _repr_html_(self) -> str:
-        from tq.pages.html import count, fold, page, table, words
+        from tq.pages.html import count, escaped, fold, page, table
 
-        rows = [[words(cell) for cell in finding.cells()] for finding in self]
+        rows = [[escaped(cell) for cell in finding.cells()] for finding in self]
         body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
-        return page("quantization check", words(self._summary()), [], body if rows else [])
+        return page("quantization check", escaped(self._summary()), [], body if rows else [])
 
 
 def _cell(text: str) -> str:
-    shown = "".join(c if c.isprintable() else "." for c in text)
+    shown = dotted(text)
     return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 3]}..."
