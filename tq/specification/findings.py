@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tq.texts import dotted
+
 VIOLATES, UNUSUAL = "violates", "unusual"
 
 _HEADS = ("level", "rule", "operator", "tensor", "found", "needed", "effect", "kernels")
@@ -92,5 +94,5 @@ class Findings(list[Finding]):
 
 
 def _cell(text: str) -> str:
-    shown = "".join(c if c.isprintable() else "." for c in text)
+    shown = dotted(text)
     return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 3]}..."
