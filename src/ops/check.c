@@ -136,8 +136,8 @@ tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error)
 tq_status tq_check_same_scale(const tq_node *node, int input, int output, tq_error *error)
 {
     const tq_tensor *in = node->in[input], *out = node->out[output];
-    float a = tq_scale_at(in, 0), b = tq_scale_at(out, 0);
-    int32_t za = tq_zero_point_at(in, 0), zb = tq_zero_point_at(out, 0);
+    float a = tq_scale_of(in), b = tq_scale_of(out);
+    int32_t za = tq_zero_point_of(in), zb = tq_zero_point_of(out);
     if (a == b && za == zb)
         return TQ_OK;
     return tq_output_fail(node, output, error,

@@ -34,8 +34,8 @@ void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, 
     const tq_tensor *output = node->out[0];
     float least, most;
     int32_t type_low, type_high;
-    float scale = tq_scale_at(output, 0);
-    int32_t zero_point = tq_zero_point_at(output, 0);
+    float scale = tq_scale_of(output);
+    int32_t zero_point = tq_zero_point_of(output);
     int32_t (*quantize)(float, float, int32_t, int32_t, int32_t) =
         node->numerics == TQ_NUMERICS_XNNPACK ? quantize_even : tq_quantize_away;
     tq_quantized_range(output->type, &type_low, &type_high);

@@ -38,7 +38,7 @@ void tq_graph_reset_variables(tq_graph_run *graph)
         tq_tensor *tensor = &graph->tensors[i];
         if (tensor->storage != TQ_STORAGE_VARIABLE || !tensor->data)
             continue;
-        int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_at(tensor, 0) : 0;
+        int zero = tensor->type == TQ_TensorType_INT8 ? tq_zero_point_of(tensor) : 0;
         tq_fill(tensor->data, zero, tensor->bytes);
     }
     for (uint32_t k = 0; k < graph->step_count; k++) {

@@ -56,7 +56,7 @@ static float real_at(const tq_tensor *tensor, size_t i)
         return ((const float *)tensor->data)[i];
     int q =
         tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
-    return ((float)q - (float)tq_zero_point_at(tensor, 0)) * tq_scale_at(tensor, 0);
+    return ((float)q - (float)tq_zero_point_of(tensor)) * tq_scale_of(tensor);
 }
 
 static void decode(const tq_node *node, const detection *d, float *boxes)

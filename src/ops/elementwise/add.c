@@ -95,9 +95,9 @@ static bool sums_fit(const tq_pair *p)
 
 static tq_status scale_sums(const tq_node *node, tq_pair *p, int left_shift, int squares, tq_error *error)
 {
-    float first = tq_scale_at(node->in[0], 0), second = tq_scale_at(node->in[1], 0);
+    float first = tq_scale_of(node->in[0]), second = tq_scale_of(node->in[1]);
     double twice = 2 * (first > second ? first : second); /* doubled in float32 */
-    float unit = (float)((int32_t)1 << left_shift * squares) * tq_scale_at(node->out[0], 0);
+    float unit = (float)((int32_t)1 << left_shift * squares) * tq_scale_of(node->out[0]);
     p->left_shift = (int32_t)1 << left_shift;
     TQ_TRY(tq_fixed_find(node, first / twice, &p->first, error));
     TQ_TRY(tq_fixed_find(node, second / twice, &p->second, error));
@@ -120,9 +120,9 @@ static bool may_shift(const tq_node *node)
 static tq_status find_shifts(const tq_node *node, tq_pair *p, bool *shifts, tq_error *error)
 {
     int first, second, output;
-    *shifts = may_shift(node) && tq_power_of_two(tq_scale_at(node->in[0], 0), &first) &&
-              tq_power_of_two(tq_scale_at(node->in[1], 0), &second) &&
-              tq_power_of_two(tq_scale_at(node->out[0], 0), &output);
+    *shifts = may_shift(node) && tq_power_of_two(tq_scale_of(node->in[0]), &first) &&
+              tq_power_of_two(tq_scale_of(node->in[1]), &second) &&
+              tq_power_of_two(tq_scale_of(node->out[0]), &output);
     if (!*shifts)
         return TQ_OK;
     p->first.shift = first - output;
@@ -153,8 +153,8 @@ static const tq_broadcast_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_
 /* Sets XNNPACK's factors; false for ratios of scales that XNNPACK does not take. */
 static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
 {
-    const float out = tq_scale_at(node->out[0], 0);
-    const float first = tq_scale_at(node->in[0], 0) / out, second = tq_scale_at(node->in[1], 0) / out;
+    const float out = tq_scale_of(node->out[0]);
+    const float first = tq_scale_of(node->in[0]) / out, second = tq_scale_of(node->in[1]) / out;
     const float larger = first > second ? first : second;
     int exponent;
     if (!(first >= 0x1p-10f && second >= 0x1p-10f && larger < 0x1p8f))

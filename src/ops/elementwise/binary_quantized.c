@@ -33,9 +33,9 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     TQ_TRY(tq_node_state(node, size, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
     tq_pair *p = &s->p;
-    p->zero_first = tq_zero_point_at(node->in[0], 0);
-    p->zero_second = tq_zero_point_at(node->in[1], 0);
-    p->zero_output = tq_zero_point_at(node->out[0], 0);
+    p->zero_first = tq_zero_point_of(node->in[0]);
+    p->zero_second = tq_zero_point_of(node->in[1]);
+    p->zero_output = tq_zero_point_of(node->out[0]);
     tq_activation_range(node, tq_binary_activation(node), &p->low, &p->high);
     p->least = p->low - p->zero_output;
     p->most = p->high - p->zero_output;
@@ -48,10 +48,10 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
 tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error)
 {
     for (int i = 0; i < 2; i++)
-        if (tq_zero_point_at(node->in[i], 0) != 0)
-            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[i], 0));
-    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
-        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->out[0], 0));
+        if (tq_zero_point_of(node->in[i]) != 0)
+            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[i]));
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->out[0]) != 0)
+        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->out[0]));
     return TQ_OK;
 }
 

@@ -90,7 +90,7 @@ static void fill(const tq_tensor *tensor, tq_fixed scale, int32_t *table)
     int32_t low, high;
     tq_quantized_range(tensor->type, &low, &high);
     for (int32_t q = low; q <= high; q++)
-        table[(uint8_t)q] = real_256ths(q, tq_zero_point_at(tensor, 0), scale);
+        table[(uint8_t)q] = real_256ths(q, tq_zero_point_of(tensor), scale);
 }
 
 static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error *error)
@@ -98,13 +98,13 @@ static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error 
     state *s;
     for (int i = 0; i < 2; i++) {
         TQ_TRY(tq_check_input_scale(node, i, error));
-        if (node->in[i]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->in[i], 0) != 0)
-            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[i], 0));
+        if (node->in[i]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->in[i]) != 0)
+            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[i]));
     }
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
-    s->s.first_scale = tq_fixed_of(node, tq_scale_at(node->in[0], 0));
-    s->s.second_scale = tq_fixed_of(node, tq_scale_at(node->in[1], 0));
+    s->s.first_scale = tq_fixed_of(node, tq_scale_of(node->in[0]));
+    s->s.second_scale = tq_fixed_of(node, tq_scale_of(node->in[1]));
     if (node->in[0]->type != TQ_TensorType_INT16) {
         fill(node->in[0], s->s.first_scale, s->s.first);
         fill(node->in[1], s->s.second_scale, s->s.second);

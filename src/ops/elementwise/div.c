@@ -46,8 +46,8 @@ tq_status tq_prepare_div(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
     tq_pair_state *s = node->state;
-    float unit = tq_scale_at(node->in[1], 0) * tq_scale_at(node->out[0], 0);
-    TQ_TRY(tq_fixed_find(node, tq_scale_at(node->in[0], 0) / unit, &s->p.output, error));
+    float unit = tq_scale_of(node->in[1]) * tq_scale_of(node->out[0]);
+    TQ_TRY(tq_fixed_find(node, tq_scale_of(node->in[0]) / unit, &s->p.output, error));
     s->walk.run = node->in[0]->type == TQ_TensorType_INT8    ? divide_int8
                   : node->in[0]->type == TQ_TensorType_UINT8 ? divide_uint8
                                                              : divide_int16;

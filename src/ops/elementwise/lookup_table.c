@@ -112,8 +112,8 @@ static int32_t quantized_real_even(int32_t q, const void *context)
 
 tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
-    float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
-    int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
+    float in_scale = tq_scale_of(node->in[0]), out_scale = tq_scale_of(node->out[0]);
+    int32_t in_zero = tq_zero_point_of(node->in[0]), out_zero = tq_zero_point_of(node->out[0]);
     if (node->in[0]->type != TQ_TensorType_INT16) {
         real_function c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
         return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? quantized_real_even : quantized_real, &c,

@@ -87,15 +87,15 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
         return TQ_OK;
     }
     if (tq_pair_is_xnnpack(node)) {
-        const float first = tq_scale_at(node->in[0], 0), second = tq_scale_at(node->in[1], 0);
-        s->p.by = tq_even_multiplier(first, second, tq_scale_at(node->out[0], 0));
+        const float first = tq_scale_of(node->in[0]), second = tq_scale_of(node->in[1]);
+        s->p.by = tq_even_multiplier(first, second, tq_scale_of(node->out[0]));
         s->walk.run = even_mul_loops[type == TQ_TensorType_UINT8][tq_isa()];
         if (!isfinite(s->p.by))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->p.by);
         return TQ_OK;
     }
-    float product = tq_scale_at(node->in[0], 0) * tq_scale_at(node->in[1], 0);
-    TQ_TRY(tq_fixed_find(node, product / tq_scale_at(node->out[0], 0), &s->p.output, error));
+    float product = tq_scale_of(node->in[0]) * tq_scale_of(node->in[1]);
+    TQ_TRY(tq_fixed_find(node, product / tq_scale_of(node->out[0]), &s->p.output, error));
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
     int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 255 * 255;
     s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));

@@ -21,15 +21,15 @@ static float real_at(const tq_tensor *tensor, size_t i)
 {
     if (tensor->type == TQ_TensorType_FLOAT16)
         return tq_half_to_float(((const uint16_t *)tensor->data)[i]);
-    int64_t difference = tq_integer_at(tensor, i) - tq_zero_point_at(tensor, 0);
-    return (float)((double)tq_scale_at(tensor, 0) * (double)difference);
+    int64_t difference = tq_integer_at(tensor, i) - tq_zero_point_of(tensor);
+    return (float)((double)tq_scale_of(tensor) * (double)difference);
 }
 
 static tq_status eval_verify(tq_node *node, tq_error *error)
 {
     const verification *s = node->state;
     const float *reference = node->in[1]->data;
-    float *out = node->out[0]->data, most = s->tolerance * tq_scale_at(node->in[0], 0);
+    float *out = node->out[0]->data, most = s->tolerance * tq_scale_of(node->in[0]);
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count)
     {

@@ -74,10 +74,10 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(tq_check_input_scale(node, 1, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    float in = tq_scale_at(node->in[0], 0), slope = tq_scale_at(node->in[1], 0), out = tq_scale_at(node->out[0], 0);
-    p->zero_in = tq_zero_point_at(node->in[0], 0);
-    p->zero_slope = tq_zero_point_at(node->in[1], 0);
-    p->zero_out = tq_zero_point_at(node->out[0], 0);
+    float in = tq_scale_of(node->in[0]), slope = tq_scale_of(node->in[1]), out = tq_scale_of(node->out[0]);
+    p->zero_in = tq_zero_point_of(node->in[0]);
+    p->zero_slope = tq_zero_point_of(node->in[1]);
+    p->zero_out = tq_zero_point_of(node->out[0]);
     /* 2^16 times 2^15 fits int32 only if INT16 is symmetric. */
     if (node->in[0]->type == TQ_TensorType_INT16 && (p->zero_in != 0 || p->zero_out != 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 needs zero points of 0, not %d and %d", p->zero_in,

@@ -135,10 +135,10 @@ enum { BLOCK = 8, BLOCK_8BIT = 16 };
 static void quantize_rest(const tq_node *node, const state *s, size_t first, size_t n)
 {
     const tq_tensor *out = node->out[0];
-    const double scale = (double)tq_scale_at(out, 0);
+    const double scale = (double)tq_scale_of(out);
     for (size_t i = first; i < n; i++) {
         double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
-        int32_t q = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        int32_t q = tq_value_of_rounded(rounded, tq_zero_point_of(out), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
             ((int16_t *)out->data)[i] = (int16_t)q;
         else
@@ -227,9 +227,9 @@ static int32_t rescaled_256(int32_t q, const void *params)
 static tq_status prepare_bytes(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0], *out = node->out[0];
-    rescaling r = {.zero_in = tq_zero_point_at(in, 0), .zero_out = tq_zero_point_at(out, 0)};
-    TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
-    r.by_256 = tq_multiplier_in_256ths(tq_scale_at(in, 0) / tq_scale_at(out, 0));
+    rescaling r = {.zero_in = tq_zero_point_of(in), .zero_out = tq_zero_point_of(out)};
+    TQ_TRY(tq_fixed_find(node, (double)tq_scale_of(in) / (double)tq_scale_of(out), &r.by, error));
+    r.by_256 = tq_multiplier_in_256ths(tq_scale_of(in) / tq_scale_of(out));
     if (node->numerics == TQ_NUMERICS_OPTIMIZED)
         return tq_lookup_prepare_blocks(node, BLOCK_8BIT, rescaled_up, rescaled, &r, error);
     return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
@@ -245,11 +245,11 @@ static tq_status prepare_requantize(tq_node *node, tq_error *error)
     if (tq_element_bytes(in->type) == 1 && tq_element_bytes(out->type) == 1)
         return prepare_bytes(node, error);
     if (in->type == TQ_TensorType_INT16 && out->type == TQ_TensorType_INT16 &&
-        (tq_zero_point_at(in, 0) != 0 || tq_zero_point_at(out, 0) != 0))
+        (tq_zero_point_of(in) != 0 || tq_zero_point_of(out) != 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 to INT16 needs zero points of 0, not %d and %d",
-                          tq_zero_point_at(in, 0), tq_zero_point_at(out, 0));
+                          tq_zero_point_of(in), tq_zero_point_of(out));
     TQ_TRY(begin(node, node->in[0], &s, error));
-    s->multiplier = (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0);
+    s->multiplier = (double)tq_scale_of(in) / (double)tq_scale_of(out);
     if (!isfinite((float)s->multiplier))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite",
                           s->multiplier);
@@ -302,8 +302,8 @@ static tq_status prepare_shifted(tq_node *node, tq_error *error)
     const bool is_unsigned = node->in[0]->type == TQ_TensorType_UINT8;
     shifted *s;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    s->scale = tq_scale_at(node->in[0], 0);
-    s->zero_point = tq_zero_point_at(node->in[0], 0);
+    s->scale = tq_scale_of(node->in[0]);
+    s->zero_point = tq_zero_point_of(node->in[0]);
     s->offset = (float)-s->zero_point * s->scale;
     s->map.run = (is_unsigned ? u8 : i8)[tq_isa()];
     s->map.params = s;
@@ -335,9 +335,9 @@ tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
     const char *fault = find_fault(node->in[0], &node->in[0]->shape);
     if (fault)
         return tq_input_fail(node, 0, error, "%s", fault);
-    if (node->in[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->in[0], 0) != 0)
-        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-    if (has_blocks(node, node->in[0]) && tq_zero_point_at(node->in[0], 0) != 0)
+    if (node->in[0]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->in[0]) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[0]));
+    if (has_blocks(node, node->in[0]) && tq_zero_point_of(node->in[0]) != 0)
         return prepare_shifted(node, error);
     TQ_TRY(begin(node, node->in[0], &s, error));
     node->eval = eval_dequantize;

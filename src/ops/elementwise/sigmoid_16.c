@@ -124,8 +124,8 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
 {
     state *s;
     int power;
-    if (!tq_power_of_two(tq_scale_at(node->out[0], 0), &power) || power != -15)
-        return tq_output_fail(node, 0, error, "has scale %.9g; %s of INT16 needs 1/32768", tq_scale_at(node->out[0], 0),
+    if (!tq_power_of_two(tq_scale_of(node->out[0]), &power) || power != -15)
+        return tq_output_fail(node, 0, error, "has scale %.9g; %s of INT16 needs 1/32768", tq_scale_of(node->out[0]),
                               node->op->name);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
@@ -133,7 +133,7 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
         fill_lines(&s->p, 8, UINT16_MAX * (1 << 8));
     else
         fill_lines(&s->p, 9, INT16_MAX * (1 << 10));
-    find_multiplier(tq_scale_at(node->in[0], 0), tanh, &s->p);
+    find_multiplier(tq_scale_of(node->in[0]), tanh, &s->p);
     s->map.params = &s->p;
     s->p.half = s->p.right > 0 ? (int32_t)1 << (s->p.right - 1) : 0;
     bool narrow = s->p.multiplier <= INT16_MAX && s->p.right < 30;

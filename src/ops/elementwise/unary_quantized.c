@@ -189,20 +189,20 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    if (is_int16(node) && tq_zero_point_at(node->in[0], 0) != 0)
-        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-    if (is_int16(node) && tq_zero_point_at(node->out[0], 0) != 0)
-        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->out[0], 0));
+    if (is_int16(node) && tq_zero_point_of(node->in[0]) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[0]));
+    if (is_int16(node) && tq_zero_point_of(node->out[0]) != 0)
+        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->out[0]));
     return TQ_OK;
 }
 
 static tq_status find_parameters(const tq_node *node, parameters *p, tq_error *error)
 {
     TQ_TRY(check_scales(node, error));
-    p->zero_in = tq_zero_point_at(node->in[0], 0);
-    p->zero_out = tq_zero_point_at(node->out[0], 0);
-    p->scale_in = tq_scale_at(node->in[0], 0);
-    p->scale_out = tq_scale_at(node->out[0], 0);
+    p->zero_in = tq_zero_point_of(node->in[0]);
+    p->zero_out = tq_zero_point_of(node->out[0]);
+    p->scale_in = tq_scale_of(node->in[0]);
+    p->scale_out = tq_scale_of(node->out[0]);
     p->rescales = p->scale_in != p->scale_out;
     tq_quantized_range(node->out[0]->type, &p->low, &p->high);
     return tq_fixed_find(node, p->scale_in / p->scale_out, &p->identity, error);
@@ -293,7 +293,7 @@ static tq_status prepare_abs(tq_node *node, tq_error *error)
 static tq_status eval_not_negative(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0];
-    const int32_t zero = tq_zero_point_at(in, 0);
+    const int32_t zero = tq_zero_point_of(in);
     size_t count = tq_tensor_count(in);
     for (size_t i = 0; i < count; i++)
         if (tq_integer_at(in, i) < zero)
@@ -390,7 +390,7 @@ static tq_status prepare_log(tq_node *node, tq_error *error)
     int32_t low, high;
     TQ_TRY(check_scales(node, error));
     tq_quantized_range(node->out[0]->type, &low, &high);
-    float least = (float)(low - tq_zero_point_at(node->out[0], 0)) * tq_scale_at(node->out[0], 0);
+    float least = (float)(low - tq_zero_point_of(node->out[0])) * tq_scale_of(node->out[0]);
     return tq_lookup_prepare_real(node, real_log, &least, error);
 }
 
@@ -421,8 +421,8 @@ static tq_status prepare_logistic(tq_node *node, tq_error *error)
 {
     float needed = is_int16(node) ? 1.0f / 32768 : 1.0f / 256;
     TQ_TRY(check_scales(node, error));
-    if (tq_scale_at(node->out[0], 0) != needed)
-        return tq_output_fail(node, 0, error, "has scale %.9g; LOGISTIC needs 1/%d", tq_scale_at(node->out[0], 0),
+    if (tq_scale_of(node->out[0]) != needed)
+        return tq_output_fail(node, 0, error, "has scale %.9g; LOGISTIC needs 1/%d", tq_scale_of(node->out[0]),
                               is_int16(node) ? 32768 : 256);
     if (is_int16(node))
         return tq_sigmoid_prepare(node, false, error);

@@ -38,12 +38,12 @@ static rescaled *rescaled_of(tq_moves *moves)
 
 static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *values)
 {
-    float inverse = 1.0f / tq_scale_at(out, 0);
-    float scale = tq_scale_at(in, 0) * inverse;
-    float bias = (float)-(int64_t)tq_zero_point_at(in, 0) * scale;
+    float inverse = 1.0f / tq_scale_of(out);
+    float scale = tq_scale_of(in) * inverse;
+    float bias = (float)-(int64_t)tq_zero_point_of(in) * scale;
     for (int q = 0; q < 256; q++)
         values[q] =
-            (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_at(out, 0), 0, 255);
+            (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
@@ -72,10 +72,10 @@ static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error 
     *other = false;
     if (in->type == TQ_TensorType_INT8)
         return tq_check_same_scale(node, i, 0, error);
-    if (in->type == TQ_TensorType_INT16 && (tq_zero_point_at(in, 0) != 0 || tq_zero_point_at(out, 0) != 0))
+    if (in->type == TQ_TensorType_INT16 && (tq_zero_point_of(in) != 0 || tq_zero_point_of(out) != 0))
         return tq_input_fail(node, i, error, "or the output has a zero point, which INT16 may not have here");
     if (in->type == TQ_TensorType_UINT8 &&
-        (tq_scale_at(in, 0) != tq_scale_at(out, 0) || tq_zero_point_at(in, 0) != tq_zero_point_at(out, 0))) {
+        (tq_scale_of(in) != tq_scale_of(out) || tq_zero_point_of(in) != tq_zero_point_of(out))) {
         TQ_TRY(tq_check_input_scale(node, i, error));
         TQ_TRY(tq_check_output_scale(node, 0, error));
         *other = true;

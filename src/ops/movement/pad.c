@@ -113,7 +113,7 @@ static tq_status pad_shape(tq_node *node, tq_error *error)
 /* PAD's value: the zero point for quantized values of 8 and 16 bits, else 0. */
 static tq_status pad_value(const tq_node *node, unsigned char *out, tq_error *error)
 {
-    int32_t type = node->in[0]->type, zero_point = tq_zero_point_at(node->out[0], 0);
+    int32_t type = node->in[0]->type, zero_point = tq_zero_point_of(node->out[0]);
     bool wide = type == TQ_TensorType_INT16;
     if (!wide && type != TQ_TensorType_INT8 && type != TQ_TensorType_UINT8)
         return TQ_OK;

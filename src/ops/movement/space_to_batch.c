@@ -159,7 +159,7 @@ static tq_status prepare_blocks(tq_node *node, tq_op_fn eval, tq_op_fn shape, tq
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_same_scale(node, 0, 0, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    int16_t zero_point = (int16_t)tq_zero_point_at(node->out[0], 0); /* of quantized values of 8 and 16 bits */
+    int16_t zero_point = (int16_t)tq_zero_point_of(node->out[0]); /* of quantized values of 8 and 16 bits */
     memcpy(s->pad, &zero_point, 2);
     if (tq_element_bytes(node->in[0]->type) == 1)
         s->pad[0] = (unsigned char)(zero_point & 0xFF);

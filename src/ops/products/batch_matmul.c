@@ -69,8 +69,8 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
                                .channel_stride = p->swap_b ? p->k : 1,
                                .k_stride = p->swap_b ? 1 : p->n};
     if (quantized) { /* check_quantized: with several scales, the zero points of b are 0 */
-        weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
-        weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
+        weights.zero_point = tq_zero_point_of(node->in[RIGHT]);
+        weights.row_zero_point = tq_zero_point_of(node->in[LEFT]);
     }
     *gemm = p->plan;
     tq_gemm_pack(gemm, &weights, memory);
@@ -270,7 +270,7 @@ static tq_status check_quantized(const tq_node *node, const product *p, tq_error
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(many ? tq_check_weight_scales(node, RIGHT, b->shape.rank - (p->swap_b ? 2 : 1), error)
                 : tq_check_input_scale(node, RIGHT, error));
-    int32_t zeros[] = {tq_zero_point_at(a, 0), tq_zero_point_at(b, 0), tq_zero_point_at(out, 0)};
+    int32_t zeros[] = {tq_zero_point_of(a), tq_zero_point_of(b), tq_zero_point_of(out)};
     if (a->type == TQ_TensorType_INT16 && (zeros[0] || zeros[1] || zeros[2]))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "zero points are %d, %d and %d; with int16 they must be 0",
                           zeros[0], zeros[1], zeros[2]);
@@ -280,8 +280,8 @@ static tq_status check_quantized(const tq_node *node, const product *p, tq_error
 static double multiplier_of(const void *of, size_t column)
 {
     const tq_node *node = of;
-    const float left = tq_scale_at(node->in[LEFT], 0), right = tq_scale_at(node->in[RIGHT], column);
-    const float out = tq_scale_at(node->out[0], 0);
+    const float left = tq_scale_of(node->in[LEFT]), right = tq_scale_at(node->in[RIGHT], column);
+    const float out = tq_scale_of(node->out[0]);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(left, right, out);
     return (double)(left * right) / (double)out;
@@ -311,7 +311,7 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     void *memory;
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
     p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : tq_reference_rule(node);
-    p->store.zero_point = tq_zero_point_at(out, 0);
+    p->store.zero_point = tq_zero_point_of(out);
     tq_quantized_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
     tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);

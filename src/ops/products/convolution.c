@@ -44,8 +44,8 @@ tq_status tq_check_bias_scale(const tq_node *node, tq_error *error)
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (!bias)
         return TQ_OK;
-    double product = (double)tq_scale_at(node->in[0], 0) * (double)tq_scale_at(node->in[1], 0);
-    double given = tq_scale_at(bias, 0), out = tq_scale_at(node->out[0], 0);
+    double product = (double)tq_scale_of(node->in[0]) * (double)tq_scale_of(node->in[1]);
+    double given = tq_scale_of(bias), out = tq_scale_of(node->out[0]);
     if (fabs(product - given) / out <= 0.02)
         return TQ_OK;
     return tq_input_fail(node, 2, error, "has the scale %.9g; it needs that of input times weights, %.9g", given,

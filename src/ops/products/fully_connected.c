@@ -60,7 +60,7 @@ static int64_t sum_int16(const tq_node *node, const int16_product *p, size_t row
     const int16_t *x = (const int16_t *)node->in[0]->data + row * p->plan.depth;
     const bool wide = weights->type == TQ_TensorType_INT16;
     const void *w = (const char *)weights->data + unit * p->plan.depth * (wide ? sizeof(int16_t) : 1);
-    const int32_t zero = weights->quantization.count == 1 ? tq_zero_point_at(weights, 0) : 0;
+    const int32_t zero = weights->quantization.count == 1 ? tq_zero_point_of(weights) : 0;
     /* |x * w| < 2^32, and a row has fewer than 2^31 elements; the bias may wrap */
     int64_t sum = 0;
     for (size_t k = 0; k < p->plan.depth; k++)
@@ -107,9 +107,9 @@ static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error 
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
     const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule != TQ_REQUANTIZE_FLOAT64_AWAY;
     for (size_t c = 0; c < p->plan.channels; c++) {
-        const float in = tq_scale_at(node->in[0], 0), weight = tq_scale_at(node->in[1], many ? c : 0);
+        const float in = tq_scale_of(node->in[0]), weight = tq_scale_at(node->in[1], many ? c : 0);
         double product = narrow ? (double)(in * weight) : (double)in * (double)weight;
-        p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_at(node->out[0], 0), rule);
+        p->multiplier[c] = tq_multiplier_of(product / (double)tq_scale_of(node->out[0]), rule);
     }
     node->eval = eval_int16;
     return TQ_OK;
@@ -127,7 +127,7 @@ static bool has_optimized_kernel(const tq_node *node)
         return true;
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL, *w = node->in[1];
     return !(bias && bias->type == TQ_TensorType_INT64) &&
-           !(w->quantization.count == 1 && tq_zero_point_at(w, 0) != 0) &&
+           !(w->quantization.count == 1 && tq_zero_point_of(w) != 0) &&
            tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type) != TQ_TensorType_INT64;
 }
 
@@ -184,7 +184,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     TQ_TRY(tq_product_is_wide(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type),
                               &plan.wide, error));
     plan.wide = plan.wide && !optimized;
-    if (plan.wide && !plan.ignores_zero_point && tq_zero_point_at(node->in[1], 0) != 0)
+    if (plan.wide && !plan.ignores_zero_point && tq_zero_point_of(node->in[1]) != 0)
         return prepare_int16(node, plan.rule, error);
     TQ_TRY(fit(node, &plan, error));
     plan.channel_stride = plan.depth;

@@ -88,16 +88,16 @@ static tq_status check(const tq_node *node, tq_error *error)
     for (int i = 0; i < 2; i++) {
         TQ_TRY(tq_check_input(node, i, TQ_T(UINT8), error));
         TQ_TRY(tq_check_input_scale(node, i, error));
-        if (tq_zero_point_at(node->in[i], 0) != 128)
+        if (tq_zero_point_of(node->in[i]) != 128)
             return tq_input_fail(node, i, error, "has the zero point %d; shuffled weights, and their input, need 128",
-                                 tq_zero_point_at(node->in[i], 0));
+                                 tq_zero_point_of(node->in[i]));
     }
     TQ_TRY(tq_check_rank(node, 1, 2, 2, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    if (tq_zero_point_at(node->out[0], 0) != 0)
+    if (tq_zero_point_of(node->out[0]) != 0)
         return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                              tq_zero_point_at(node->out[0], 0));
+                              tq_zero_point_of(node->out[0]));
     if (node->out[1])
         TQ_TRY(tq_check_output(node, 1, TQ_T(UINT8), error));
     if (node->in_count < 3 || !node->in[2])
@@ -123,8 +123,8 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
     s->rows = plan->rows;
     s->columns = plan->depth;
     s->units = plan->channels;
-    const float product = tq_scale_at(node->in[0], 0) * tq_scale_at(node->in[1], 0);
-    TQ_TRY(tq_fixed_find(node, (double)product / (double)tq_scale_at(node->out[0], 0), &s->by, error));
+    const float product = tq_scale_of(node->in[0]) * tq_scale_of(node->in[1]);
+    TQ_TRY(tq_fixed_find(node, (double)product / (double)tq_scale_of(node->out[0]), &s->by, error));
     tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &s->low, &s->high);
     if (!tq_is_reference(node)) {

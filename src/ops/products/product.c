@@ -48,8 +48,8 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     if (tq_tensor_count(bias) != channels)
         return tq_input_fail(node, 2, error, "has %zu elements; the weights make %zu channels", tq_tensor_count(bias),
                              channels);
-    if (type != TQ_TensorType_FLOAT32 && tq_zero_point_at(bias, 0) != 0)
-        return tq_input_fail(node, 2, error, "has the zero point %d; a bias needs 0", tq_zero_point_at(bias, 0));
+    if (type != TQ_TensorType_FLOAT32 && tq_zero_point_of(bias) != 0)
+        return tq_input_fail(node, 2, error, "has the zero point %d; a bias needs 0", tq_zero_point_of(bias));
     return TQ_OK;
 }
 
@@ -118,13 +118,13 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(check_weight_scales(node, channels, axis, error));
     if (type == TQ_TensorType_INT16) {
-        if (tq_zero_point_at(node->in[0], 0) != 0)
+        if (tq_zero_point_of(node->in[0]) != 0)
             return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                                 tq_zero_point_at(node->in[0], 0));
+                                 tq_zero_point_of(node->in[0]));
     }
-    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_at(node->out[0], 0) != 0)
+    if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->out[0]) != 0)
         return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                              tq_zero_point_at(node->out[0], 0));
+                              tq_zero_point_of(node->out[0]));
     return TQ_OK;
 }
 
@@ -188,12 +188,12 @@ static tq_element element_of(const tq_tensor *tensor)
 /* sum * multiplier = output - zero point.  TFLite converts an infinite multiplier to 0. */
 static double real_multiplier(const tq_node *node, const tq_product_plan *plan, float weight)
 {
-    const float in = tq_scale_at(node->in[0], 0);
-    const double out = tq_scale_at(node->out[0], 0);
+    const float in = tq_scale_of(node->in[0]);
+    const double out = tq_scale_of(node->out[0]);
     if (isinf(weight))
         return 0;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
-        return (double)tq_even_multiplier(in, weight, tq_scale_at(node->out[0], 0));
+        return (double)tq_even_multiplier(in, weight, tq_scale_of(node->out[0]));
     return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
 }
 
@@ -231,7 +231,7 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
     s->remainder = plan->double_channels;
-    s->zero_point = tq_zero_point_at(node->out[0], 0);
+    s->zero_point = tq_zero_point_of(node->out[0]);
     tq_activation_range(node, plan->activation, &s->low, &s->high);
     p->quantized = true;
     return check_multipliers(node, plan, error);
@@ -247,8 +247,8 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
     w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
     if (!is_float) {
-        w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_at(weights, 0);
-        w.row_zero_point = tq_zero_point_at(node->in[0], 0);
+        w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_of(weights);
+        w.row_zero_point = tq_zero_point_of(node->in[0]);
     }
     if (bias) {
         w.bias_type = is_float ? TQ_f32 : bias->type == TQ_TensorType_INT64 ? TQ_GEMM_BIAS_I64 : TQ_i32;

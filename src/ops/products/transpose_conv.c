@@ -97,8 +97,8 @@ static tq_status check_bias(const tq_node *node, tq_error *error)
     if (tq_tensor_count(bias) != (size_t)node->in[WEIGHTS]->shape.dims[0])
         return tq_input_fail(node, BIAS, error, "has %zu elements; the weights give %d channels", tq_tensor_count(bias),
                              node->in[WEIGHTS]->shape.dims[0]);
-    if (type != TQ_TensorType_FLOAT32 && type != TQ_TensorType_UINT8 && tq_zero_point_at(bias, 0) != 0)
-        return tq_input_fail(node, BIAS, error, "has the zero point %d; it must be 0", tq_zero_point_at(bias, 0));
+    if (type != TQ_TensorType_FLOAT32 && type != TQ_TensorType_UINT8 && tq_zero_point_of(bias) != 0)
+        return tq_input_fail(node, BIAS, error, "has the zero point %d; it must be 0", tq_zero_point_of(bias));
     return TQ_OK;
 }
 
@@ -140,7 +140,7 @@ static tq_status choose_width(const tq_node *node, tq_transpose_conv *conv, tq_e
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "quantized_bias_type is %s; it must be INT32 or INT64, and the bias's type",
                           tq_type_name(bias_type));
-    if (tq_zero_point_at(node->in[INPUT], 0) != 0 || tq_zero_point_at(node->out[0], 0) != 0)
+    if (tq_zero_point_of(node->in[INPUT]) != 0 || tq_zero_point_of(node->out[0]) != 0)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "16-bit input and output must have the zero point 0");
     conv->wide = bias_type == TQ_TensorType_INT64;
     conv->chunk = TQ_DOT_16X8;
@@ -151,11 +151,11 @@ static tq_status choose_width(const tq_node *node, tq_transpose_conv *conv, tq_e
 static double multiplier_of(const void *of, size_t o)
 {
     const tq_node *node = of;
-    float s_x = tq_scale_at(node->in[INPUT], 0), s_w = tq_scale_at(node->in[WEIGHTS], o);
+    float s_x = tq_scale_of(node->in[INPUT]), s_w = tq_scale_at(node->in[WEIGHTS], o);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
-        return (double)tq_even_multiplier(s_x, s_w, tq_scale_at(node->out[0], 0));
+        return (double)tq_even_multiplier(s_x, s_w, tq_scale_of(node->out[0]));
     double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
-    return product / (double)tq_scale_at(node->out[0], 0);
+    return product / (double)tq_scale_of(node->out[0]);
 }
 
 /* The optimized kernels have the rule UP in SIMD code: int8 in whole blocks of 8 channels, uint8 in whole blocks of 16
@@ -189,13 +189,13 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     choose_rule(node, s);
     for (size_t o = 0; o < conv->out_channels; o++)
         conv->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
-    conv->zero_point = tq_zero_point_at(output, 0);
+    conv->zero_point = tq_zero_point_of(output);
     tq_activation_range(node, activation, &conv->low_q, &conv->high_q);
     const tq_tensor *bias = tq_transpose_conv_bias(node);
-    double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
-    if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
+    double s_x = tq_scale_of(input), s_o = tq_scale_of(output);
+    if (u8 && bias && fabs(s_x * (double)tq_scale_of(weights) - (double)tq_scale_of(bias)) / s_o > 0.02)
         return tq_input_fail(node, BIAS, error, "has the scale %g; it must be the input's times the weights', %g",
-                             (double)tq_scale_at(bias, 0), s_x * (double)tq_scale_at(weights, 0));
+                             (double)tq_scale_of(bias), s_x * (double)tq_scale_of(weights));
     return TQ_OK;
 }
 
@@ -287,8 +287,8 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
     t->weights = (tq_gemm_weights){.type = floats ? TQ_f32
                                            : u8   ? TQ_u8
                                                   : TQ_i8,
-                                   .zero_point = u8 ? tq_zero_point_at(weights, 0) : 0,
-                                   .row_zero_point = floats ? 0 : tq_zero_point_at(input, 0),
+                                   .zero_point = u8 ? tq_zero_point_of(weights) : 0,
+                                   .row_zero_point = floats ? 0 : tq_zero_point_of(input),
                                    .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;

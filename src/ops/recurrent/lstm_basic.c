@@ -98,7 +98,7 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
 static int16_t sum_of(const tq_node *node, const cell *l, const uint8_t *joined, size_t row)
 {
     const uint8_t *w = (const uint8_t *)node->in[WEIGHTS]->data + row * (l->inputs + l->cells);
-    int32_t zero_point = tq_zero_point_at(node->in[WEIGHTS], 0);
+    int32_t zero_point = tq_zero_point_of(node->in[WEIGHTS]);
     int64_t acc = ((const int32_t *)node->in[BIAS]->data)[row];
     for (size_t i = 0; i < l->inputs + l->cells; i++)
         acc += (joined[i] - 128) * (w[i] - zero_point);
@@ -199,12 +199,12 @@ static tq_status prepare_quantized(tq_node *node, cell *l, tq_error *error)
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
         TQ_TRY(tq_check_input_scale(node, scaled[i], error));
     TQ_TRY(tq_check_output_scale(node, OUT_C, error));
-    float scale = tq_scale_at(node->out[OUT_C], 0), real = 4096 * tq_scale_at(node->in[BIAS], 0);
+    float scale = tq_scale_of(node->out[OUT_C]), real = 4096 * tq_scale_of(node->in[BIAS]);
     if (!(fabsf(scale - 0x1p-11f) < 0x1p-11f * 7e-4f))
         return tq_output_fail(node, OUT_C, error, "has the scale %g; it must be 2^-11", (double)scale);
     if (!(real <= 3.40282347e38f))
         return tq_input_fail(node, BIAS, error, "has the scale %g; 4096 times it must be finite",
-                             (double)tq_scale_at(node->in[BIAS], 0));
+                             (double)tq_scale_of(node->in[BIAS]));
     l->to_sums = tq_fixed_of(node, (double)real);
     node->eval = eval_quantized;
     return TQ_OK;

@@ -38,31 +38,31 @@ enum { HIDDEN = 4 }; /* index of the intermediate tensor */
 static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *error)
 {
     tq_lstm_gate *g = &l->gates[gate];
-    float scale = 0x1p-12f, s_x = tq_scale_at(node->in[0], 0), s_h = tq_scale_at(l->output_state, 0);
+    float scale = 0x1p-12f, s_x = tq_scale_of(node->in[0]), s_h = tq_scale_of(l->output_state);
     int32_t unused;
     if (g->norm)
         TQ_TRY(tq_lstm_intermediate(node, (size_t)gate, &scale, &unused, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->weights, 0) * s_x / scale, "a gate's input", &g->from_input, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / scale, "a gate's state", &g->from_recurrent,
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->weights) * s_x / scale, "a gate's input", &g->from_input, error));
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / scale, "a gate's state", &g->from_recurrent,
                               error));
     if (g->peephole)
-        TQ_TRY(tq_lstm_multiplier(node, (float)(ldexp(tq_scale_at(g->peephole, 0), l->cell_shift) / scale),
+        TQ_TRY(tq_lstm_multiplier(node, (float)(ldexp(tq_scale_of(g->peephole), l->cell_shift) / scale),
                                   "a peephole", &g->from_cell, error));
     if (g->norm) {
-        float s_norm = tq_scale_at(g->norm, 0), guard = 10000 * s_norm;
+        float s_norm = tq_scale_of(g->norm), guard = 10000 * s_norm;
         TQ_TRY(tq_lstm_multiplier(node, s_norm, "a layer normalization", &g->norm_scale, error));
         g->norm_scale.shift += 12;
         g->variance_guard = guard < 1 ? 1 : guard < 0x1p31f ? (int32_t)guard : INT32_MAX;
     }
-    TQ_TRY(tq_lstm_fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_at(node->in[0], 0), &g->first_bias,
+    TQ_TRY(tq_lstm_fold(node, g->weights, g->norm ? NULL : g->bias, -tq_zero_point_of(node->in[0]), &g->first_bias,
                         error));
-    return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
+    return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_of(l->output_state), &g->recurrent_bias, error);
 }
 
 /* The cell state's scale must be 2^shift, within a thousandth, with 0 to 6 integer bits. */
 static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *error)
 {
-    float scale = tq_scale_at(l->cell_state, 0);
+    float scale = tq_scale_of(l->cell_state);
     float log2_scale = scale > 0 ? logf(scale) * (1.0f / logf(2.0f)) : NAN, rounded = tq_round_f32(log2_scale);
     if (!(fabsf(log2_scale - rounded) < 1e-3f) || !(rounded >= -15 && rounded <= -9))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
@@ -76,7 +76,7 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT8), error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    if (l->output_state->quantization.count == 0 || !(tq_scale_at(l->output_state, 0) > 0))
+    if (l->output_state->quantization.count == 0 || !(tq_scale_of(l->output_state) > 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the output state has no scale");
     if (l->activation != TQ_ActivationFunctionType_TANH)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "activation is %lld; with int8 it must be TANH (4)",
@@ -100,11 +100,11 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
         TQ_TRY(prepare_gate(node, l, gate, error));
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden, error));
-    l->cell_clip_q = tq_lstm_clip_quantized(l->cell_clip, tq_scale_at(l->cell_state, 0), INT16_MAX);
-    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
+    l->cell_clip_q = tq_lstm_clip_quantized(l->cell_clip, tq_scale_of(l->cell_state), INT16_MAX);
+    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_of(node->out[0]), INT8_MAX);
     if (!l->projection)
         return TQ_OK;
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(l->projection, 0) * s_hidden / tq_scale_at(l->output_state, 0),
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(l->projection) * s_hidden / tq_scale_of(l->output_state),
                               "the projection", &l->to_projected, error));
     return tq_lstm_fold(node, l->projection, l->projection_bias, l->hidden_zero_point, &l->projected_bias, error);
 }
@@ -204,7 +204,7 @@ static void finish_gate(const step *s, int gate)
 static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
 {
     size_t work = 0;
-    int32_t zero_point = tq_zero_point_at(l->output_state, 0);
+    int32_t zero_point = tq_zero_point_of(l->output_state);
     for (size_t b = 0; b < l->batches; b++)
         for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
             int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);

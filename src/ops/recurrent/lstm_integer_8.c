@@ -43,9 +43,9 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
     if (!l->gates[TQ_GATE_OUTPUT].norm || !l->projection)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "with 12 intermediate tensors it must have layer normalizations and a projection");
-    if (tq_scale_at(l->cell_state, 0) != 0x1p-15f)
+    if (tq_scale_of(l->cell_state) != 0x1p-15f)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the cell state's scale is %g; it must be 2^-15",
-                          (double)tq_scale_at(l->cell_state, 0));
+                          (double)tq_scale_of(l->cell_state));
     return TQ_OK;
 }
 
@@ -62,19 +62,19 @@ static tq_status prepare_part(tq_node *node, int gate, int part, float *scale, i
 static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *error)
 {
     tq_lstm_gate *g = &l->gates[gate];
-    float s_x = tq_scale_at(node->in[0], 0), s_h = tq_scale_at(l->output_state, 0), sum, x, h;
+    float s_x = tq_scale_of(node->in[0]), s_h = tq_scale_of(l->output_state), sum, x, h;
     int32_t unused;
     TQ_TRY(prepare_part(node, gate, SUM, &sum, &unused, error));
     TQ_TRY(prepare_part(node, gate, FROM_X, &x, &g->x_zero_point, error));
     TQ_TRY(prepare_part(node, gate, FROM_H, &h, &g->h_zero_point, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->weights, 0) * s_x / x, "a gate's input", &g->from_input, error));
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->weights) * s_x / x, "a gate's input", &g->from_input, error));
     TQ_TRY(
-        tq_lstm_multiplier(node, tq_scale_at(g->recurrent, 0) * s_h / h, "a gate's state", &g->from_recurrent, error));
+        tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / h, "a gate's state", &g->from_recurrent, error));
     TQ_TRY(tq_lstm_multiplier(node, x / sum, "a gate's sum", &g->x_to_sum, error));
     TQ_TRY(tq_lstm_multiplier(node, h / sum, "a gate's sum", &g->h_to_sum, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_at(g->norm, 0), "a layer normalization", &g->norm_scale, error));
-    TQ_TRY(tq_lstm_fold(node, g->weights, NULL, -tq_zero_point_at(node->in[0], 0), &g->first_bias, error));
-    return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_at(l->output_state, 0), &g->recurrent_bias, error);
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->norm), "a layer normalization", &g->norm_scale, error));
+    TQ_TRY(tq_lstm_fold(node, g->weights, NULL, -tq_zero_point_of(node->in[0]), &g->first_bias, error));
+    return tq_lstm_fold(node, g->recurrent, NULL, -tq_zero_point_of(l->output_state), &g->recurrent_bias, error);
 }
 
 /* LiteRT's two errors: see the top of the file. */
@@ -92,8 +92,8 @@ tq_status tq_lstm_prepare_integer_8(tq_node *node, tq_lstm *l, tq_error *error)
     reproduce_litert_errors(l);
     l->cell_shift = -15;
     l->cell_clip_q = l->cell_clip < 1 ? tq_lstm_clip_quantized(l->cell_clip, 0x1p-15f, INT16_MAX) : 0;
-    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
-    float scale = (float)(tq_scale_at(l->projection, 0) * 0x1p-15 / (double)tq_scale_at(l->output_state, 0));
+    l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_of(node->out[0]), INT8_MAX);
+    float scale = (float)(tq_scale_of(l->projection) * 0x1p-15 / (double)tq_scale_of(l->output_state));
     TQ_TRY(tq_lstm_multiplier(node, scale, "the projection", &l->to_projected, error));
     return tq_lstm_fold(node, l->projection, l->projection_bias, 0, &l->projected_bias, error);
 }
@@ -177,7 +177,7 @@ static int8_t project(const tq_lstm *l, const int16_t *hidden, size_t row)
     for (size_t i = 0; i < l->cells; i++)
         sum += hidden[i] * weights[i];
     int64_t q = (int64_t)tq_multiply_i64(sum, l->to_projected.multiplier, l->to_projected.shift) +
-                tq_zero_point_at(l->output_state, 0);
+                tq_zero_point_of(l->output_state);
     return (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(q), l->projection_clip_q);
 }
 

@@ -22,8 +22,8 @@ tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *z
     const tq_tensor *tensor = tq_node_tensor(node, tq_vector_i32(&indices, i));
     if (!tensor || tensor->quantization.count == 0 || !(tensor->quantization.scale[0] > 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "intermediate tensor %zu has no scale", i);
-    *scale = tq_scale_at(tensor, 0);
-    *zero_point = tq_zero_point_at(tensor, 0);
+    *scale = tq_scale_of(tensor);
+    *zero_point = tq_zero_point_of(tensor);
     return TQ_OK;
 }
 

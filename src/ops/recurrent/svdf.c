@@ -152,7 +152,7 @@ static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
 static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
 {
     const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
-    int32_t zero_point = tq_zero_point_at(state, 0);
+    int32_t zero_point = tq_zero_point_of(state);
     int64_t sum = 0;
     for (size_t step = 0; step < s->memory; step++)
         sum += (int64_t)value_at(time, i % s->filters * s->memory + step) *
@@ -168,8 +168,8 @@ static tq_status eval_quantized(tq_node *node, tq_error *error)
     const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
     const tq_tensor *bias = bias_of(node);
     tq_tensor *state = node->in[STATE];
-    int32_t zero_in = tq_zero_point_at(node->in[INPUT], 0), zero_out = tq_zero_point_at(node->out[0], 0);
-    int32_t zero_state = tq_zero_point_at(state, 0);
+    int32_t zero_in = tq_zero_point_of(node->in[INPUT]), zero_out = tq_zero_point_of(node->out[0]);
+    int32_t zero_state = tq_zero_point_of(state);
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
         for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++) {
@@ -248,12 +248,12 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
     const int symmetric[] = {FEATURE, TIME, STATE};
     size_t count = node->in[STATE]->type == TQ_TensorType_INT16 ? 3 : 2;
     for (size_t i = 0; i < count; i++)
-        if (tq_zero_point_at(node->in[symmetric[i]], 0) != 0)
+        if (tq_zero_point_of(node->in[symmetric[i]]) != 0)
             return tq_input_fail(node, symmetric[i], error, "has the zero point %d; it must be 0",
-                                 tq_zero_point_at(node->in[symmetric[i]], 0));
-    float s_state = tq_scale_at(node->in[STATE], 0);
-    float first = tq_scale_at(node->in[INPUT], 0) * tq_scale_at(node->in[FEATURE], 0) / s_state;
-    float second = s_state * tq_scale_at(node->in[TIME], 0) / tq_scale_at(node->out[0], 0);
+                                 tq_zero_point_of(node->in[symmetric[i]]));
+    float s_state = tq_scale_of(node->in[STATE]);
+    float first = tq_scale_of(node->in[INPUT]) * tq_scale_of(node->in[FEATURE]) / s_state;
+    float second = s_state * tq_scale_of(node->in[TIME]) / tq_scale_of(node->out[0]);
     if (!(first <= 3.40282347e38f && second <= 3.40282347e38f))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "its scales make the multipliers %g and %g; they need to be finite", (double)first,

@@ -148,10 +148,10 @@ tq_status tq_prepare_l2_normalization(tq_node *node, tq_error *error)
     if (type == TQ_TensorType_FLOAT32)
         return TQ_OK;
     TQ_TRY(tq_check_input_scale(node, 0, error));
-    if (tq_scale_at(node->out[0], 0) != 1.0f / 128 || tq_zero_point_at(node->out[0], 0) != needed)
+    if (tq_scale_of(node->out[0]) != 1.0f / 128 || tq_zero_point_of(node->out[0]) != needed)
         return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; L2_NORMALIZATION needs 1/128 and %d",
-                              tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), needed);
-    s->zero_point = tq_zero_point_at(node->in[0], 0);
+                              tq_scale_of(node->out[0]), tq_zero_point_of(node->out[0]), needed);
+    s->zero_point = tq_zero_point_of(node->in[0]);
     s->single = tq_rounds_once(node);
     return TQ_OK;
 }

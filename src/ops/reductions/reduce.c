@@ -386,7 +386,7 @@ static void divide_multiplier(tq_reduction *r)
 static void find_even(const tq_node *node, tq_reduction *r)
 {
     r->rule = TQ_REDUCE_EVEN;
-    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    r->by = tq_scale_of(node->in[0]) / tq_scale_of(node->out[0]);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         r->by *= 1.0f / (float)r->each;
     r->offset = (float)r->out_zero_point - (float)WRAP32(r->each, *, r->in_zero_point) * r->by;
@@ -395,22 +395,22 @@ static void find_even(const tq_node *node, tq_reduction *r)
 static void find_away(const tq_node *node, tq_reduction *r)
 {
     r->rule = TQ_REDUCE_AWAY;
-    r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
+    r->by = tq_scale_of(node->in[0]) / tq_scale_of(node->out[0]);
     r->offset = (float)-r->in_zero_point * r->by * (float)r->each;
 }
 
 /* The optimized MEAN. */
 static void find_blocks(const tq_node *node, tq_reduction *r)
 {
-    const float in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    const float in = tq_scale_of(node->in[0]), out = tq_scale_of(node->out[0]);
     int shift = 0;
     tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
     r->shift = shift;
     tq_quantized_range(node->out[0]->type, &r->low, &r->high);
-    float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
+    float zero = (float)tq_zero_point_of(node->in[0]) * in / out;
     zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
     int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
-    r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
+    r->out_zero_point = tq_zero_point_of(node->out[0]) - rounded;
     r->rule = TQ_REDUCE_BLOCKS;
     const tq_fixed by = {r->multiplier, r->shift, false};
     r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
@@ -420,15 +420,15 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
 
 static void find_multiplier(const tq_node *node, tq_reduction *r)
 {
-    double in = tq_scale_at(node->in[0], 0), out = tq_scale_at(node->out[0], 0);
+    double in = tq_scale_of(node->in[0]), out = tq_scale_of(node->out[0]);
     bool product = node->row.code == TQ_BuiltinOperator_REDUCE_PROD;
     double real = product ? (r->each ? in / pow(out, 1.0 / (double)r->each) : 0) : in / out;
     int shift = 0;
     r->single = tq_rounds_once(node);
     (r->single ? tq_quantize_multiplier_single : tq_quantize_multiplier)(real, &r->multiplier, &shift);
     r->shift = shift;
-    r->in_zero_point = tq_zero_point_at(node->in[0], 0);
-    r->out_zero_point = tq_zero_point_at(node->out[0], 0);
+    r->in_zero_point = tq_zero_point_of(node->in[0]);
+    r->out_zero_point = tq_zero_point_of(node->out[0]);
     tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);

@@ -411,7 +411,7 @@ static double inverse_of_one_plus_f64(double x)
 static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *error)
 {
     tq_fixed to_q5;
-    double real = beta * (double)tq_scale_at(node->in[0], 0) * (double)(1 << 26);
+    double real = beta * (double)tq_scale_of(node->in[0]) * (double)(1 << 26);
     TQ_TRY(tq_check_input_scale(node, 0, error));
     const double most = tq_rounds_once(node) ? 1073741823.0 : 2147483647.0; /* the runtime's cap */
     TQ_TRY(tq_fixed_find(node, real < most ? real : most, &to_q5, error));
@@ -433,9 +433,9 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
 
 static void prepare_table(const tq_node *node, state *s, float beta)
 {
-    s->in_scale = tq_scale_at(node->in[0], 0);
-    s->out_scale = tq_scale_at(node->out[0], 0);
-    s->out_zero = tq_zero_point_at(node->out[0], 0);
+    s->in_scale = tq_scale_of(node->in[0]);
+    s->out_scale = tq_scale_of(node->out[0]);
+    s->out_zero = tq_zero_point_of(node->out[0]);
     s->truncates = node->out[0]->type == TQ_TensorType_UINT8;
     const float scale = -s->in_scale * beta;
     for (int below = 0; below < 256; below++)
@@ -445,11 +445,11 @@ static void prepare_table(const tq_node *node, state *s, float beta)
 /* The runtime's condition on the output of INT8 and INT16; for other types it has none. */
 static tq_status check_softmax_output(const tq_node *node, float scale, int32_t zero_point, tq_error *error)
 {
-    float found = tq_scale_at(node->out[0], 0);
-    if (tq_zero_point_at(node->out[0], 0) == zero_point && fabsf(found - scale) <= 0.001f * scale)
+    float found = tq_scale_of(node->out[0]);
+    if (tq_zero_point_of(node->out[0]) == zero_point && fabsf(found - scale) <= 0.001f * scale)
         return TQ_OK;
     return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; SOFTMAX needs %.9g and %d", found,
-                          tq_zero_point_at(node->out[0], 0), scale, zero_point);
+                          tq_zero_point_of(node->out[0]), scale, zero_point);
 }
 
 #define POINT_STEP (10.0 / 65535)
@@ -465,9 +465,9 @@ static tq_status prepare_int16(tq_node *node, state *s, float beta, tq_error *er
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(check_softmax_output(node, 1.0f / 32768, 0, error));
-    if (tq_zero_point_at(node->in[0], 0) != 0)
-        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_at(node->in[0], 0));
-    float scaled = tq_scale_at(node->in[0], 0) * beta;
+    if (tq_zero_point_of(node->in[0]) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[0]));
+    float scaled = tq_scale_of(node->in[0]) * beta;
     TQ_TRY(tq_fixed_find(node, scaled / POINT_STEP, &s->rescale, error));
     s->row = softmax_16;
     return tq_node_prepack(node, sizeof(points), make_points, NULL, 0, error);
@@ -517,9 +517,9 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
         s->row = log_softmax_float[tq_isa()];
         return TQ_OK;
     }
-    if (tq_scale_at(node->out[0], 0) != 16.0f / 256 || tq_zero_point_at(node->out[0], 0) != zero_point)
+    if (tq_scale_of(node->out[0]) != 16.0f / 256 || tq_zero_point_of(node->out[0]) != zero_point)
         return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; LOG_SOFTMAX needs 16/256 and %d",
-                              tq_scale_at(node->out[0], 0), tq_zero_point_at(node->out[0], 0), zero_point);
+                              tq_scale_of(node->out[0]), tq_zero_point_of(node->out[0]), zero_point);
     s->row = log_softmax_to_8;
     if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
         prepare_table(node, s, 1);
