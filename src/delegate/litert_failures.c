@@ -24,6 +24,45 @@ bool tq_litert_failure_one_bias_scale(const tq_node *node)
     return tq_tensor_quantization(&w->table).scale.count > 1 && tq_tensor_quantization(&bias->table).scale.count == 1;
 }
 
+bool tq_litert_failure_many_bias_scales(const tq_node *node)
+{
+    const tq_tensor *w = tq_view_input(node, 1), *bias = tq_view_input(node, 2);
+    if (!tq_view_is_8_bit(w) || tq_view_type(bias) != TQ_TensorType_INT32)
+        return false;
+    return tq_tensor_quantization(&w->table).scale.count == 1 && tq_tensor_quantization(&bias->table).scale.count > 1;
+}
+
+static bool has_channel_zero_point(const tq_tensor *t)
+{
+    const tq_quantization q = tq_tensor_quantization(&t->table);
+    for (uint32_t c = 0; q.scale.count > 1 && c < q.zero_point.count; c++)
+        if (tq_vector_i64(&q.zero_point, c) != 0)
+            return true;
+    return false;
+}
+
+bool tq_litert_failure_channel_zero_points(const tq_node *node)
+{
+    const tq_tensor *w = tq_view_input(node, 1), *bias = tq_view_input(node, 2);
+    return has_channel_zero_point(w) || (tq_view_type(bias) == TQ_TensorType_INT32 && has_channel_zero_point(bias));
+}
+
+bool tq_litert_failure_float_zero_points(const tq_node *node)
+{
+    const tq_tensor *w = tq_view_input(node, 1);
+    return tq_view_is_float(tq_view_input(node, 0)) && !tq_view_is_float(w) && tq_view_zero_point(w) != 0;
+}
+
+bool tq_litert_failure_unequal_quantization(const tq_node *node)
+{
+    const tq_tensor *x = tq_view_input(node, tq_view_is_data(node, 0) ? 0 : 1);
+    for (int i = 0; tq_view_is_quantized(x) && i < node->out_count; i++)
+        if (tq_view_is_quantized(node->out[i]) && (tq_view_scale(x) != tq_view_scale(node->out[i]) ||
+                                                   tq_view_zero_point(x) != tq_view_zero_point(node->out[i])))
+            return true;
+    return false;
+}
+
 bool tq_litert_failure_large_multiplier(const tq_node *node)
 {
     if (!tq_view_is_quantized(tq_view_input(node, 0)) || !tq_view_is_quantized(tq_view_output(node, 0)))

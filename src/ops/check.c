@@ -106,18 +106,14 @@ tq_status tq_check_single(const tq_node *node, int i, tq_error *error)
 
 /* ---- quantization ---- */
 
-/* Why a tensor has not one valid scale and zero point; NULL: it has. */
+/* Why kernels cannot run with a tensor's scale and zero point; NULL: they can. */
 static const char *scale_error(const tq_tensor *tensor)
 {
-    const tq_affine *q = &tensor->quantization;
-    int32_t low, high;
-    if (q->count != 1)
-        return q->count == 0 ? "has no scale; it needs one" : "has a scale for each channel; it needs one for all";
-    if (!(q->scale[0] > 0) || !isfinite(q->scale[0]))
-        return "has a scale that is not positive and finite";
-    tq_quantized_range(tensor->type, &low, &high);
-    if (q->zero_point[0] < low || q->zero_point[0] > high)
-        return "has a zero point that its type cannot hold";
+    const float scale = tq_scale_of(tensor);
+    if (!isfinite(scale) || scale < 0)
+        return "has a scale that is negative or not finite";
+    if (!tq_zero_point_fits(tensor->type, tq_zero_point_of(tensor)))
+        return "has a zero point far outside its type; it needs one from -768 to 768 (INT16: 65536)";
     return NULL;
 }
 
@@ -131,6 +127,64 @@ tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error)
 {
     const char *wrong = scale_error(node->out[i]);
     return wrong ? tq_output_fail(node, i, error, "%s", wrong) : TQ_OK;
+}
+
+tq_status tq_check_quantized_input(const tq_node *node, int i, tq_error *error)
+{
+    if (node->in[i]->quantization.count == 0)
+        return tq_input_fail(node, i, error, "has no scale; it needs one");
+    return tq_check_input_scale(node, i, error);
+}
+
+tq_status tq_check_quantized_output(const tq_node *node, int i, tq_error *error)
+{
+    if (node->out[i]->quantization.count == 0)
+        return tq_output_fail(node, i, error, "has no scale; it needs one");
+    return tq_check_output_scale(node, i, error);
+}
+
+tq_status tq_check_activation_scale(const tq_node *node, int64_t activation, tq_error *error)
+{
+    const bool bounded = activation >= TQ_ActivationFunctionType_RELU && activation <= TQ_ActivationFunctionType_RELU6;
+    if (bounded && tq_scale_of(node->out[0]) == 0)
+        return tq_output_fail(node, 0, error, "has no scale, several, or 0; the fused activation needs one above 0");
+    return TQ_OK;
+}
+
+tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, tq_error *error)
+{
+    int32_t low, high, zero_point = tq_zero_point_of(node->out[0]);
+    if (activation == TQ_ActivationFunctionType_NONE)
+        return TQ_OK;
+    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_check_activation_scale(node, activation, error));
+    tq_quantized_range(node->out[0]->type, &low, &high);
+    if (zero_point < low || zero_point > high)
+        return tq_output_fail(node, 0, error,
+                              "has the zero point %d; with a fused activation it needs one from %d to %d", zero_point,
+                              low, high);
+    return TQ_OK;
+}
+
+tq_status tq_check_input_divisor(const tq_node *node, int i, tq_error *error)
+{
+    if (tq_kernel_scale(node, node->in[i]) == 0)
+        return tq_input_fail(node, i, error, "has no scale, several, or 0; %s needs one above 0", node->op->name);
+    return TQ_OK;
+}
+
+tq_status tq_check_output_divisor(const tq_node *node, tq_error *error)
+{
+    if (tq_kernel_scale(node, node->out[0]) == 0)
+        return tq_output_fail(node, 0, error, "has no scale, several, or 0; %s needs one above 0", node->op->name);
+    return TQ_OK;
+}
+
+tq_status tq_check_symmetric_input(const tq_node *node, int i, tq_error *error)
+{
+    if (tq_zero_point_of(node->in[i]) != 0)
+        return tq_input_fail(node, i, error, "has the zero point %d; it needs 0", tq_zero_point_of(node->in[i]));
+    return TQ_OK;
 }
 
 tq_status tq_check_same_scale(const tq_node *node, int input, int output, tq_error *error)

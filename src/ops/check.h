@@ -50,11 +50,31 @@ tq_status tq_check_single(const tq_node *node, int i, tq_error *error);
 /* Input i has `low` to `high` dimensions. */
 tq_status tq_check_rank(const tq_node *node, int i, int low, int high, tq_error *error);
 
-/* Input or output i has one scale (finite, > 0) and a zero point in the range of its type. */
+/* The scale and zero point that kernels read of input or output i (tq_scale_of), are finite, not negative, and fit
+   their arithmetic (tq_zero_point_fits).  Kernels run with a tensor that has no scale, or several, as if it were 0, as
+   in the runtime. */
 tq_status tq_check_input_scale(const tq_node *node, int i, tq_error *error);
 tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error);
 
-/* The input and the output have the same first scale and zero point; a tensor without has 0 and 0. */
+/* The same for kernels that refuse a tensor without scales. */
+tq_status tq_check_quantized_input(const tq_node *node, int i, tq_error *error);
+tq_status tq_check_quantized_output(const tq_node *node, int i, tq_error *error);
+
+/* A fused activation that has bounds finds an output scale other than 0. */
+tq_status tq_check_activation_scale(const tq_node *node, int64_t activation, tq_error *error);
+
+/* The same, and, for kernels that cut bounds to the type, an output zero point that the type holds. */
+tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, tq_error *error);
+
+/* An input's or the output's scale other than 0, where the runtime divides by it and converts what comes of it to an
+   integer: undefined in C. */
+tq_status tq_check_input_divisor(const tq_node *node, int i, tq_error *error);
+tq_status tq_check_output_divisor(const tq_node *node, tq_error *error);
+
+/* Input i has the zero point 0, or several. */
+tq_status tq_check_symmetric_input(const tq_node *node, int i, tq_error *error);
+
+/* Input and output i have the same scale and zero point, as far as both have any. */
 tq_status tq_check_same_scale(const tq_node *node, int input, int output, tq_error *error);
 
 /* Input i has `count` elements (-1: any count) of INT32 or INT64, and any rank.  Reads no value. */

@@ -44,6 +44,34 @@ void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, 
     *high = most == INFINITY ? type_high : quantize(most, scale, zero_point, type_low, type_high);
 }
 
+static int32_t cut(int32_t type, int32_t value)
+{
+    switch (type) {
+    case TQ_TensorType_UINT8: return (uint8_t)value;
+    case TQ_TensorType_INT16: return (int16_t)value;
+    default: return (int8_t)value;
+    }
+}
+
+int32_t tq_zero_point_cut(const tq_tensor *tensor)
+{
+    return cut(tensor->type, tq_zero_point_of(tensor));
+}
+
+void tq_activation_range_cut(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
+{
+    const tq_tensor *output = node->out[0];
+    const float scale = tq_scale_of(output);
+    const int32_t zero_point = tq_zero_point_of(output);
+    float least, most;
+    tq_quantized_range(output->type, low, high);
+    real_range(activation, &least, &most);
+    if (least != -INFINITY)
+        *low = cut(output->type, tq_quantize_away(least, scale, zero_point, *low, INT32_MAX));
+    if (most != INFINITY)
+        *high = cut(output->type, tq_quantize_away(most, scale, zero_point, INT32_MIN, *high));
+}
+
 void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low, float *high)
 {
     real_range(activation, low, high);
@@ -51,6 +79,26 @@ void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low
         return;
     *low = *low == -INFINITY ? -FLT_MAX : *low;
     *high = *high == INFINITY ? FLT_MAX : *high;
+}
+
+static bool reads_first(const tq_node *node, const tq_tensor *tensor)
+{
+    static const int16_t codes[] = {TQ_BuiltinOperator_ABS, TQ_BuiltinOperator_LOG, TQ_BuiltinOperator_RSQRT,
+                                    TQ_BuiltinOperator_SQRT, TQ_BuiltinOperator_SVDF};
+    for (size_t i = 0; tensor->quantization.count > 1 && i < sizeof codes / sizeof *codes; i++)
+        if (codes[i] == node->row.code)
+            return true;
+    return false;
+}
+
+float tq_kernel_scale(const tq_node *node, const tq_tensor *tensor)
+{
+    return reads_first(node, tensor) ? tensor->quantization.scale[0] : tq_scale_of(tensor);
+}
+
+int32_t tq_kernel_zero_point(const tq_node *node, const tq_tensor *tensor)
+{
+    return reads_first(node, tensor) ? tensor->quantization.zero_point[0] : tq_zero_point_of(tensor);
 }
 
 bool tq_power_of_two(float scale, int *log2_scale)
@@ -62,8 +110,8 @@ bool tq_power_of_two(float scale, int *log2_scale)
 
 tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error)
 {
-    if (!isfinite(real))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", real);
-    *out = tq_fixed_of(node, real);
+    (void)node;
+    (void)error;
+    *out = tq_fixed_of(node, isfinite(real) ? real : 0);
     return TQ_OK;
 }

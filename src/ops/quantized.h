@@ -58,6 +58,18 @@ static inline tq_fixed tq_fixed_of(const tq_node *node, double real)
 /* The same for a product or ratio of scales; TQ_BAD_OPERATOR where it is infinite or NaN. */
 tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
 
+/* The same as the matrix library of the optimized kernels has them: each bound, and the zero point, is cut to the bits
+   of the output's type. */
+void tq_activation_range_cut(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
+
+/* A tensor's zero point, cut to the bits of its type. */
+int32_t tq_zero_point_cut(const tq_tensor *tensor);
+
+/* The scale and zero point that an operator's kernel reads of a tensor: of several the first in some kernels (ABS, LOG,
+   RSQRT, SQRT, SVDF), else 0 (tq_scale_of). */
+float tq_kernel_scale(const tq_node *node, const tq_tensor *tensor);
+int32_t tq_kernel_zero_point(const tq_node *node, const tq_tensor *tensor);
+
 /* XNNPACK's multiplier of sums of products, for the rule FLOAT32_EVEN, from the scales of factors and output. */
 static inline float tq_even_multiplier(float first, float second, float out)
 {

@@ -103,6 +103,14 @@ static inline bool tq_is_constant(const tq_tensor *tensor)
     return tensor->storage == TQ_STORAGE_CONSTANT;
 }
 
+/* Kernels run with zero points from -most to most, also outside the type: differences from values of 8 bits stay below
+   2^10, and those from values of 16 bits below 2^17.  Any of INT32. */
+static inline bool tq_zero_point_fits(int32_t type, int32_t zero_point)
+{
+    const int32_t most = type == TQ_TensorType_INT16 ? 65536 : 768;
+    return type == TQ_TensorType_INT32 || (zero_point >= -most && zero_point <= most);
+}
+
 /* The scale and the zero point of a channel < its count; of any channel where the count is 1; 0 where it is 0. */
 static inline float tq_scale_at(const tq_tensor *tensor, size_t channel)
 {
@@ -110,10 +118,18 @@ static inline float tq_scale_at(const tq_tensor *tensor, size_t channel)
     return q->count == 0 ? 0 : q->scale[q->count == 1 ? 0 : channel];
 }
 
-static inline int32_t tq_zero_point_at(const tq_tensor *tensor, size_t channel)
+/* The scale and zero point of a tensor with one scale.  Those of other tensors are 0 for kernels that read one alone,
+   as in the runtime (TfLiteTensor.params). */
+static inline float tq_scale_of(const tq_tensor *tensor)
 {
     const tq_affine *q = &tensor->quantization;
-    return q->count == 0 ? 0 : q->zero_point[q->count == 1 ? 0 : channel];
+    return q->count == 1 ? q->scale[0] : 0;
+}
+
+static inline int32_t tq_zero_point_of(const tq_tensor *tensor)
+{
+    const tq_affine *q = &tensor->quantization;
+    return q->count == 1 ? q->zero_point[0] : 0;
 }
 
 #endif

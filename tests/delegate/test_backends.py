@@ -135,7 +135,63 @@ def unsigned_batches(m):
     m.operator("BATCH_MATMUL", [a, b], [y], version=3)
 
 
+def many_bias_scales(name):
+    return lambda m: convolution(m, name, bias_scale=[0.001] * 4)
+
+
+def channel_zero_points(name):
+    def draw(m):
+        convolution(m, name, SCALES)
+        m.tensors[2].fields["zero_point"] = [0, 1, 0, 0]  # the bias
+
+    return draw
+
+
+def layer(m, x, w_scale, zero_point):
+    many = {"quantized_dimension": 0} if np.size(w_scale) > 1 else {}
+    w = m.constant("int8", np.ones([4, 8]), scale=w_scale, zero_point=zero_point, **many)
+    output = m.output(m.types[x], [2, 4], **m.parameters[x])
+    m.operator("FULLY_CONNECTED", [x, w, -1], [output], version=9)
+
+
+def zero_points_of_matrices(m):
+    b = m.constant("int8", np.ones([8, 4]), scale=0.01, zero_point=3)
+    m.operator("BATCH_MATMUL", [m.input("float32", [2, 8]), b], [m.output("float32", [2, 4])], version=4)
+
+
+UNEQUAL = {  # options, constants, shapes of outputs
+    "MAX_POOL_2D": ({"stride_w": 1, "stride_h": 1, "filter_width": 2, "filter_height": 2}, [], [[1, 4, 4, 4]]),
+    "PAD": ({}, [np.ones([4, 2], np.int32)], [[3, 6, 6, 6]]),
+    "RESIZE_BILINEAR": ({}, [np.int32([8, 8])], [[1, 8, 8, 4]]),
+    "SPACE_TO_DEPTH": ({"block_size": 2}, [], [[1, 2, 2, 16]]),
+    "SPLIT": ({"num_splits": 2}, [np.int32(1)], [[1, 2, 4, 4]] * 2),
+    "TRANSPOSE": ({}, [np.int32([3, 1, 2, 0])], [[4, 4, 4, 1]]),
+}
+
+
+def unequal(name):
+    def draw(m):
+        options, constants, shapes = UNEQUAL[name]
+        inputs = [codes(m), *(m.constant("int32", values) for values in constants)]
+        outputs = [m.output("int8", shape, scale=0.2, zero_point=0) for shape in shapes]
+        m.operator(name, inputs[::-1] if name == "SPLIT" else inputs, outputs, **options, version=2)
+
+    return draw
+
+
 MODELS = {
+    **{
+        ("CONV_2D", name): made("CONV_2D")
+        for name, made in (("many_bias_scales", many_bias_scales), ("channel_zero_points", channel_zero_points))
+    },
+    **{
+        ("DEPTHWISE_CONV_2D", name): made("DEPTHWISE_CONV_2D")
+        for name, made in (("many_bias_scales", many_bias_scales), ("channel_zero_points", channel_zero_points))
+    },
+    ("FULLY_CONNECTED", "channel_zero_points"): lambda m: layer(m, codes(m, shape=(2, 8)), SCALES, [0, 1, 0, 0]),
+    ("FULLY_CONNECTED", "float_zero_points"): lambda m: layer(m, m.input("float32", [2, 8]), 0.01, 3),
+    ("BATCH_MATMUL", "float_zero_points"): zero_points_of_matrices,
+    **{(name, "unequal_quantization"): unequal(name) for name in UNEQUAL},
     ("DEPTHWISE_CONV_2D", "no_bias"): depthwise_without_bias,
     ("CONV_2D", "one_bias_scale"): one_bias_scale("CONV_2D"),
     ("DEPTHWISE_CONV_2D", "one_bias_scale"): one_bias_scale("DEPTHWISE_CONV_2D"),

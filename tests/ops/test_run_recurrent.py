@@ -118,7 +118,6 @@ WIDE = {f"{kind}{g}": {"type": "INT8", "scale": 0.01} for kind in "wr" for g in 
         (lstm(pb={"shape": [CELLS]}), "'pb' is a projection's bias"),
         (lstm(wf={"type": "INT8", "scale": 0.01}), "'wf'"),
         (lstm(**{**WIDE, "wc": {"type": "INT8"}}), "'wc' has no scale"),
-        (lstm(**{**WIDE, "wc": {"type": "INT8", "scale": 0.01, "zero_point": 1}}), "'wc' has the zero point 1"),
         (lstm({"cell_clip": -1.0}), "cell_clip is -1"),
         (lstm(pi={"shape": [1]}), "input 11 is left out; input 9, the same tensor of another gate, is there"),
         (lstm(pf={"shape": [1]}), "input 11 is left out; input 10, the same tensor of another gate, is there"),

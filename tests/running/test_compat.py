@@ -11,6 +11,7 @@ from models import build_model, operator, tensor
 
 import tq
 from tq.pytest_plugin import tq_stand_in  # noqa: F401
+from tq.running import compat
 from tq.running import interpreter as interpreter_module
 from tq.running.interpreter import Interpreter
 
@@ -41,6 +42,37 @@ def test_stand_in_fixture(tq_stand_in):  # noqa: F811
     from tflite_runtime.interpreter import Interpreter as imported
 
     assert imported is Interpreter
+
+
+def listed(capsys, **arguments):
+    with tq.stand_in():
+        from tensorflow.lite.experimental import Analyzer
+
+        Analyzer.analyze(**arguments)
+    return capsys.readouterr().out
+
+
+@pytest.mark.skipif(compat._installed("tensorflow"), reason="TensorFlow is installed")
+def test_the_analyzer_prints_the_listing_with_litert_s_lines_on_the_gpu(capsys, tmp_path):
+    path = tmp_path / "m.tflite"
+    path.write_bytes(permute())
+    listing = str(tq.Model(permute()))
+    assert listed(capsys, model_content=permute()) == f"=== TFLite ModelAnalyzer ===\n\n{listing}\n"
+    assert listed(capsys, model_path=str(path)) == f"=== {path} ===\n\n{listing}\n"
+    (of_litert,) = oracle.ask("gpu_lines", [permute()])
+    with_lines = listed(capsys, model_content=permute(), gpu_compatibility=True)
+    assert of_litert in with_lines
+    assert with_lines.replace(of_litert, "") == f"=== TFLite ModelAnalyzer ===\n\n{listing}\n"
+
+
+@pytest.mark.skipif(compat._installed("tensorflow"), reason="TensorFlow is installed")
+def test_the_analyzer_refuses_what_it_cannot_do(capsys):
+    with pytest.raises(ValueError, match="neither `model_path` nor `model_content` is provided"):
+        listed(capsys)
+    with pytest.raises(ValueError, match="experimental_use_mlir needs TensorFlow's converter"):
+        listed(capsys, model_content=permute(), experimental_use_mlir=True)
+    with pytest.raises(tq.ModelError):
+        listed(capsys, model_content=b"no model at all")
 
 
 def test_load_delegate_is_refused():

@@ -11,7 +11,7 @@ import weakref
 import numpy as np
 import pytest
 from interpreter_models import X, allocated, permute, relu_chain, strings
-from models import build_model, tensor
+from models import build_model, operator, tensor
 
 import tq
 from tq.running.interpreter import Interpreter, OpResolverType
@@ -160,6 +160,39 @@ def test_values_that_do_not_fit(value, text):
     with pytest.raises(ValueError) as caught:
         made.set_tensor(0, value)
     assert str(caught.value).startswith(text)
+
+
+def integer_input(**quantization):
+    x = tensor("x", [2, 2], "INT8", **quantization)
+    return allocated(
+        build_model([x, tensor("y", [2, 2], "INT8", **quantization)], [operator("NEG", [0], [1])], [0], [1])
+    )
+
+
+def test_real_numbers_for_an_integer_input_are_told_the_call_that_converts():
+    made = integer_input(scale=0.1, zero_point=3)
+    text = "expected type INT8 for input 0, name: x . It has scale 0.10000000149011612 and zero point 3: "
+    with pytest.raises(ValueError) as caught:
+        made.set_tensor(0, np.ones((2, 2), np.float32))
+    assert str(caught.value).startswith("Cannot set tensor: Got value of type FLOAT32 but " + text)
+    call = "tq.quantize(value, 0.10000000149011612, 3, dtype='int8')"
+    assert str(caught.value).endswith(f": {call} converts real numbers")
+    made.set_tensor(0, eval(call, {"tq": tq, "value": np.ones((2, 2), np.float32)}))
+    assert made.get_tensor(0).tolist() == [[13, 13], [13, 13]]
+
+
+def test_an_input_with_many_scales_is_told_their_dimension():
+    made = integer_input(scale=[0.1, 0.2], zero_point=[0, 0], quantized_dimension=1)
+    with pytest.raises(ValueError, match=r"It has 2 scales along dimension 1: tq.quantize\(value, .*'int8', axis=1\)"):
+        made.set_tensor(0, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("quantization", "value"), [({}, np.ones((2, 2))), ({"scale": 0.1, "zero_point": 0}, np.ones((2, 2), np.int32))]
+)
+def test_no_conversion_is_named_where_there_is_none(quantization, value):
+    with pytest.raises(ValueError, match=r"name: x $"):
+        integer_input(**quantization).set_tensor(0, value)
 
 
 def test_set_tensor_takes_any_layout_and_keywords():

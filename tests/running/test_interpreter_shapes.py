@@ -5,9 +5,10 @@ Where a test has a twin in LiteRT's python/interpreter_test.py, the behaviour as
 """
 
 import numpy as np
+import oracle
 import pytest
 from interpreter_models import X, allocated, permute, relu_chain, two_signatures
-from models import build_model, operator, tensor
+from models import build_model, operator, signature, tensor
 
 from tq.running.interpreter import Interpreter, SignatureRunner
 
@@ -151,6 +152,22 @@ def test_signatures():
     np.testing.assert_array_equal(runner(u=np.array([1, 2, 3], np.float32))["v"], [-1, -2, -3])
     assert runner.get_output_details()["v"]["shape"].tolist() == [3]
     np.testing.assert_array_equal(made.get_signature_runner("one")(x=np.ones(2, np.float32))["y"], [-1, -1])
+
+
+def test_signatures_name_their_tensors_in_litert_s_order():
+    tensors = [tensor(name, [2]) for name in "xuyz"]
+    operators = [operator("ABS", [0], [2]), operator("NEG", [1], [3])]
+    signatures = [
+        signature("two", {"x": 0, "u": 1}, {"z": 3, "\u00e9": 2, "Y": 2}),
+        signature("one", {"x": 0, "a": 1}, {"z": 3}),
+    ]
+    data = build_model(tensors, operators, [0, 1], [2, 3], signatures=signatures)
+    (theirs,) = oracle.ask("signature_list", [data])
+    mine = Interpreter(model_content=data).get_signature_list()
+    assert [(key, list(sides.items())) for key, sides in mine.items()] == theirs
+    runner = Interpreter(model_content=data).get_signature_runner("two")
+    assert list(runner.get_input_details()) == ["u", "x"]
+    assert list(runner(x=np.ones(2, np.float32), u=np.ones(2, np.float32))) == ["Y", "z", "\u00e9"]
 
 
 def test_an_empty_input():

@@ -66,6 +66,15 @@ def answer_listing(source):
     return text if "\nTensors of Subgraph#" in text or "Model size:" in text else Refusal(text)
 
 
+def answer_gpu_lines(source):
+    """What TFLite's Model Analyzer says of a model and the GPU delegate, with the empty line before it."""
+    from ai_edge_litert._pywrap_analyzer_wrapper import ModelAnalyzer
+
+    plain, checked = (ModelAnalyzer(source, False, check) for check in (False, True))
+    start = next(i for i, (a, b) in enumerate(zip(plain, checked, strict=False)) if a != b)
+    return "\n" + checked[start : start + len(checked) - len(plain) - 1]
+
+
 def answer_run(question):
     """The first output for each input: (path, OpResolverType's name, [array for the first input, ...])."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
@@ -178,6 +187,14 @@ def answer_signatures(question):
 
         interpreter = Interpreter(model_content=source, experimental_op_resolver_type=OpResolverType[resolver])
     return [interpreter.get_signature_runner(key)(**values) for key, values in calls]
+
+
+def answer_signature_list(source):
+    """[(key, [("inputs", names), ("outputs", names)]), ...]: get_signature_list, with its order."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    found = Interpreter(model_content=source).get_signature_list()
+    return [(key, list(sides.items())) for key, sides in found.items()]
 
 
 class _Micro:

@@ -6,7 +6,8 @@
     def test_x(tq_stand_in): ...        # in a test; see tq.pytest_plugin
 
 Then `import ai_edge_litert.interpreter`, `import tflite_runtime.interpreter` and, where TensorFlow is not installed,
-`import tensorflow.lite` give tq's Interpreter.  Names that were imported before stay as they are.
+`import tensorflow.lite` give tq's Interpreter, and `tensorflow.lite.experimental.Analyzer` tq's listing.  Names that
+were imported before stay as they are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import tq.running.interpreter as shim
+from tq.running.analyzer import Analyzer
 
 _PACKAGES = ("ai_edge_litert", "tflite_runtime")
 _NAMES = ("Interpreter", "InterpreterWithCustomOps", "OpResolverType", "SignatureRunner", "load_delegate")
@@ -48,7 +50,8 @@ def _modules() -> dict[str, ModuleType]:
             result[package] = _module(package, {"interpreter": module}, package=True)
     if not _installed("tensorflow"):
         experimental = _module(
-            "tensorflow.lite.experimental", {name: names[name] for name in ("OpResolverType", "load_delegate")}
+            "tensorflow.lite.experimental",
+            {name: names[name] for name in ("OpResolverType", "load_delegate")} | {"Analyzer": Analyzer},
         )
         lite = _module(
             "tensorflow.lite", {"Interpreter": names["Interpreter"], "experimental": experimental}, package=True

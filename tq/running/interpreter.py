@@ -412,12 +412,12 @@ class Interpreter(_core.Interpreter):
 
     def _get_full_signature_list(self) -> dict[str, dict[str, dict[str, int]]]:
         return {
-            signature.key: {"inputs": dict(signature.inputs), "outputs": dict(signature.outputs)}
+            signature.key: {side: dict(sorted(getattr(signature, side).items())) for side in ("inputs", "outputs")}
             for signature in self.model.signatures
         }
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """{key: {"inputs": [names], "outputs": [names]}} of the file's signatures."""
+        """{key: {"inputs": [names], "outputs": [names]}} of the file's signatures; names are sorted, as in LiteRT."""
         return {
             key: {side: list(names) for side, names in signature.items()}
             for key, signature in self._get_full_signature_list().items()

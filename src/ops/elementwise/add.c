@@ -86,7 +86,7 @@ TQ_PAIR_GENERAL(shifted_subtract, int16)
 static const tq_pair_loops add_loops = TQ_PAIR_LOOPS(add, lane_add);
 static const tq_pair_loops subtract_loops = TQ_PAIR_LOOPS(subtract, lane_subtract);
 
-/* Bounds: |(q - z) 2^L| <= 255 2^20 < 2^28, or INT16: 2^15 2^15; each multiplier is at most 1/2. */
+/* Bounds: |(q - z) 2^L| < 2^10 2^20, or 2^15 2^15; each multiplier is at most 1/2. */
 static bool sums_fit(const tq_pair *p)
 {
     const int64_t most = (int64_t)1 << 30;
@@ -121,8 +121,7 @@ static tq_status find_shifts(const tq_node *node, tq_pair *p, bool *shifts, tq_e
 {
     int first, second, output;
     *shifts = may_shift(node) && tq_power_of_two(tq_scale_of(node->in[0]), &first) &&
-              tq_power_of_two(tq_scale_of(node->in[1]), &second) &&
-              tq_power_of_two(tq_scale_of(node->out[0]), &output);
+              tq_power_of_two(tq_scale_of(node->in[1]), &second) && tq_power_of_two(tq_scale_of(node->out[0]), &output);
     if (!*shifts)
         return TQ_OK;
     p->first.shift = first - output;
@@ -270,12 +269,28 @@ static tq_status eval_blocks(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* SUB and SQUARED_DIFFERENCE refuse zero points outside the type; ADD does not. */
+static tq_status check_zero_points(const tq_node *node, tq_error *error)
+{
+    int32_t low, high;
+    tq_quantized_range(node->in[0]->type, &low, &high);
+    for (int i = 0; i < 3; i++) {
+        const int32_t zero_point = tq_zero_point_of(i < 2 ? node->in[i] : node->out[0]);
+        if (zero_point < low || zero_point > high)
+            return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has a zero point of %d; its type needs one from %d to %d",
+                              zero_point, low, high);
+    }
+    return TQ_OK;
+}
+
 static tq_status prepare_sums(tq_node *node, tq_error *error)
 {
     bool is_int16 = node->in[0]->type == TQ_TensorType_INT16, is_sub = node->row.code == TQ_BuiltinOperator_SUB;
     bool shifts = false;
     TQ_TRY(tq_pair_prepare(node, sizeof(state), error));
     state *s = node->state;
+    if (is_sub)
+        TQ_TRY(check_zero_points(node, error));
     if (is_int16) {
         TQ_TRY(tq_pair_check_symmetric(node, error));
         TQ_TRY(find_shifts(node, &s->pair.p, &shifts, error));
@@ -314,6 +329,7 @@ tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
+    TQ_TRY(check_zero_points(node, error));
     tq_pair_state *s = node->state;
     TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
     s->walk.run = squared_difference_int8;

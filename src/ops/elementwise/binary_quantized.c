@@ -9,9 +9,13 @@ bool tq_pair_is_quantized(const tq_node *node)
     const tq_tensor *in = node->in_count > 0 ? node->in[0] : NULL;
     if (!in)
         return false;
-    bool may_be_integers = node->row.code == TQ_BuiltinOperator_ADD || node->row.code == TQ_BuiltinOperator_MUL;
-    return in->type == TQ_TensorType_INT8 || in->type == TQ_TensorType_UINT8 ||
-           (in->type == TQ_TensorType_INT16 && (in->quantization.count > 0 || !may_be_integers));
+    if (in->type != TQ_TensorType_INT16)
+        return in->type == TQ_TensorType_INT8 || in->type == TQ_TensorType_UINT8;
+    switch (node->row.code) {
+    case TQ_BuiltinOperator_ADD: return in->quantization.count > 0;
+    case TQ_BuiltinOperator_MUL: return node->out_count > 0 && node->out[0] && node->out[0]->quantization.count > 0;
+    default: return true;
+    }
 }
 
 tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
@@ -30,6 +34,7 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     for (int i = 0; i < 2; i++)
         TQ_TRY(tq_check_input_scale(node, i, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_check_activation_bounds(node, tq_binary_activation(node), error));
     TQ_TRY(tq_node_state(node, size, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
     tq_pair *p = &s->p;

@@ -45,6 +45,9 @@ tq_status tq_prepare_div(tq_node *node, tq_error *error)
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
+    for (int i = 0; i < 2; i++)
+        TQ_TRY(tq_check_input_divisor(node, i, error));
+    TQ_TRY(tq_check_output_divisor(node, error));
     tq_pair_state *s = node->state;
     float unit = tq_scale_of(node->in[1]) * tq_scale_of(node->out[0]);
     TQ_TRY(tq_fixed_find(node, tq_scale_of(node->in[0]) / unit, &s->p.output, error));

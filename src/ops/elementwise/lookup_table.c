@@ -8,6 +8,7 @@
 
 #include "base/round.h"
 #include "kernels/arrays/lookup.h"
+#include "ops/check.h"
 #include "ops/quantized.h"
 
 static void run_table(const void *in, void *out, size_t n, const void *params)
@@ -112,8 +113,9 @@ static int32_t quantized_real_even(int32_t q, const void *context)
 
 tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
-    float in_scale = tq_scale_of(node->in[0]), out_scale = tq_scale_of(node->out[0]);
-    int32_t in_zero = tq_zero_point_of(node->in[0]), out_zero = tq_zero_point_of(node->out[0]);
+    TQ_TRY(tq_check_output_divisor(node, error));
+    float in_scale = tq_kernel_scale(node, node->in[0]), out_scale = tq_kernel_scale(node, node->out[0]);
+    int32_t in_zero = tq_kernel_zero_point(node, node->in[0]), out_zero = tq_kernel_zero_point(node, node->out[0]);
     if (node->in[0]->type != TQ_TensorType_INT16) {
         real_function c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
         return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? quantized_real_even : quantized_real, &c,

@@ -80,7 +80,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
         return prepare_square(node, error);
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
     tq_pair_state *s = node->state;
-    if (type == TQ_TensorType_INT16)
+    if (node->out[0]->type == TQ_TensorType_INT16)
         TQ_TRY(tq_pair_check_symmetric(node, error));
     if (type != node->out[0]->type) {
         s->walk.run = node->out[0]->type == TQ_TensorType_INT8 ? multiply_q15_int8 : multiply_q15_uint8;
@@ -94,10 +94,11 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->p.by);
         return TQ_OK;
     }
+    TQ_TRY(tq_check_output_divisor(node, error));
     float product = tq_scale_of(node->in[0]) * tq_scale_of(node->in[1]);
     TQ_TRY(tq_fixed_find(node, product / tq_scale_of(node->out[0]), &s->p.output, error));
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
-    int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 255 * 255;
+    int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 1023 * 1023;
     s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));
     return TQ_OK;
 }

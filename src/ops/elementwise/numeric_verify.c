@@ -49,8 +49,11 @@ tq_status tq_prepare_numeric_verify(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(UINT8) | TQ_T(INT8) | TQ_T(INT16) | TQ_T(FLOAT16), error));
     TQ_TRY(tq_check_input(node, 1, TQ_T(FLOAT32), error));
     TQ_TRY(tq_check_output_like(node, 0, 1, error));
-    if (node->in[0]->type != TQ_TensorType_FLOAT16)
+    if (node->in[0]->type != TQ_TensorType_FLOAT16) {
         TQ_TRY(tq_check_input_scale(node, 0, error));
+        if (node->in[0]->quantization.count > 1)
+            return tq_input_fail(node, 0, error, "has a scale for each channel; it needs one for all");
+    }
     if (tq_tensor_count(node->in[0]) != tq_tensor_count(node->in[1]))
         return tq_input_fail(node, 1, error, "has %zu elements to verify %zu", tq_tensor_count(node->in[1]),
                              tq_tensor_count(node->in[0]));

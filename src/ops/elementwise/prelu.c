@@ -62,11 +62,11 @@ static tq_broadcast_fn choose(int32_t type, int32_t slope, bool lanes)
     return lanes ? lane_int16[tq_isa()] : prelu_int16;
 }
 
-/* Bounds of x and x slope: 255 and 255^2; INT16: 2^15 and 2^15 255. */
+/* Bounds: 2^10 and 2^20, or 2^15 and 2^25. */
 static bool fits_lanes(const slopes *p, int32_t type)
 {
-    int64_t most = type == TQ_TensorType_INT16 ? 1 << 15 : 255;
-    return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most * 255);
+    int64_t most = type == TQ_TensorType_INT16 ? 1 << 15 : 1 << 10;
+    return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most << 10);
 }
 
 static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)

@@ -29,6 +29,7 @@ typedef struct state {
     tq_array_job job; /* in, out, scratch and threads are set in eval */
     int32_t low, high;
     double multiplier;
+    int32_t zero_in, zero_out; /* beside a multiplier */
     tq_quantize_rule rule;
 } state;
 
@@ -54,7 +55,7 @@ static tq_element element_of(int32_t type)
 static tq_layout layout_of(const tq_tensor *tensor, const tq_shape *shape)
 {
     tq_layout layout = {1, 1, 1, tq_shape_size(shape)};
-    if (tensor->quantization.count > 1) {
+    if (tensor && tensor->quantization.count > 1) {
         int axis = tensor->quantization.axis;
         layout.outer = tq_shape_span(shape, 0, axis);
         layout.channels = (size_t)shape->dims[axis];
@@ -63,27 +64,23 @@ static tq_layout layout_of(const tq_tensor *tensor, const tq_shape *shape)
     return layout;
 }
 
-/* A fault of a tensor's scales and zero points, or NULL: one scale for each index of the axis, or one for all; finite,
-   > 0; zero points that the type holds. */
+/* A fault of a tensor's scales and zero points, or NULL: one scale for each index of the axis, or one for all; finite;
+   zero points that the arithmetic holds. */
 static const char *find_fault(const tq_tensor *tensor, const tq_shape *shape)
 {
     const tq_affine *q = &tensor->quantization;
-    int32_t low, high;
-    tq_quantized_range(tensor->type, &low, &high);
-    if (q->count == 0)
-        return "has no scale, and needs one or one for each channel";
     if (q->count > 1 && (q->axis >= shape->rank || (uint32_t)shape->dims[q->axis] != q->count))
         return "has scales for another number of channels than its shape has";
     for (uint32_t i = 0; i < q->count; i++) {
-        if (!(q->scale[i] > 0) || isinf(q->scale[i]))
-            return "has a scale that is not a finite number above 0";
-        if (q->zero_point[i] < low || q->zero_point[i] > high)
-            return "has a zero point that its type cannot hold";
+        if (!isfinite(q->scale[i]) || q->scale[i] < 0)
+            return "has a scale that is negative or not finite";
+        if (!tq_zero_point_fits(tensor->type, q->zero_point[i]))
+            return "has a zero point far outside its type; it needs one from -768 to 768 (INT16: 65536)";
     }
     return NULL;
 }
 
-/* quantized: the tensor whose scales give the layout. */
+/* quantized: the tensor whose scales give the layout, each along its axis; NULL: both tensors have one. */
 static tq_status begin(tq_node *node, const tq_tensor *quantized, state **out, tq_error *error)
 {
     state *s;
@@ -111,12 +108,18 @@ static tq_array_job job_of(const tq_node *node)
 
 static tq_column_f32 scales_of(const tq_tensor *tensor)
 {
+    static const float none = 0;
+    if (tensor->quantization.count == 0)
+        return (tq_column_f32){&none, false};
     tq_column_f32 column = {tensor->quantization.scale, tensor->quantization.count > 1};
     return column;
 }
 
 static tq_column_i32 zero_points_of(const tq_tensor *tensor)
 {
+    static const int32_t none = 0;
+    if (tensor->quantization.count == 0)
+        return (tq_column_i32){&none, false};
     tq_column_i32 column = {tensor->quantization.zero_point, tensor->quantization.count > 1};
     return column;
 }
@@ -170,15 +173,19 @@ static tq_status eval_requantize(tq_node *node, tq_error *error)
     const state *s = node->state;
     tq_array_job job = job_of(node);
     tq_column_f64 multiplier = {&s->multiplier, false};
-    return tq_requantize_array(&job, multiplier, zero_points_of(node->in[0]), zero_points_of(node->out[0]),
-                               tq_reference_rule(node), NULL, error);
+    tq_column_i32 zero_in = {&s->zero_in, false}, zero_out = {&s->zero_out, false};
+    return tq_requantize_array(&job, multiplier, zero_in, zero_out, tq_reference_rule(node), NULL, error);
 }
 
 static tq_status prepare_quantize(tq_node *node, tq_error *error)
 {
     state *s;
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4), error));
-    const char *fault = find_fault(node->out[0], &node->in[0]->shape);
+    const char *fault = node->out[0]->quantization.count == 0 ? "has no scale, and needs one or one for each channel"
+                                                              : find_fault(node->out[0], &node->in[0]->shape);
+    for (uint32_t i = 0; !fault && i < node->out[0]->quantization.count; i++)
+        if (node->out[0]->quantization.scale[i] == 0)
+            fault = "has the scale 0, and needs one above 0";
     if (fault)
         return tq_output_fail(node, 0, error, "%s", fault);
     TQ_TRY(begin(node, node->out[0], &s, error));
@@ -241,18 +248,18 @@ static tq_status prepare_requantize(tq_node *node, tq_error *error)
     const tq_tensor *in = node->in[0], *out = node->out[0];
     TQ_TRY(tq_check_output(node, 0, requantized_types(in->type), error));
     TQ_TRY(tq_check_input_scale(node, 0, error));
-    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_check_quantized_output(node, 0, error));
     if (tq_element_bytes(in->type) == 1 && tq_element_bytes(out->type) == 1)
         return prepare_bytes(node, error);
     if (in->type == TQ_TensorType_INT16 && out->type == TQ_TensorType_INT16 &&
         (tq_zero_point_of(in) != 0 || tq_zero_point_of(out) != 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 to INT16 needs zero points of 0, not %d and %d",
                           tq_zero_point_of(in), tq_zero_point_of(out));
-    TQ_TRY(begin(node, node->in[0], &s, error));
+    TQ_TRY(begin(node, NULL, &s, error));
     s->multiplier = (double)tq_scale_of(in) / (double)tq_scale_of(out);
-    if (!isfinite((float)s->multiplier))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite",
-                          s->multiplier);
+    s->multiplier = isfinite((float)s->multiplier) ? s->multiplier : 0;
+    s->zero_in = tq_zero_point_of(in);
+    s->zero_out = tq_zero_point_of(out);
     node->eval = eval_requantize;
     return TQ_OK;
 }

@@ -124,6 +124,7 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
 {
     state *s;
     int power;
+    TQ_TRY(tq_check_input_divisor(node, 0, error));
     if (!tq_power_of_two(tq_scale_of(node->out[0]), &power) || power != -15)
         return tq_output_fail(node, 0, error, "has scale %.9g; %s of INT16 needs 1/32768", tq_scale_of(node->out[0]),
                               node->op->name);

@@ -187,22 +187,27 @@ static bool is_int16(const tq_node *node)
 
 static tq_status check_scales(const tq_node *node, tq_error *error)
 {
-    TQ_TRY(tq_check_input_scale(node, 0, error));
-    TQ_TRY(tq_check_output_scale(node, 0, error));
-    if (is_int16(node) && tq_zero_point_of(node->in[0]) != 0)
-        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[0]));
-    if (is_int16(node) && tq_zero_point_of(node->out[0]) != 0)
-        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->out[0]));
+    const int16_t code = node->row.code;
+    const bool needs_scales = code == TQ_BuiltinOperator_ABS || code == TQ_BuiltinOperator_LOG ||
+                              code == TQ_BuiltinOperator_RSQRT || code == TQ_BuiltinOperator_SQRT;
+    TQ_TRY((needs_scales ? tq_check_quantized_input : tq_check_input_scale)(node, 0, error));
+    TQ_TRY((needs_scales ? tq_check_quantized_output : tq_check_output_scale)(node, 0, error));
+    if (is_int16(node) && tq_kernel_zero_point(node, node->in[0]) != 0)
+        return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0",
+                             tq_kernel_zero_point(node, node->in[0]));
+    if (is_int16(node) && tq_kernel_zero_point(node, node->out[0]) != 0)
+        return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0",
+                              tq_kernel_zero_point(node, node->out[0]));
     return TQ_OK;
 }
 
 static tq_status find_parameters(const tq_node *node, parameters *p, tq_error *error)
 {
     TQ_TRY(check_scales(node, error));
-    p->zero_in = tq_zero_point_of(node->in[0]);
-    p->zero_out = tq_zero_point_of(node->out[0]);
-    p->scale_in = tq_scale_of(node->in[0]);
-    p->scale_out = tq_scale_of(node->out[0]);
+    p->zero_in = tq_kernel_zero_point(node, node->in[0]);
+    p->zero_out = tq_kernel_zero_point(node, node->out[0]);
+    p->scale_in = tq_kernel_scale(node, node->in[0]);
+    p->scale_out = tq_kernel_scale(node, node->out[0]);
     p->rescales = p->scale_in != p->scale_out;
     tq_quantized_range(node->out[0]->type, &p->low, &p->high);
     return tq_fixed_find(node, p->scale_in / p->scale_out, &p->identity, error);
@@ -230,6 +235,9 @@ static tq_status prepare_relu(tq_node *node, tq_error *error)
     parameters p = {0};
     float least = 0, most = INFINITY;
     TQ_TRY(find_parameters(node, &p, error));
+    TQ_TRY(tq_check_output_divisor(node, error));
+    if (node->row.code != TQ_BuiltinOperator_RELU) /* whose upper bound would lie below the type */
+        TQ_TRY(tq_check_activation_bounds(node, TQ_ActivationFunctionType_RELU6, error));
     switch (node->row.code) {
     case TQ_BuiltinOperator_RELU6: most = 6; break;
     case TQ_BuiltinOperator_RELU_0_TO_1: most = 1; break;
@@ -293,7 +301,7 @@ static tq_status prepare_abs(tq_node *node, tq_error *error)
 static tq_status eval_not_negative(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0];
-    const int32_t zero = tq_zero_point_of(in);
+    const int32_t zero = tq_kernel_zero_point(node, in);
     size_t count = tq_tensor_count(in);
     for (size_t i = 0; i < count; i++)
         if (tq_integer_at(in, i) < zero)
@@ -308,6 +316,7 @@ static tq_status prepare_sqrt(tq_node *node, tq_error *error)
 {
     parameters p = {0};
     TQ_TRY(find_parameters(node, &p, error));
+    TQ_TRY(tq_check_output_divisor(node, error));
     TQ_TRY(finish(node, &p, square_root_entry, square_root_int16, error));
     node->eval = eval_not_negative;
     return TQ_OK;
@@ -390,7 +399,7 @@ static tq_status prepare_log(tq_node *node, tq_error *error)
     int32_t low, high;
     TQ_TRY(check_scales(node, error));
     tq_quantized_range(node->out[0]->type, &low, &high);
-    float least = (float)(low - tq_zero_point_of(node->out[0])) * tq_scale_of(node->out[0]);
+    float least = (float)(low - tq_kernel_zero_point(node, node->out[0])) * tq_kernel_scale(node, node->out[0]);
     return tq_lookup_prepare_real(node, real_log, &least, error);
 }
 
@@ -421,9 +430,9 @@ static tq_status prepare_logistic(tq_node *node, tq_error *error)
 {
     float needed = is_int16(node) ? 1.0f / 32768 : 1.0f / 256;
     TQ_TRY(check_scales(node, error));
-    if (tq_scale_of(node->out[0]) != needed)
-        return tq_output_fail(node, 0, error, "has scale %.9g; LOGISTIC needs 1/%d", tq_scale_of(node->out[0]),
-                              is_int16(node) ? 32768 : 256);
+    if (node->numerics != TQ_NUMERICS_XNNPACK && tq_kernel_scale(node, node->out[0]) != needed)
+        return tq_output_fail(node, 0, error, "has scale %.9g; LOGISTIC needs 1/%d",
+                              tq_kernel_scale(node, node->out[0]), is_int16(node) ? 32768 : 256);
     if (is_int16(node))
         return tq_sigmoid_prepare(node, false, error);
     return prepare_real(node, node->numerics == TQ_NUMERICS_XNNPACK ? real_wide_logistic : real_logistic, NULL, error);

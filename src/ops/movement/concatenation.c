@@ -42,8 +42,7 @@ static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *va
     float scale = tq_scale_of(in) * inverse;
     float bias = (float)-(int64_t)tq_zero_point_of(in) * scale;
     for (int q = 0; q < 256; q++)
-        values[q] =
-            (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
+        values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
@@ -78,6 +77,7 @@ static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error 
         (tq_scale_of(in) != tq_scale_of(out) || tq_zero_point_of(in) != tq_zero_point_of(out))) {
         TQ_TRY(tq_check_input_scale(node, i, error));
         TQ_TRY(tq_check_output_scale(node, 0, error));
+        TQ_TRY(tq_check_output_divisor(node, error));
         *other = true;
     }
     return TQ_OK;

@@ -284,7 +284,8 @@ static double multiplier_of(const void *of, size_t column)
     const float out = tq_scale_of(node->out[0]);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(left, right, out);
-    return (double)(left * right) / (double)out;
+    const double real = (double)(left * right) / (double)out;
+    return isfinite(real) ? real : 0;
 }
 
 static tq_status check_multipliers(const tq_node *node, size_t count, tq_error *error)

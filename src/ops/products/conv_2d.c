@@ -32,6 +32,8 @@ static tq_status check(const tq_node *node, tq_error *error)
         if (q->zero_point[c] != 0 && node->in[0]->type != TQ_TensorType_FLOAT32)
             return tq_input_fail(node, 1, error, "has the zero point %d; filters that are not UINT8 need 0",
                                  q->zero_point[c]);
+    if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in_count > 2 && node->in[2])
+        TQ_TRY(tq_check_symmetric_input(node, 2, error));
     return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
 }
 
@@ -59,6 +61,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
         .activation = tq_get_int(options, TQ_Conv2DOptions_fused_activation_function),
         .rule = rule_of(node),
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
+        .wraps_zero_points = rule_of(node) == TQ_REQUANTIZE_UP,
     };
     tq_convolution_options convolution = {
         .padding = tq_get_int(options, TQ_Conv2DOptions_padding),

@@ -42,7 +42,7 @@ tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *option
 tq_status tq_check_bias_scale(const tq_node *node, tq_error *error)
 {
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
-    if (!bias)
+    if (!bias || node->numerics == TQ_NUMERICS_XNNPACK) /* which does not read it */
         return TQ_OK;
     double product = (double)tq_scale_of(node->in[0]) * (double)tq_scale_of(node->in[1]);
     double given = tq_scale_of(bias), out = tq_scale_of(node->out[0]);

@@ -25,6 +25,8 @@ static tq_status check(const tq_node *node, tq_error *error)
     if (x[3] <= 0 || w[3] <= 0 || w[3] % x[3])
         return tq_input_fail(node, 1, error, "has %d channels; they must be a multiple of the input's %d", w[3], x[3]);
     TQ_TRY(tq_check_product(node, (size_t)w[3], 3, TQ_SIGNED_UP_TO_8_BITS, error));
+    if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in_count > 2 && node->in[2])
+        TQ_TRY(tq_check_symmetric_input(node, 2, error));
     return node->in[0]->type == TQ_TensorType_UINT8 ? tq_check_bias_scale(node, error) : TQ_OK;
 }
 

@@ -87,10 +87,9 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
         return tq_input_fail(node, TABLE, error, "has no scale; its values need one to be dequantized");
     if (q->count > 1 && q->axis != 0)
         return tq_input_fail(node, TABLE, error, "has scales along axis %d; they must be along 0", q->axis);
-    for (uint32_t i = 0; i < q->count; i++)
-        if (q->zero_point[i] != 0)
-            return tq_input_fail(node, TABLE, error, "has the zero point %d for row %u; it must be 0", q->zero_point[i],
-                                 (unsigned)i);
+    if (tq_zero_point_of(node->in[TABLE]) != 0) /* those of rows are not read */
+        return tq_input_fail(node, TABLE, error, "has the zero point %d; it must be 0",
+                             tq_zero_point_of(node->in[TABLE]));
     return TQ_OK;
 }
 

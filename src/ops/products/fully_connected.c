@@ -126,8 +126,7 @@ static bool has_optimized_kernel(const tq_node *node)
     if (node->in[0]->type != TQ_TensorType_INT16)
         return true;
     const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL, *w = node->in[1];
-    return !(bias && bias->type == TQ_TensorType_INT64) &&
-           !(w->quantization.count == 1 && tq_zero_point_of(w) != 0) &&
+    return !(bias && bias->type == TQ_TensorType_INT64) && !(w->quantization.count == 1 && tq_zero_point_of(w) != 0) &&
            tq_get_int(&node->options.table, TQ_FullyConnectedOptions_quantized_bias_type) != TQ_TensorType_INT64;
 }
 
@@ -172,8 +171,11 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
                                  : TQ_REQUANTIZE_FLOAT64_AWAY,
         .product_in_f32 = (sparse_quantized || optimized) && node->in[1]->quantization.count == 1,
         .ignores_zero_point = node->in[1]->quantization.count > 1,
+        .wraps_zero_points = optimized,
     };
     TQ_TRY(tq_check_product(node, units, 0, TQ_SIGNED_UP_TO_8_BITS, error));
+    if (plan.rule == TQ_REQUANTIZE_FLOAT64_AWAY && node->in[0]->type != TQ_TensorType_FLOAT32)
+        TQ_TRY(tq_check_output_divisor(node, error));
     if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in[1]->quantization.count == 1)
         TQ_TRY(tq_check_bias_scale(node, error));
     const bool sub_byte = node->in[1]->type == TQ_TensorType_INT4 || node->in[1]->type == TQ_TensorType_INT2;

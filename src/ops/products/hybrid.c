@@ -169,14 +169,10 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
     if (q->count > 1 && (q->axis != axis || (int64_t)q->count != weights->shape.dims[axis]))
         return tq_input_fail(node, i, error, "has %u scales along axis %d; there must be one, or %d along axis %d",
                              (unsigned)q->count, q->axis, weights->shape.dims[axis], axis);
-    for (uint32_t c = 0; c < q->count; c++) {
-        if (!(q->scale[c] >= 0 && q->scale[c] <= 3.40282347e38f))
+    for (uint32_t c = 0; c < q->count; c++)
+        if (!isfinite(q->scale[c]) || q->scale[c] < 0)
             return tq_input_fail(node, i, error, "has the scale %g for channel %u; it must be finite and not negative",
                                  (double)q->scale[c], (unsigned)c);
-        if (q->zero_point[c] != 0)
-            return tq_input_fail(node, i, error, "has the zero point %d for channel %u; weights must have 0",
-                                 q->zero_point[c], (unsigned)c);
-    }
     return TQ_OK;
 }
 

@@ -48,8 +48,6 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     if (tq_tensor_count(bias) != channels)
         return tq_input_fail(node, 2, error, "has %zu elements; the weights make %zu channels", tq_tensor_count(bias),
                              channels);
-    if (type != TQ_TensorType_FLOAT32 && tq_zero_point_of(bias) != 0)
-        return tq_input_fail(node, 2, error, "has the zero point %d; a bias needs 0", tq_zero_point_of(bias));
     return TQ_OK;
 }
 
@@ -87,14 +85,7 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
             if (!(q->scale[c] >= 0))
                 return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be 0 or more",
                                      (double)q->scale[c], c);
-    int32_t low, high, outside = 0;
-    tq_quantized_range(node->in[1]->type, &low, &high);
-    for (uint32_t c = 0; c < q->count; c++)
-        outside |= (q->zero_point[c] < low) | (q->zero_point[c] > high);
-    for (uint32_t c = 0; outside && c < q->count; c++)
-        if (q->zero_point[c] < low || q->zero_point[c] > high)
-            return tq_input_fail(node, 1, error, "has the zero point %d, which its type cannot hold", q->zero_point[c]);
-    return TQ_OK;
+    return tq_check_input_scale(node, 1, error);
 }
 
 tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned int16_weights, tq_error *error)
@@ -114,17 +105,15 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
     TQ_TRY(check_bias(node, channels, error));
     if (type == TQ_TensorType_FLOAT32)
         return TQ_OK;
-    TQ_TRY(tq_check_input_scale(node, 0, error));
+    TQ_TRY(tq_check_quantized_input(node, 0, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(check_weight_scales(node, channels, axis, error));
     if (type == TQ_TensorType_INT16) {
         if (tq_zero_point_of(node->in[0]) != 0)
-            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                                 tq_zero_point_of(node->in[0]));
+            return tq_input_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_of(node->in[0]));
     }
     if (node->out[0]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->out[0]) != 0)
-        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                              tq_zero_point_of(node->out[0]));
+        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_of(node->out[0]));
     return TQ_OK;
 }
 
@@ -185,56 +174,43 @@ static tq_element element_of(const tq_tensor *tensor)
     }
 }
 
-/* sum * multiplier = output - zero point.  TFLite converts an infinite multiplier to 0. */
-static double real_multiplier(const tq_node *node, const tq_product_plan *plan, float weight)
+/* sum * multiplier = output - zero point. */
+double tq_product_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
 {
-    const float in = tq_scale_of(node->in[0]);
-    const double out = tq_scale_of(node->out[0]);
-    if (isinf(weight))
-        return 0;
+    const float in = tq_scale_of(node->in[0]), weight = tq_scale_at(node->in[1], channel);
+    const float out = tq_scale_of(node->out[0]);
+    double real = (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / (double)out;
     if (node->numerics == TQ_NUMERICS_XNNPACK)
-        return (double)tq_even_multiplier(in, weight, tq_scale_of(node->out[0]));
-    return (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / out;
+        real = (double)tq_even_multiplier(in, weight, out);
+    return isfinite((float)real) ? real : 0;
 }
 
 static double real_at(const void *node, size_t channel)
 {
     const product *p = ((const tq_node *)node)->state;
-    return real_multiplier(node, &p->plan, tq_scale_at(((const tq_node *)node)->in[1], channel));
+    return tq_product_multiplier(node, &p->plan, channel);
 }
 
-/* Multipliers grow monotonically with the scale, also rounded: all are finite if the greatest scale's is. */
-static tq_status check_multipliers(const tq_node *node, const tq_product_plan *plan, tq_error *error)
+static int32_t zero_point_of(const tq_tensor *tensor, const tq_product_plan *plan)
 {
-    const tq_affine *q = &node->in[1]->quantization;
-    float greatest;
-    scales_are_valid(q, &greatest);
-    if (isfinite((float)real_multiplier(node, plan, greatest)))
-        return TQ_OK;
-    for (uint32_t c = 0; c < q->count; c++) {
-        const double real = real_multiplier(node, plan, q->scale[c]);
-        if (!isfinite((float)real))
-            return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                              "the scales make a multiplier of %g for channel %u; it needs to be finite", real, c);
-    }
-    return TQ_OK;
+    return plan->wraps_zero_points ? tq_zero_point_cut(tensor) : tq_zero_point_of(tensor);
 }
 
-static tq_status make_store(tq_node *node, product *p, tq_error *error)
+static void make_store(tq_node *node, product *p)
 {
     const tq_product_plan *plan = &p->plan;
     tq_gemm_store *s = &p->store;
     s->out = element_of(node->out[0]);
     if (s->out == TQ_f32) {
         tq_activation_range_f32(node, plan->activation, &s->floor, &s->ceiling);
-        return TQ_OK;
+        return;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
     s->remainder = plan->double_channels;
-    s->zero_point = tq_zero_point_of(node->out[0]);
-    tq_activation_range(node, plan->activation, &s->low, &s->high);
+    s->zero_point = zero_point_of(node->out[0], plan);
+    (plan->wraps_zero_points ? tq_activation_range_cut : tq_activation_range)(node, plan->activation, &s->low,
+                                                                              &s->high);
     p->quantized = true;
-    return check_multipliers(node, plan, error);
 }
 
 static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *plan, size_t group)
@@ -247,8 +223,8 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     w.tap_rows = plan->scan.columns_first ? (size_t)plan->scan.filter_h : 0;
     w.data = (const char *)weights->data + first * plan->channel_stride * (is_float ? sizeof(float) : 1);
     if (!is_float) {
-        w.zero_point = plan->ignores_zero_point ? 0 : tq_zero_point_of(weights);
-        w.row_zero_point = tq_zero_point_of(node->in[0]);
+        w.zero_point = plan->ignores_zero_point ? 0 : zero_point_of(weights, plan);
+        w.row_zero_point = zero_point_of(node->in[0], plan);
     }
     if (bias) {
         w.bias_type = is_float ? TQ_f32 : bias->type == TQ_TensorType_INT64 ? TQ_GEMM_BIAS_I64 : TQ_i32;
@@ -305,7 +281,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
         plan->rule,
         (int64_t)plan->double_channels,
         plan->wide,
-        plan->product_in_f32 + 2 * plan->ignores_zero_point};
+        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points};
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
@@ -353,10 +329,14 @@ static tq_status eval(tq_node *node, tq_error *error);
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
     product *p;
+    if (tq_product_is_plain(node, plan))
+        return tq_prepare_plain_product(node, plan, error);
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
     p->plan.scan.columns_first = sums_by_columns(node, plan);
-    TQ_TRY(make_store(node, p, error));
+    TQ_TRY(node->out[0]->type == TQ_TensorType_FLOAT32 ? TQ_OK
+                                                       : tq_check_activation_scale(node, plan->activation, error));
+    make_store(node, p);
     node->eval = eval;
     return plan->rows && plan->channels ? plan_kernel(node, p, error) : TQ_OK;
 }

@@ -34,6 +34,7 @@ typedef struct tq_product_plan {
     bool wide;               /* int16 rows, 64-bit accumulators */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in TFLite */
+    bool wraps_zero_points; /* those outside a type wrap to it, as in the matrix library of the optimized kernels */
 } tq_product_plan;
 
 /* Checks types of rows, weights and output (float32; int8 or uint8; int16 rows with weights of a type of the set
@@ -54,5 +55,14 @@ tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error);
 /* Plans the kernel, requests memory for prepacked constants and scratch, and sets node->state and node->eval.  The plan
    is complete, and output 0 has its shape.  TQ_BAD_OPERATOR: a multiplier is not finite; errors of memory. */
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error);
+
+/* The real multiplier of a channel's sums; 0 where the scales make none that is finite, as in TFLite on x86. */
+double tq_product_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel);
+
+/* Whether a zero point lies outside its type, and no kernel can hold it. */
+bool tq_product_is_plain(const tq_node *node, const tq_product_plan *plan);
+
+/* tq_prepare_product for such nodes. */
+tq_status tq_prepare_plain_product(tq_node *node, const tq_product_plan *plan, tq_error *error);
 
 #endif

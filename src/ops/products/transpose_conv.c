@@ -97,9 +97,8 @@ static tq_status check_bias(const tq_node *node, tq_error *error)
     if (tq_tensor_count(bias) != (size_t)node->in[WEIGHTS]->shape.dims[0])
         return tq_input_fail(node, BIAS, error, "has %zu elements; the weights give %d channels", tq_tensor_count(bias),
                              node->in[WEIGHTS]->shape.dims[0]);
-    if (type != TQ_TensorType_FLOAT32 && type != TQ_TensorType_UINT8 && tq_zero_point_of(bias) != 0)
-        return tq_input_fail(node, BIAS, error, "has the zero point %d; it must be 0", tq_zero_point_of(bias));
-    return TQ_OK;
+    return type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_UINT8 ? TQ_OK
+                                                                        : tq_check_symmetric_input(node, BIAS, error);
 }
 
 static tq_status check_shapes(const tq_node *node, tq_error *error)
@@ -155,7 +154,8 @@ static double multiplier_of(const void *of, size_t o)
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return (double)tq_even_multiplier(s_x, s_w, tq_scale_of(node->out[0]));
     double product = node->in[INPUT]->type == TQ_TensorType_UINT8 ? (double)(s_x * s_w) : (double)s_x * (double)s_w;
-    return product / (double)tq_scale_of(node->out[0]);
+    const double real = product / (double)tq_scale_of(node->out[0]);
+    return isfinite(real) ? real : 0;
 }
 
 /* The optimized kernels have the rule UP in SIMD code: int8 in whole blocks of 8 channels, uint8 in whole blocks of 16
@@ -175,25 +175,39 @@ static tq_requantize_rule rule_at(const transpose_conv *s, size_t o)
     return o + s->double_channels < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
 }
 
+/* A zero point that padding cannot hold. */
+static bool is_outside(const tq_node *node, int i)
+{
+    int32_t low, high, zero_point = tq_transpose_conv_zero_point(node, i);
+    tq_quantized_range(node->in[i]->type, &low, &high);
+    return zero_point < low || zero_point > high;
+}
+
 static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
 {
     tq_transpose_conv *conv = &s->conv;
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
-    TQ_TRY(tq_check_input_scale(node, INPUT, error));
-    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_check_quantized_input(node, INPUT, error));
+    TQ_TRY(tq_check_quantized_output(node, 0, error));
+    TQ_TRY(tq_check_activation_bounds(node, activation, error));
     bool u8 = input->type == TQ_TensorType_UINT8;
-    TQ_TRY(u8 ? tq_check_input_scale(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
+    TQ_TRY(u8 ? tq_check_quantized_input(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
     conv->chunk = TQ_DOT_8_BIT;
+    for (int i = WEIGHTS; i <= INPUT; i++)
+        if (is_outside(node, i))
+            conv->chunk = 1; /* differences take 16 bits */
     TQ_TRY(choose_width(node, conv, error));
     TQ_TRY(tq_node_memory(node, conv->out_channels, sizeof *conv->multipliers, &conv->multipliers, error));
     choose_rule(node, s);
     for (size_t o = 0; o < conv->out_channels; o++)
         conv->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
     conv->zero_point = tq_zero_point_of(output);
+    conv->weights_zero_point = u8 ? tq_transpose_conv_zero_point(node, WEIGHTS) : 0;
     tq_activation_range(node, activation, &conv->low_q, &conv->high_q);
     const tq_tensor *bias = tq_transpose_conv_bias(node);
     double s_x = tq_scale_of(input), s_o = tq_scale_of(output);
-    if (u8 && bias && fabs(s_x * (double)tq_scale_of(weights) - (double)tq_scale_of(bias)) / s_o > 0.02)
+    if (u8 && bias && node->numerics != TQ_NUMERICS_XNNPACK &&
+        fabs(s_x * (double)tq_scale_of(weights) - (double)tq_scale_of(bias)) / s_o > 0.02)
         return tq_input_fail(node, BIAS, error, "has the scale %g; it must be the input's times the weights', %g",
                              (double)tq_scale_of(bias), s_x * (double)tq_scale_of(weights));
     return TQ_OK;
@@ -239,8 +253,8 @@ static bool suits_gemm(const tq_node *node, const tq_transpose_conv *conv)
 {
     const tq_tensor *bias = tq_transpose_conv_bias(node);
     if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || (bias && !tq_is_constant(bias)) ||
-        conv->form == TQ_TRANSPOSE_CONV_HYBRID || conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED ||
-        !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
+        is_outside(node, INPUT) || conv->form == TQ_TRANSPOSE_CONV_HYBRID ||
+        conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED || !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
         return false;
     for (size_t o = 0; conv->multipliers && o < conv->out_channels; o++)
         if (!(multiplier_of(node, o) < 1e9))
@@ -273,7 +287,7 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
 static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
 {
     tq_transpose_conv *conv = &s->conv;
-    const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *bias = tq_transpose_conv_bias(node);
+    const tq_tensor *input = node->in[INPUT], *bias = tq_transpose_conv_bias(node);
     bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
     tq_transpose_conv_gemm *t = &s->gemm;
     *t = (tq_transpose_conv_gemm){.y = &conv->y,
@@ -287,8 +301,8 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
     t->weights = (tq_gemm_weights){.type = floats ? TQ_f32
                                            : u8   ? TQ_u8
                                                   : TQ_i8,
-                                   .zero_point = u8 ? tq_zero_point_of(weights) : 0,
-                                   .row_zero_point = floats ? 0 : tq_zero_point_of(input),
+                                   .zero_point = conv->weights_zero_point,
+                                   .row_zero_point = floats ? 0 : tq_transpose_conv_zero_point(node, INPUT),
                                    .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;

@@ -68,11 +68,10 @@ static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero
 static void pack_quantized(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     int16_t *to = packed;
-    int32_t zero_point = weights->type == TQ_TensorType_UINT8 ? tq_zero_point_of(weights) : 0;
     for (size_t tap = 0; tap < conv->taps; tap++)
         for (size_t o = 0; o < conv->out_channels; o++)
             for (size_t c = 0; c < conv->channels; c++)
-                *to++ = difference(weights, (o * conv->taps + tap) * conv->channels + c, zero_point);
+                *to++ = difference(weights, (o * conv->taps + tap) * conv->channels + c, conv->weights_zero_point);
 }
 
 /* ---- adding one input pixel to the sums ---- */
@@ -266,7 +265,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
             images[b] = rule((const float *)input->data + b * size, size, (int8_t *)quantized + b * size);
         return quantized;
     }
-    int32_t zero_point = tq_zero_point_of(input);
+    int32_t zero_point = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
     TQ_EACH(i, count)
     ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
@@ -280,7 +279,8 @@ static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t
     const tq_tensor *x = node->in[INPUT], *w = node->in[WEIGHTS];
     const size_t width = (size_t)conv->x.in, row = pixel / width, batch = row / (size_t)conv->y.in;
     const int64_t out_y = (int64_t)(row % (size_t)conv->y.in), out_x = (int64_t)(pixel % width);
-    const int32_t zero_x = tq_zero_point_of(x), zero_w = tq_zero_point_of(w);
+    const int32_t zero_x = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
+    const int32_t zero_w = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_WEIGHTS);
     int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node), o);
     sources(&conv->y, (int32_t)out_y, &y0, &y1);
     sources(&conv->x, (int32_t)out_x, &x0, &x1);
@@ -342,8 +342,8 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
     conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
-                           (int64_t)conv->channels, (int64_t)conv->out_channels};
+    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid,    (int64_t)conv->taps,
+                           (int64_t)conv->channels,  (int64_t)conv->out_channels, conv->weights_zero_point};
     if (conv->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);

@@ -8,6 +8,7 @@
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GATHER_H
 
 #include "ops/op.h"
+#include "ops/quantized.h"
 #include "ops/products/window.h"
 #include "quant/rounding.h"
 
@@ -18,6 +19,13 @@ enum { TQ_TRANSPOSE_CONV_SHAPE, TQ_TRANSPOSE_CONV_WEIGHTS, TQ_TRANSPOSE_CONV_INP
 static inline const tq_tensor *tq_transpose_conv_bias(const tq_node *node)
 {
     return node->in_count > TQ_TRANSPOSE_CONV_BIAS ? node->in[TQ_TRANSPOSE_CONV_BIAS] : NULL;
+}
+
+/* The zero point of weights or input, which the optimized kernels' matrix library cuts to 8 bits. */
+static inline int32_t tq_transpose_conv_zero_point(const tq_node *node, int i)
+{
+    const bool is_cut = node->numerics == TQ_NUMERICS_OPTIMIZED && tq_element_bytes(node->in[i]->type) == 1;
+    return is_cut ? tq_zero_point_cut(node->in[i]) : tq_zero_point_of(node->in[i]);
 }
 
 /* The arithmetic; transpose_conv.c has the formulas.  FUSED: XNNPACK's. */
@@ -36,6 +44,7 @@ typedef struct tq_transpose_conv {
 
     float low, high; /* of the fused activation */
     int32_t low_q, high_q, zero_point;
+    int32_t weights_zero_point; /* 0 but for uint8 */
     bool wide;    /* 64-bit accumulator */
     size_t chunk; /* of tq_dot_i16 */
     bool has_remainder; /* the elements after the last whole block of 16 have the rule DOUBLE */

@@ -142,8 +142,9 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
     /* the filter's shape and these determine the phases */
-    const int64_t key[] = {t->y->stride, t->y->pad, t->y->in,  t->y->out, t->x->stride,
-                           t->x->pad,    t->x->in,  t->x->out, t->flags,  (int64_t)t->batches};
+    const int64_t key[] = {
+        t->y->stride, t->y->pad, t->y->in, t->y->out,           t->x->stride,          t->x->pad,
+        t->x->in,     t->x->out, t->flags, (int64_t)t->batches, t->weights.zero_point, t->weights.row_zero_point};
     return tq_node_prepack(node, prepacked, pack, key, (int)(sizeof key / sizeof *key), error);
 }
 

@@ -98,7 +98,7 @@ static tq_status eval_floats(tq_node *node, tq_error *error)
 static int16_t sum_of(const tq_node *node, const cell *l, const uint8_t *joined, size_t row)
 {
     const uint8_t *w = (const uint8_t *)node->in[WEIGHTS]->data + row * (l->inputs + l->cells);
-    int32_t zero_point = tq_zero_point_of(node->in[WEIGHTS]);
+    const int32_t zero_point = tq_zero_point_cut(node->in[WEIGHTS]);
     int64_t acc = ((const int32_t *)node->in[BIAS]->data)[row];
     for (size_t i = 0; i < l->inputs + l->cells; i++)
         acc += (joined[i] - 128) * (w[i] - zero_point);

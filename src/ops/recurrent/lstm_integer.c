@@ -43,11 +43,11 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
     if (g->norm)
         TQ_TRY(tq_lstm_intermediate(node, (size_t)gate, &scale, &unused, error));
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->weights) * s_x / scale, "a gate's input", &g->from_input, error));
-    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / scale, "a gate's state", &g->from_recurrent,
-                              error));
+    TQ_TRY(
+        tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / scale, "a gate's state", &g->from_recurrent, error));
     if (g->peephole)
-        TQ_TRY(tq_lstm_multiplier(node, (float)(ldexp(tq_scale_of(g->peephole), l->cell_shift) / scale),
-                                  "a peephole", &g->from_cell, error));
+        TQ_TRY(tq_lstm_multiplier(node, (float)(ldexp(tq_scale_of(g->peephole), l->cell_shift) / scale), "a peephole",
+                                  &g->from_cell, error));
     if (g->norm) {
         float s_norm = tq_scale_of(g->norm), guard = 10000 * s_norm;
         TQ_TRY(tq_lstm_multiplier(node, s_norm, "a layer normalization", &g->norm_scale, error));
@@ -75,7 +75,7 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT8), error));
-    TQ_TRY(tq_check_output_scale(node, 0, error));
+    TQ_TRY(tq_check_quantized_output(node, 0, error));
     if (l->output_state->quantization.count == 0 || !(tq_scale_of(l->output_state) > 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the output state has no scale");
     if (l->activation != TQ_ActivationFunctionType_TANH)

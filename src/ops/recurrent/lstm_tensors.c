@@ -73,11 +73,7 @@ static tq_status check_weights(const tq_node *node, int i, unsigned types, size_
         return TQ_OK;
     if (node->in[0]->type == TQ_TensorType_FLOAT32)
         return tq_check_weight_scales(node, i, 0, error);
-    TQ_TRY(tq_check_input_scale(node, i, error));
-    if (tq_zero_point_of(node->in[i]) != 0)
-        return tq_input_fail(node, i, error, "has the zero point %d; weights must have 0",
-                             tq_zero_point_of(node->in[i]));
-    return TQ_OK;
+    return tq_check_input_scale(node, i, error);
 }
 
 /* Recurrent float weights may be a diagonal, [cells]. */

@@ -148,11 +148,17 @@ static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
         ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(q, INT8_MIN, INT8_MAX);
 }
 
+/* That of INT16 is not read. */
+static int32_t state_zero_point(const tq_tensor *state)
+{
+    return state->type == TQ_TensorType_INT16 ? 0 : tq_zero_point_of(state);
+}
+
 /* Time weights . row i of the state: fewer than 2^31 products below 2^32 do not overflow. */
 static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
 {
     const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
-    int32_t zero_point = tq_zero_point_of(state);
+    int32_t zero_point = state_zero_point(state);
     int64_t sum = 0;
     for (size_t step = 0; step < s->memory; step++)
         sum += (int64_t)value_at(time, i % s->filters * s->memory + step) *
@@ -168,8 +174,9 @@ static tq_status eval_quantized(tq_node *node, tq_error *error)
     const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
     const tq_tensor *bias = bias_of(node);
     tq_tensor *state = node->in[STATE];
-    int32_t zero_in = tq_zero_point_of(node->in[INPUT]), zero_out = tq_zero_point_of(node->out[0]);
-    int32_t zero_state = tq_zero_point_of(state);
+    int32_t zero_in = tq_kernel_zero_point(node, node->in[INPUT]);
+    int32_t zero_out = tq_kernel_zero_point(node, node->out[0]);
+    int32_t zero_state = state_zero_point(state);
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
         for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++) {
@@ -243,23 +250,13 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
                           (long long)s->activation);
     const int scaled[] = {INPUT, FEATURE, TIME, STATE};
     for (size_t i = 0; i < sizeof scaled / sizeof *scaled; i++)
-        TQ_TRY(tq_check_input_scale(node, scaled[i], error));
-    TQ_TRY(tq_check_output_scale(node, 0, error));
-    const int symmetric[] = {FEATURE, TIME, STATE};
-    size_t count = node->in[STATE]->type == TQ_TensorType_INT16 ? 3 : 2;
-    for (size_t i = 0; i < count; i++)
-        if (tq_zero_point_of(node->in[symmetric[i]]) != 0)
-            return tq_input_fail(node, symmetric[i], error, "has the zero point %d; it must be 0",
-                                 tq_zero_point_of(node->in[symmetric[i]]));
-    float s_state = tq_scale_of(node->in[STATE]);
-    float first = tq_scale_of(node->in[INPUT]) * tq_scale_of(node->in[FEATURE]) / s_state;
-    float second = s_state * tq_scale_of(node->in[TIME]) / tq_scale_of(node->out[0]);
-    if (!(first <= 3.40282347e38f && second <= 3.40282347e38f))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
-                          "its scales make the multipliers %g and %g; they need to be finite", (double)first,
-                          (double)second);
-    s->to_state = tq_fixed_of(node, (double)first);
-    s->to_output = tq_fixed_of(node, (double)second);
+        TQ_TRY(tq_check_quantized_input(node, scaled[i], error));
+    TQ_TRY(tq_check_quantized_output(node, 0, error));
+    float s_state = tq_kernel_scale(node, node->in[STATE]);
+    float first = tq_kernel_scale(node, node->in[INPUT]) * tq_kernel_scale(node, node->in[FEATURE]) / s_state;
+    float second = s_state * tq_kernel_scale(node, node->in[TIME]) / tq_kernel_scale(node, node->out[0]);
+    TQ_TRY(tq_fixed_find(node, (double)first, &s->to_state, error));
+    TQ_TRY(tq_fixed_find(node, (double)second, &s->to_output, error));
     node->eval = eval_quantized;
     return TQ_OK;
 }

@@ -353,7 +353,8 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     const tq_table *options = &node->options.table;
     if (tq_get_int(options, TQ_Pool2DOptions_fused_activation_function) != 0 &&
         node->in[0]->type != TQ_TensorType_FLOAT32)
-        TQ_TRY(tq_check_output_scale(node, 0, error));
+        TQ_TRY(
+            tq_check_activation_bounds(node, tq_get_int(options, TQ_Pool2DOptions_fused_activation_function), error));
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->stride_h = tq_get_int(options, TQ_Pool2DOptions_stride_h);
     p->stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);

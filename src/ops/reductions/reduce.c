@@ -528,7 +528,10 @@ tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
     if (how->quantized) {
         TQ_TRY(tq_check_input_scale(node, 0, error));
         TQ_TRY(tq_check_output_scale(node, 0, error));
-    } else if (QUANTIZED >> node->in[0]->type & 1) {
+        TQ_TRY(tq_check_output_divisor(node, error));
+        if (node->row.code == TQ_BuiltinOperator_SUM)
+            TQ_TRY(tq_check_input_divisor(node, 0, error));
+    } else if (QUANTIZED >> node->in[0]->type & 1 && node->numerics != TQ_NUMERICS_XNNPACK) {
         TQ_TRY(tq_check_same_scale(node, 0, 0, error));
     }
     TQ_TRY(tq_node_state(node, sizeof *state, &state, error));

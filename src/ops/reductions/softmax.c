@@ -501,6 +501,7 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
         TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
     s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;
     if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+        TQ_TRY(tq_check_output_divisor(node, error));
         prepare_table(node, s, s->beta);
         s->row = node->out[0]->type == TQ_TensorType_INT16 ? shares_to_16 : shares_to_8;
     }

@@ -3,6 +3,8 @@
  * From an interpreter's tensors to NumPy arrays and back.  Messages begin as LiteRT's
  * (tflite/python/interpreter_wrapper), since users match on them, and go on with more.
  */
+#include <ctype.h>
+
 #include "model/tensor.h"
 #include "ops/check.h"
 #include "python/dtypes.h"
@@ -110,14 +112,39 @@ static bool is_stale(const tq_tensor *tensor)
 
 /* ---- setting ---- */
 
+/* A sentence on the call that makes a tensor's values of real numbers; empty where the value holds none, or the tensor
+   has no scale.  A new reference. */
+static PyObject *conversion(const tq_tensor *tensor, PyArrayObject *value)
+{
+    const tq_affine *q = &tensor->quantization;
+    const tq_type_row *row = tq_type(tensor->type);
+    char dtype[16] = "";
+    if (q->count == 0 || !row || row->kind != TQ_KIND_INTEGER || !PyArray_ISFLOAT(value))
+        return PyUnicode_FromString("");
+    for (size_t i = 0; i + 1 < sizeof dtype && row->name[i]; i++)
+        dtype[i] = (char)tolower((unsigned char)row->name[i]);
+    if (q->count > 1)
+        return PyUnicode_FromFormat(". It has %u scales along dimension %d: tq.quantize(value, scale, zero_point, "
+                                    "dtype='%s', axis=%d) converts real numbers",
+                                    (unsigned)q->count, (int)q->axis, dtype, (int)q->axis);
+    PyObject *scale = PyFloat_FromDouble((double)q->scale[0]), *text = NULL;
+    if (scale)
+        text = PyUnicode_FromFormat(". It has scale %R and zero point %d: tq.quantize(value, %R, %d, dtype='%s') "
+                                    "converts real numbers",
+                                    scale, (int)q->zero_point[0], scale, (int)q->zero_point[0], dtype);
+    Py_XDECREF(scale);
+    return text;
+}
+
 static int refuse_type(InterpreterObject *self, const tq_tensor *tensor, PyArrayObject *value)
 {
-    PyObject *name = name_of(tensor);
-    if (name)
+    PyObject *name = name_of(tensor), *more = name ? conversion(tensor, value) : NULL;
+    if (more)
         PyErr_Format(PyExc_ValueError,
-                     "Cannot set tensor: Got value of type %s but expected type %s for input %u, name: %U ",
-                     type_of_dtype(self, PyArray_DESCR(value)), tq_type_name(tensor->type), tensor->index, name);
+                     "Cannot set tensor: Got value of type %s but expected type %s for input %u, name: %U %U",
+                     type_of_dtype(self, PyArray_DESCR(value)), tq_type_name(tensor->type), tensor->index, name, more);
     Py_XDECREF(name);
+    Py_XDECREF(more);
     return -1;
 }
 

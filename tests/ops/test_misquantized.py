@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that break the quantization specification: what LiteRT's kernels run, tq runs with their bits."""
+
+import generators
+import misquantized
+import numpy as np
+import oracle
+import pytest
+from generators.draft import Draft
+
+import tq
+
+NUMERICS = list(generators.NUMERICS)
+QUICK = 4  # of so many breaks each row meets one here
+
+
+def differences(rows, seeds, names_of):
+    found = []
+    for place, row in enumerate(rows):
+        broken = [b for seed in seeds for b in misquantized.cases(*row, seed, names_of(place))]
+        for numerics in NUMERICS if broken else ():
+            if numerics == "reference" and generators.RESOLVERS[row] != generators.REFERENCE:
+                continue
+            answers = misquantized.compare(broken, numerics, 2)
+            found += [f"{numerics}: {b}: {text}" for b, _, text in answers if text]
+    return found
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_one_break_of_each_row_does_what_litert_does(part):
+    names = list(misquantized.BREAKS)
+    rows = misquantized.ROWS[part::4]
+    found = differences(rows, [1], lambda place: names[(place + part) % QUICK :: QUICK])
+    assert not found, "\n".join(found[:20])
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("row", misquantized.ROWS, ids="-".join)
+def test_every_break_of_each_row_does_what_litert_does(row):
+    found = differences([row], range(2, 12), lambda _: None)
+    assert not found, "\n".join(found[:20])
+
+
+# ---- each rule that LiteRT does not hold ----
+
+SCALES = [0.01, 0.02, 0.03, 0.04]
+
+
+def along(scales, axis):
+    return {"scale": scales, "zero_point": [0] * len(scales), "quantized_dimension": axis}
+
+
+def logistic(m):
+    x = m.input("int8", [3, 9], scale=0.05, zero_point=3)
+    m.operator("LOGISTIC", [x], [m.output("int8", [3, 9], scale=0.0042, zero_point=-128)])
+
+
+def layer(m, **bias):
+    x = m.input("int8", [3, 9], scale=0.05, zero_point=3)
+    w = m.constant("int8", m.integers("int8", [4, 9], -127, 127), scale=0.01, zero_point=0)
+    b = m.constant("int32", m.integers("int32", [4], -99, 99), **{"scale": 0.0005, "zero_point": 0, **bias})
+    m.operator("FULLY_CONNECTED", [x, w, b], [m.output("int8", [3, 4], scale=0.3, zero_point=-5)], version=4)
+
+
+def convolution(m, name="CONV_2D", image=None, **bias):
+    deep = name == "DEPTHWISE_CONV_2D"
+    x = m.input("int8", [1, 5, 5, 4], **(image or {"scale": 0.05, "zero_point": 3}))
+    shape = [1, 2, 2, 4] if deep else [4, 2, 2, 4]
+    w = m.constant("int8", m.integers("int8", shape, -127, 127), **along(SCALES, 3 if deep else 0))
+    usual = along([0.05 * s for s in SCALES], 0)
+    b = m.constant("int32", m.integers("int32", [4], -99, 99), **{**usual, **bias})
+    options = {"stride_w": 1, "stride_h": 1} | ({"depth_multiplier": 1} if deep else {})
+    m.operator(name, [x, w, b], [m.output("int8", [1, 5, 5, 4], scale=0.2, zero_point=-7)], **options, version=3)
+
+
+def per_axis(name):
+    def draw(m):
+        x = m.input("int8", [2, 3, 3, 4], **along(SCALES, 3))
+        output = m.output("int8", [2, 3, 3, 4], scale=1 / 128, zero_point=0)
+        if name == "MEAN":
+            output = m.output("int8", [2, 4], scale=1 / 128, zero_point=0)
+            m.outputs.pop(0)
+        others = {"MUL": [m.input("int8", [2, 3, 3, 4], scale=0.1, zero_point=2)] if name == "MUL" else []}
+        others["MEAN"] = [m.constant("int32", [1, 2])] if name == "MEAN" else []
+        m.operator(name, [x, *others.get(name, [])], [output], version=2)
+
+    return draw
+
+
+def sum_of(zero_point):
+    def draw(m):
+        x, y = (
+            m.input("int8", [3, 20], scale=0.05, zero_point=zero_point),
+            m.input("int8", [20], scale=0.07, zero_point=3),
+        )
+        m.operator("ADD", [x, y], [m.output("int8", [3, 20], scale=0.1, zero_point=0)], version=2)
+
+    return draw
+
+
+RULES = {
+    "LOGISTIC with a scale of 0.0042": (logistic, ["xnnpack"]),
+    "FULLY_CONNECTED with a bias zero point of 5": (lambda m: layer(m, zero_point=5), NUMERICS),
+    "FULLY_CONNECTED with a bias scale 100 times off": (lambda m: layer(m, scale=0.05), ["xnnpack"]),
+    "CONV_2D with bias zero points": (lambda m: convolution(m, zero_point=[5] * 4), ["reference", "optimized"]),
+    "DEPTHWISE_CONV_2D with bias zero points": (
+        lambda m: convolution(m, "DEPTHWISE_CONV_2D", zero_point=[5] * 4),
+        ["reference", "optimized"],
+    ),
+    "CONV_2D of a per-axis input": (lambda m: convolution(m, image=along(SCALES, 3)), NUMERICS),
+    **{f"{name} of a per-axis input": (per_axis(name), NUMERICS) for name in ("MUL", "MEAN", "TANH")},
+    "ADD with a zero point of 200": (sum_of(200), ["reference", "optimized"]),
+    "ADD with a zero point of -768": (sum_of(-768), ["reference", "optimized"]),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_what_litert_runs_against_the_specification(rule):
+    draw, runs = RULES[rule]
+    m = Draft(3)
+    m.fixed = True
+    draw(m)
+    broken = misquantized.Broken(m.case("", "", 3), rule, "")
+    for numerics in NUMERICS:
+        ((_, theirs, text),) = misquantized.compare([broken], numerics)
+        assert misquantized.is_run(theirs) == (numerics in runs), (numerics, theirs)
+        assert text is None, (numerics, text)
+        (row,) = tq.Interpreter(model_content=broken.case.model, numerics=numerics).backends()
+        if numerics == "xnnpack" and not isinstance(theirs, list):
+            assert row.litert or row.numerics == "optimized"
+
+
+def test_zero_points_too_far_outside_the_type_are_refused():
+    m = Draft(3)
+    m.fixed = True
+    sum_of(769)(m)
+    interpreter = tq.Interpreter(model_content=m.case().model)
+    with pytest.raises(tq.RunError, match="zero point far outside its type; it needs one from -768 to 768"):
+        interpreter.allocate_tensors()
+
+
+def test_a_difference_is_seen():
+    """LOGISTIC's scale is read by XNNPACK alone: beside other kernels the same answers differ."""
+    m = Draft(3)
+    m.fixed = True
+    logistic(m)
+    case = m.case("", "", 3)
+    broken = misquantized.Broken(case, "another scale", "output 0")
+    (theirs,) = misquantized.ask([broken], "BUILTIN")
+    (mine,) = misquantized.ask([broken], "TQ xnnpack")
+    assert misquantized.wrong(broken, mine, theirs, "xnnpack") is None
+    other = [{index: np.asarray(values) + np.int8(1) for index, values in mine[0].items()}]
+    assert "elements differ" in misquantized.wrong(broken, other, theirs, "xnnpack")
+    assert "refuses to allocate" in misquantized.wrong(broken, oracle.Refusal("no", "allocate"), theirs, "xnnpack")
