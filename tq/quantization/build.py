@@ -26,14 +26,16 @@ from tq.quantization import write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
 from tq.quantization.describe import PlanBuilder
+from tq.quantization.grids import Grids
 from tq.quantization.interface import set_io
 from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.preparation import FOLDED, fold_constants, fold_fake_quant, split_sums
+from tq.quantization.preparation import FOLDED, fold_constants, split_sums
 from tq.quantization.ranges import Ranges, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
+from tq.quantization.trained import has_pairs, join_left, separate, spread, take_fake_quants, take_pairs
 from tq.quantization.view import View
 from tq.quantization.weights import can_change, find_uses
 from tq.running.watching import place_of
@@ -72,13 +74,16 @@ class _Build:
 
     def __init__(self, editor: Editor, model: Model, options: Options) -> None:
         self._editor, self._model, self._options = editor, model, options
-        _check_float(editor)
+        self._has_pairs = options.is_static and any(has_pairs(graph) for graph in editor.subgraphs)
+        if not self._has_pairs:
+            _check_float(editor)
         if not editor.subgraphs:
             raise ValueError("the model has no subgraphs")
         self.ruling = Ruling(editor.subgraphs, options)
         given = overrides_of(options.all_overrides, editor.subgraphs)
         pairs = zip(editor.subgraphs, given, strict=True) if options.is_static else ()
-        self._ranges = {graph: Ranges(graph, found) for graph, found in pairs}
+        self.grids = Grids()
+        self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
         self._used: set[str] = set()  # the names of the overrides that have an effect
 
     def run(self, plan: PlanBuilder | None) -> None:
@@ -88,7 +93,7 @@ class _Build:
         asks = not options.own_rules  # whether all that the caller asks for must have an effect
         if asks and options.rules:
             check_rules(options.recipe, options.rules, self._ruled())
-        self._fold_fake_quant()
+        self._take_trained()
         if plan is not None:
             plan.add_prepared(editor.subgraphs)
         uses = [list(find_uses(graph, self.ruling, options)) for graph in editor.subgraphs]
@@ -117,13 +122,21 @@ class _Build:
                 wanted = [op for op, row in found if row.form != FLOAT and row.weights != "float16"]
                 fold_constants(graph, self._model, wanted)
 
-    def _fold_fake_quant(self) -> None:
+    def _take_trained(self) -> None:
+        """What training chose: trained.py."""
         if self._options.recipe.form == FLOAT and not self._options.all_rules:
             return
         for graph, operators in self._wanted().items():
-            trained = fold_fake_quant(graph, bool(operators))
-            if graph in self._ranges:
-                self._ranges[graph].train(trained)
+            trained = take_pairs(graph, self.grids) if self._has_pairs and operators else {}
+            trained |= take_fake_quants(graph, bool(operators), self.grids)
+            if graph in self._ranges and operators:
+                ranges, type_ = self._ranges[graph], next(iter(operators))
+                ranges.train(trained)
+                if trained:
+                    spread(graph, ranges, type_)
+                    separate(graph, ranges, type_)
+        if self._has_pairs:
+            _check_float(self._editor)
 
     def _wanted(self) -> dict[SubgraphPart, Wanted]:
         found: dict[SubgraphPart, dict[str, list[OperatorPart]]] = {graph: {} for graph in self._editor.subgraphs}
@@ -169,6 +182,7 @@ class _Build:
                 view = View.of(choice.graph, self._ranges[choice.graph], type_)
                 here += self._write(start(view, operators), plan)
             made += write_activations.join(here) if len(wanted[choice.graph]) > 1 else here
+            join_left(choice.graph)
         for operator in made:
             operator.share_version(versions.needed(operator))
         return made

@@ -18,7 +18,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import clipping
 from tq.quantization.groups import SHARING, Groups
-from tq.quantization.integer import FREE, READS, Scales
+from tq.quantization.integer import FREE, LIMITS, READS, Scales
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
 
@@ -65,6 +65,11 @@ class GroupParameters:
         if rule in SHARING:
             return self.of(view.activations(op)[0])
         low, high = range_of_constant(tensor)
+        type_ = "int8" if view.row(op).narrow == place else view.type
+        grid = view.ranges.grids.get(tensor)
+        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
+        if chosen is not None:
+            return of_scale(LIMITS[type_], *chosen)
         if view.row(op).narrow == place:
             return of_range("int8", low, high)
         if rule == READS:
@@ -99,7 +104,8 @@ class GroupParameters:
         if weights is None:
             return 0.0
         if weights.is_constant:
-            scale = view.magnitude(weights) / 127
+            grid = view.ranges.grids.get(weights)
+            scale = view.magnitude(weights) / 127 if grid is None else float(grid.scale.max())
         elif view.type == "int8":
             scale = float(self.of(weights).scale)
         else:
@@ -144,7 +150,11 @@ def _shared_constants(
 
 
 def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
-    """The caller's parameters; ValueError: tensors that must have equal ones get different ones."""
+    """The caller's parameters, or those that training chose.
+
+    ValueError: tensors that must have equal ones get different ones from the caller."""
+    if not any(view.ranges.override_name(tensor) is not None for tensor in tensors):
+        return _trained(view, tensors)
     found: dict[tuple[float, int], TensorPart] = {}
     for tensor in tensors:
         given = view.ranges.fixed(tensor)
@@ -160,6 +170,17 @@ def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
             raise ValueError(f"overrides: the zero point of {tensor.name!r} is {zero}; {view.type} needs {needed}")
         return of_scale(view.limits, scale, zero)
     return None
+
+
+def _trained(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
+    """What training chose for all of the tensors for which it chose anything."""
+    found = [row for tensor in tensors if (row := view.ranges.trained(tensor)) is not None]
+    chosen = found[0].parameters if found and found[0].type == view.type else None
+    if chosen is None or any(row.parameters != chosen or row.type != view.type for row in found):
+        return None
+    if view.type == "int16" and chosen.zero_point:
+        return None
+    return of_scale(view.limits, float(chosen.scale), int(chosen.zero_point))
 
 
 def _wider(

@@ -2,7 +2,8 @@
 """Where the ranges of a subgraph's float tensors come from, the first that there is:
 
 overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
-FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/preparation.py)
+FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/trained.py)
+QUANTIZE      the scale and zero point of a QUANTIZE before a DEQUANTIZE, which go too
 calibration   the values of the runs
 stored        min and max in the file, beside a tensor that has no scale
 
@@ -23,6 +24,7 @@ from tq.calibration.calibrate import Calibration
 from tq.editing.graph import SubgraphPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
+from tq.quantization.grids import Grids
 from tq.running.watching import key_of, place_of
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
@@ -35,6 +37,19 @@ class Parameters(NamedTuple):
     zero_point: int
     low: float
     high: float
+
+
+class Trained(NamedTuple):
+    """A range that training chose for an activation.
+
+    parameters: of `type` ("int8" or "int16"), where training chose these too.
+    """
+
+    low: float
+    high: float
+    source: str = "FAKE_QUANT"
+    type: str = ""
+    parameters: QuantizationParams | None = None
 
 
 def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
@@ -86,12 +101,15 @@ def main_ran(calibration: Calibration | None) -> bool:
 class Ranges:
     """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
 
-    def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
+    def __init__(
+        self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
+    ) -> None:
         given = dict(overrides or {})
+        self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
         self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
-        self._trained: dict[TensorPart, tuple[float, float]] = {}
+        self._trained: dict[TensorPart, Trained] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
@@ -105,9 +123,12 @@ class Ranges:
         self._calibration = calibration
         self._main_ran = main_ran
 
-    def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
-        """Ranges that training chose: those of FAKE_QUANT operators."""
+    def train(self, ranges: Mapping[TensorPart, Trained]) -> None:
+        """Ranges that training chose."""
         self._trained.update(ranges)
+
+    def trained(self, tensor: TensorPart) -> Trained | None:
+        return self._trained.get(self._aliases.get(tensor, tensor))
 
     def alias(self, made: TensorPart, tensor: TensorPart) -> None:
         """A tensor that holds the real values of another."""
@@ -135,7 +156,7 @@ class Ranges:
         if tensor in self._overrides:
             return "override"
         if tensor in self._trained:
-            return "FAKE_QUANT"
+            return self._trained[tensor].source
         if self._was_seen(tensor):
             return "calibration"
         return "stored" if tensor in self._stored else ""
@@ -168,7 +189,7 @@ class Ranges:
         if found is not None and not isinstance(found, QuantizationParams):
             return found
         if tensor in self._trained:
-            return self._trained[tensor]
+            return self._trained[tensor][:2]
         return None if self._was_seen(tensor) else self._stored.get(tensor)
 
 

@@ -55,15 +55,16 @@ class Weights(NamedTuple):
     hybrid: tuple[str, ...]  # the types of codes that its kernel takes beside float activations
     in_blocks: bool = False  # whether that kernel takes scales of blocks
     scale_per_channel: bool = False  # it wants a scale for each channel, be they equal
+    integer: tuple[str, ...] = ("int8",)  # the types that its kernels take beside integer activations
 
 
 _LSTM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16)
 _TWO_LSTMS = (*_LSTM, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 33, *range(40, 48))
 
 WEIGHTS = {
-    "CONV_2D": Weights((1,), 0, ("int8", "int4")),
+    "CONV_2D": Weights((1,), 0, ("int8", "int4"), integer=("int8", "int4")),
     "DEPTHWISE_CONV_2D": Weights((1,), 3, ("int8",), scale_per_channel=True),
-    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4"), in_blocks=True),
+    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4"), in_blocks=True, integer=("int8", "int4")),
     "TRANSPOSE_CONV": Weights((1,), 0, ("int8",), scale_per_channel=True),
     "BATCH_MATMUL": Weights((1,), None, ("int8",)),
     "EMBEDDING_LOOKUP": Weights((1,), 0, ("int8", "int4")),

@@ -13,11 +13,15 @@ import numpy as np
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.integer import CALLING, INTEGER, LIMITS, Integer, Output
+from tq.quantization.integer import CALLING, FREE, INTEGER, LIMITS, Integer, Output
 from tq.quantization.ranges import Ranges
 
 # Real values from here on stand for infinities: bounds and paddings of constants, masks of activations.
 INFINITE = 1e30
+
+# Takes a float tensor from one scale and zero point to others: tq/quantization/trained.py puts it in.
+REQUANTIZING = "QUANTIZE"
+_ROWS = {**INTEGER, REQUANTIZING: Integer(FREE, FREE)}
 
 Key = tuple[str, ...]  # of a constraint: tq/quantization/constraints.py
 End = tuple[str, int]  # ("inputs", 2): of an operator or of a subgraph
@@ -91,11 +95,11 @@ class View:
     @staticmethod
     def row(op: OperatorPart) -> Integer:
         """The row of an operator that has one."""
-        return INTEGER[op.builtin_name or ""]
+        return _ROWS[op.builtin_name or ""]
 
     def rule(self, op: OperatorPart) -> Output | None:
         """How the kernel wants its outputs; None: there is none for this type."""
-        row = INTEGER.get(op.builtin_name or "")
+        row = _ROWS.get(op.builtin_name or "")
         return None if row is None else row.int8 if self.type == "int8" else row.int16
 
     def places(self, op: OperatorPart) -> list[int]:

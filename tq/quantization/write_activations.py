@@ -22,9 +22,11 @@ from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
-from tq.quantization.integer import INSTEAD
+from tq.quantization.grids import Weights
+from tq.quantization.integer import INSTEAD, LIMITS
 from tq.quantization.parameters import of_scale
 from tq.quantization.ranges import Parameters
+from tq.quantization.recipes import WEIGHTS
 
 Floats = NDArray[np.float32]
 
@@ -128,15 +130,30 @@ class _Writer:
         """Quantizes weights, and gives their scales."""
         axis = self._view.row(op).axis if self._per_axis else None
         data = np.asarray(weights.data)
-        made = _core.quantize_weights(data, axis, "int8")
-        scale = made.scale
+        made = self._on_grid(op, weights, data, axis) or _own_scales(data, axis)
         if bias is not None and bias.data is not None:
             fitted = self._fitted(made.scale, input_scale, bias.data)
             if not np.array_equal(fitted, made.scale):
-                made, scale = _core.quantize_weights(data, axis, "int8", scale=fitted), fitted
-        scales = np.atleast_1d(np.asarray(scale, np.float32))
-        self._constants[op, place] = self._constant(weights, made.codes, "int8", scales, axis or 0)
+                made = _own_scales(data, axis if np.ndim(fitted) else None, fitted)
+        if made.is_on_grid:
+            self._view.ranges.grids.note(weights)
+        scales = np.atleast_1d(np.asarray(made.scale, np.float32))
+        self._constants[op, place] = self._constant(weights, made.values, made.type, scales, axis or 0)
         return scales
+
+    def _on_grid(self, op: OperatorPart, weights: TensorPart, data: Floats, axis: int | None) -> Weights | None:
+        """The weights on the grid that training, the caller or the file chose; None: they have none, or leave it."""
+        grid = self._view.ranges.grids.get(weights)
+        if grid is None:
+            return None
+        if grid.source == "FAKE_QUANT" and grid.most > np.iinfo(np.int8).max:
+            raise ValueError("FAKE_QUANT of 16 bits; no kernel takes int16 weights, num_bits 4 or 8 is needed")
+        made = grid.weights(data, axis, WEIGHTS[op.builtin_name or ""].integer)
+        if made is None and grid.source == "override":
+            raise ValueError(
+                "overrides: with these parameters its values pass -127 or 127, or the scales do not fit it"
+            )
+        return made
 
     def _computed_weights(self, op: OperatorPart, place: int, weights: TensorPart) -> np.float32:
         """The scale of computed weights: int8 activations, and beside int16 activations int8 values of them."""
@@ -194,6 +211,14 @@ class _Writer:
                 values = _core.quantize(np.asarray(tensor.data), p.scale, p.zero_point, dtype=type_)
                 made = self._constant(tensor, values, type_, np.array([p.scale]), zero_point=p.zero_point)
                 self._constants[op, place] = made
+                self._note(tensor, type_, p)
+
+    def _note(self, tensor: TensorPart, type: str, p: Parameters) -> None:
+        """Whether a constant that is read like an activation got the parameters of its grid."""
+        grids = self._view.ranges.grids
+        grid = grids.get(tensor)
+        if grid is not None and grid.parameters(type, LIMITS[type]) == (float(p.scale), int(p.zero_point)):
+            grids.note(tensor)
 
     def _constant(
         self, tensor: TensorPart, values: NDArray[Any], type: str, scale: Floats, axis: int = 0, zero_point: int = 0
@@ -280,6 +305,12 @@ class _Writer:
         made = [self._graph.add_operator(row.operator, [row.source], [row.target], at=row.place) for row in rows]
         self._graph.remove_unused(dict.fromkeys(key[0] for key in self._made))
         return made
+
+
+def _own_scales(data: Floats, axis: int | None, scale: Floats | None = None) -> Weights:
+    """Weights with the scales of their own values, or with these."""
+    made = _core.quantize_weights(data, axis, "int8", scale=scale)
+    return Weights(made.codes, made.scale if scale is None else scale, "int8")
 
 
 def join(made: Sequence[OperatorPart]) -> list[OperatorPart]:
