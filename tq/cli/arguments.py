@@ -254,7 +254,11 @@ def _add_quantizing(add: _Add) -> None:
         help="another recipe for operators whose constants or outputs have such a name",
     )
     quantize.add_argument(
-        "--range", action="append", type=_range, metavar="NAME=LOW,HIGH", help="for int8, int16x8: of an activation"
+        "--range",
+        action="append",
+        type=_range,
+        metavar="NAME=LOW,HIGH",
+        help="for int8, int16x8: of an activation; of weights, for these and other integers",
     )
     quantize.add_argument(
         "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"

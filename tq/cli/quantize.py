@@ -92,7 +92,9 @@ def quantize(args: argparse.Namespace) -> Result:
             output=out,
             in_place=args.in_place,
         )
-    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
+    placed, trained = data.weights_on_grid
+    grids = f"; {placed} of {trained} weights lie on the trained grid" if trained else ""
+    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}{grids}"), FINE
 
 
 def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, Any]:

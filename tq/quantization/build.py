@@ -22,20 +22,21 @@ from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
 from tq.quantization import write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
 from tq.quantization.describe import PlanBuilder
-from tq.quantization.grids import Grids
 from tq.quantization.interface import set_io
 from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.preparation import FOLDED, fold_constants, split_sums
-from tq.quantization.ranges import Ranges, main_ran, overrides_of
+from tq.quantization.ranges import Ranges, grids_of, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
+from tq.quantization.result import QuantizedModel
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
-from tq.quantization.trained import has_pairs, join_left, separate, spread, take_fake_quants, take_pairs
+from tq.quantization.trained import fold_moves, has_pairs, join_left, separate, spread, take_fake_quants, take_pairs
 from tq.quantization.view import View
 from tq.quantization.weights import can_change, find_uses
 from tq.running.watching import place_of
@@ -44,12 +45,13 @@ from tq.running.watching import place_of
 Wanted = Mapping[str, Sequence[OperatorPart]]
 
 
-def build(model: Model, options: Options) -> bytes:
+def build(model: Model, options: Options) -> QuantizedModel:
     """The quantized model."""
     with _closing(Editor(model)) as editor:
-        _Build(editor, model, options).run(None)
+        work = _Build(editor, model, options)
+        work.run(None)
         editor.prune_operator_codes()
-        return editor.to_bytes()
+        return QuantizedModel.of(editor.to_bytes(), work.grids.count())
 
 
 def plan(model: Model, options: Options) -> QuantizationPlan:
@@ -81,8 +83,8 @@ class _Build:
             raise ValueError("the model has no subgraphs")
         self.ruling = Ruling(editor.subgraphs, options)
         given = overrides_of(options.all_overrides, editor.subgraphs)
+        self.grids = grids_of(editor.subgraphs, given)
         pairs = zip(editor.subgraphs, given, strict=True) if options.is_static else ()
-        self.grids = Grids()
         self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
         self._used: set[str] = set()  # the names of the overrides that have an effect
 
@@ -102,7 +104,7 @@ class _Build:
             self._calibrate()
         if plan is not None:
             plan.add_weights(uses)
-        write_weights.write(editor, uses)
+        self._used |= write_weights.write(editor, uses, self.grids)
         made = self._write_activations(wanted, plan) if any(wanted.values()) else []
         if not made and not any(uses):
             raise ValueError(_nothing(options))
@@ -129,6 +131,7 @@ class _Build:
         for graph, operators in self._wanted().items():
             trained = take_pairs(graph, self.grids) if self._has_pairs and operators else {}
             trained |= take_fake_quants(graph, bool(operators), self.grids)
+            fold_moves(graph, self.grids)
             if graph in self._ranges and operators:
                 ranges, type_ = self._ranges[graph], next(iter(operators))
                 ranges.train(trained)
@@ -201,7 +204,19 @@ def _used_overrides(choice: Choice) -> set[str]:
     """The names of overrides of tensors that integer operators read or write."""
     states = [state for op in choice.operators if choice.view.row(op).recurrent for state in inner_states(op)]
     tensors = [*(tensor for tensor in choice.parameters.groups.roots if choice.is_integer(tensor)), *states]
-    return {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
+    names = {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
+    grids = (choice.view.ranges.grids.get(tensor) for tensor in _constants_with_grids(choice))
+    return names | {grid.given for grid in grids if grid is not None and grid.given}
+
+
+def _constants_with_grids(choice: Choice) -> Iterator[TensorPart]:
+    """The constants whose grids count: weights, and those that are read like activations."""
+    view = choice.view
+    for op in choice.operators:
+        weights = view.weights(op)
+        if weights is not None and view.has_constant_weights(op):
+            yield weights
+        yield from (tensor for _, tensor in view.read(op) if tensor.is_constant)
 
 
 def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibration | None:

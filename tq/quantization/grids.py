@@ -44,8 +44,10 @@ class Weights(NamedTuple):
 class Grid:
     """real = scale * (q - zero_point), with q from `least` to `most`.
 
-    axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.  source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or
-    "calibration".  ends: the range that the caller or the file gives, which says nothing of a zero point.
+    axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
+    source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
+    ends: the range that it was made of, where that says nothing of a zero point.
+    given: the name under which the caller gives it.
     """
 
     scale: Floats
@@ -55,6 +57,7 @@ class Grid:
     most: int
     source: str
     ends: tuple[float, float] | None = None
+    given: str = ""
 
     def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
         """Quantized values less their zero points."""

@@ -115,7 +115,7 @@ def _rows(options: Options) -> list[_Row]:
     sets_least = options.min_elements not in (0, 1, 1024)  # 0 and 1 leave no weights float, which holds
     return [
         _Row("io", options.io != "float32" and not is_static, f"{floats}, and so inputs and outputs"),
-        _Row("overrides", bool(options.overrides) and not is_static, no_ranges),
+        _Row("overrides", bool(options.overrides) and not (is_static or has_integers), no_ranges),
         _Row("observer", chooses_observer and not is_static, no_ranges),
         _Row("per_axis", not options.per_axis and not (is_static or has_integers), f"recipe {names} makes no scales"),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),

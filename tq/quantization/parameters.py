@@ -64,7 +64,7 @@ class GroupParameters:
         rule = view.rule(op)
         if rule in SHARING:
             return self.of(view.activations(op)[0])
-        low, high = range_of_constant(tensor)
+        low, high = view.range_of_constant(tensor)
         type_ = "int8" if view.row(op).narrow == place else view.type
         grid = view.ranges.grids.get(tensor)
         chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
@@ -230,7 +230,7 @@ class _Chooser:
             if not self._is_exceeded(made, tensors):
                 return made
         ranges = [self._needed(tensor) for tensor in tensors if view.ranges.knows(tensor)]
-        ranges += [*spans, *(range_of_constant(tensor) for tensor in constants)]
+        ranges += [*spans, *map(view.range_of_constant, constants)]
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":

@@ -18,6 +18,7 @@ from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.recipes import Rule
+from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, kept
 
@@ -44,7 +45,7 @@ def quantize_model(
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
-) -> bytes:
+) -> QuantizedModel:
     """A float model, quantized.
 
     model: a path, bytes or a tq.Model, which stays as it is.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -24,7 +25,8 @@ from tq.calibration.calibrate import Calibration
 from tq.editing.graph import SubgraphPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
-from tq.quantization.grids import Grids
+from tq.quantization import grids
+from tq.quantization.grids import Grid, Grids
 from tq.running.watching import key_of, place_of
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
@@ -68,12 +70,52 @@ def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]
     return [checked, *([rest] * (len(known) - 1))]
 
 
+def grids_of(graphs: Sequence[SubgraphPart], overrides: Sequence[Mapping[str, Override]]) -> Grids:
+    """The grids that the caller or the file gives constants.
+
+    ValueError: parameters of several scales for an activation."""
+    found = Grids()
+    for graph, given in zip(graphs, overrides, strict=True):
+        for tensor in graph.tensors:
+            override = given.get(tensor.name)
+            if not tensor.is_constant or tensor.type_name != "FLOAT32":
+                if isinstance(override, QuantizationParams) and np.size(override.scale) > 1:
+                    raise ValueError(f"overrides: {tensor.name!r} is an activation, which has one scale")
+            elif override is not None:
+                found.add(tensor, replace(_grid(override), given=tensor.name))
+            elif (stored := _stored_grid(tensor)) is not None:
+                found.add(tensor, stored)
+    return found
+
+
+def _grid(override: Override) -> Grid:
+    if isinstance(override, QuantizationParams):
+        return grids.of_parameters(override.scale, override.zero_point, grids.KERNELS, "INT8", "override")
+    return grids.of_range(*override, None, "override")
+
+
+def _stored_grid(tensor: TensorPart) -> Grid | None:
+    """Of a constant with min and max and without a scale."""
+    parameters = tensor.node.get("quantization")
+    if parameters is None or not parameters.length("min"):
+        return None
+    stored = tensor.quantization
+    low, high = stored.min, stored.max
+    axis = stored.quantized_dimension
+    fits = len(low) == 1 or (axis < len(tensor.shape) and len(low) == tensor.shape[axis])
+    if len(low) != len(high) or len(stored.scale) or not fits:
+        return None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        return None
+    return grids.of_range(low, high, axis, "stored")
+
+
 def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     made: dict[str, Override] = {}
     for name, value in given.items():
         if isinstance(value, QuantizationParams):
-            scale = float(value.scale)
-            if not (scale > 0 and math.isfinite(scale)):
+            scale = np.asarray(value.scale)
+            if not ((scale > 0) & np.isfinite(scale)).all():
                 raise ValueError(f"overrides: the scale of {name!r} is {scale}; it must be finite and over 0")
             made[name] = value
             continue

@@ -3,6 +3,7 @@
 
 take_fake_quants   the range of an activation, the grid of a constant
 take_pairs         the scale and zero point of an activation, the grid of a constant, be they per-axis
+fold_moves         a trained constant that is transposed or reshaped becomes another
 spread             tensors that RELU, RESHAPE and their like make of a trained one, or make one of, get its range
 separate           where an operator needs equal parameters and training chose several, values are requantized
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from tq.quantization.view import REQUANTIZING, View, is_float
 
 _INTEGERS = ("INT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
 _ACTIVATIONS = ("INT8", "UINT8", "INT16")
+_MOVES = ("TRANSPOSE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _MOST_SWEEPS = 8  # of spread; each takes ranges along a whole chain
 
 
@@ -92,8 +95,51 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
         raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
     graph.remove_operator(op)
     target.data = np.asarray(made, np.float32).reshape(data.shape)
-    grids.add(target, grid)
+    given = grids.get(source)
+    grids.add(target, given if given is not None and given.source == "override" else grid)
     graph.remove_unused([source])
+
+
+def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
+    """Makes what TRANSPOSE, RESHAPE and their like make of constants with a trained grid constants of that grid."""
+    unread = []
+    for op in [op for op in graph.operators if op.builtin_name in _MOVES]:
+        source, target = ends(op)
+        grid = grids.get(source) if source is not None and source in grids.trained else None
+        if grid is None or source is None or target is None or target in graph.outputs:
+            continue
+        data = np.asarray(source.data)
+        moved, axis = _moved(op, data, target.shape, grid.axis)
+        if moved is None or (axis is None and grid.axis is not None):
+            continue
+        graph.remove_operator(op)
+        target.shape = moved.shape
+        target.data = np.ascontiguousarray(moved)
+        grids.add(target, replace(grid, axis=axis))
+        unread.append(source)
+    gone = [tensor for tensor in unread if not tensor.consumers]
+    grids.trained.difference_update(gone)
+    graph.remove_unused(gone)
+
+
+def _moved(
+    op: OperatorPart, data: NDArray[Any], shape: tuple[int, ...], axis: int | None
+) -> tuple[NDArray[Any] | None, int | None]:
+    """The operator's result, and the axis that becomes of one.  None: it is not known."""
+    if op.builtin_name == "TRANSPOSE":
+        order = op.inputs[1] if len(op.inputs) > 1 else None
+        values = None if order is None or order.data is None else [int(item) for item in order.data.ravel()]
+        if values is None or sorted(values) != list(range(data.ndim)):
+            return None, None
+        return data.transpose(values), None if axis is None else values.index(axis)
+    if min(shape, default=1) < 0 or math.prod(shape) != data.size:
+        return None, None
+    found = None
+    if axis is not None:
+        before, count = math.prod(data.shape[:axis]), data.shape[axis]
+        places = [i for i, size in enumerate(shape) if size == count and math.prod(shape[:i]) == before]
+        found = places[0] if places else None
+    return data.reshape(shape), found
 
 
 def _skip(
@@ -256,8 +302,8 @@ def spread(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
     view = View.of(graph, ranges, type)
     rows = [op for op in graph.operators if view.rule(op) == SAME or op.builtin_name in clipping.BOUNDS]
     for _ in range(_MOST_SWEEPS):
-        changes = sum([_forward(view, op) for op in rows]) + sum([_backward(view, op) for op in reversed(rows)])
-        if not changes:
+        changes = sum([_backward(view, op) for op in reversed(rows)]) + sum([_forward(view, op) for op in rows])
+        if not changes and not any([_unite(view, op) for op in rows]):
             return
 
 
@@ -269,15 +315,21 @@ def _forward(view: View, op: OperatorPart) -> bool:
     read, written = view.data(op), view.outputs(op)
     known = _known(view, read)
     new = [t for t in written if view.ranges.trained(t) is None]
-    if not new or not known or None in known:
+    if not new or not known or known[0] is None or any(row != known[0] for row in known):
         return False
-    rows = [row for row in known if row is not None]
-    row = rows[0]
-    if any(item != row for item in rows):
-        if row.parameters is None:
-            return False
-        row = Trained(min(item.low for item in rows), max(item.high for item in rows), row.source)
-    view.ranges.train(dict.fromkeys(new, row))
+    view.ranges.train(dict.fromkeys(new, known[0]))
+    return True
+
+
+def _unite(view: View, op: OperatorPart) -> bool:
+    """The range of all inputs for an output of which nothing else is known, where the inputs have parameters: these are
+    requantized to the output's."""
+    rows = [row for row in _known(view, view.data(op)) if row is not None and row.parameters is not None]
+    new = [t for t in view.outputs(op) if view.ranges.trained(t) is None]
+    if not new or len(rows) < 2 or len(rows) != len(view.data(op)):
+        return False
+    span = Trained(min(row.low for row in rows), max(row.high for row in rows), rows[0].source)
+    view.ranges.train(dict.fromkeys(new, span))
     return True
 
 
@@ -291,7 +343,8 @@ def _backward(view: View, op: OperatorPart) -> bool:
     alone = [t for t in read if view.readers[t] == [op] and t not in view.graph.outputs and t not in view.graph.inputs]
     new = [t for t in alone if view.ranges.trained(t) is None]
     if len(read) > 1 and known[0].parameters is None:  # change_concat_input_ranges
-        new = [t for t in alone if view.ranges.trained(t) != known[0]]
+        rows = zip(alone, _known(view, alone), strict=True)
+        new = [t for t, row in rows if row != known[0] and (row is None or row.parameters is None)]
     view.ranges.train(dict.fromkeys(new, known[0]))
     return bool(new)
 

@@ -150,6 +150,11 @@ class View:
 
     # -- tensors
 
+    def range_of_constant(self, tensor: TensorPart) -> tuple[float, float]:
+        """The range that the caller or the file gives, else that of its values."""
+        grid = self.ranges.grids.get(tensor)
+        return grid.ends if grid is not None and grid.ends is not None else range_of_constant(tensor)
+
     def is_infinite(self, tensor: TensorPart) -> bool:
         return is_infinite(self.ranges, tensor)
 
