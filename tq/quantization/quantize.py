@@ -57,17 +57,19 @@ def quantize_model(
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
-        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
-        their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
+        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
+        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
+        and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
         those are int8, "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
-    overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
-        parameters, tq.QuantizationParams((scale, zero_point)).  A name that the first subgraph lacks is looked for in
-        the others.  Tensors that must have equal parameters get them too.
+    overrides: for activations of recipes "int8" and "int16x8", and for weights, by the tensor's name: a range
+        (low, high), or the parameters, tq.QuantizationParams((scale, zero_point)), of weights with a scale or one a
+        channel.  A name that the first subgraph lacks is looked for in the others.  Tensors that must have equal
+        parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     output: a path to write the model to as well; the file appears whole or not at all.
@@ -79,7 +81,8 @@ def quantize_model(
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
+    Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
+    scale, n have it.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
     (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
