@@ -105,6 +105,7 @@ __all__ = [
     "cosine",
     "decode_flexbuffer",
     "dequantize",
+    "dequantize_model",
     "diff",
     "edit",
     "equalize",
@@ -134,6 +135,7 @@ __all__ = [
     "sensitivity",
     "sqnr_db",
     "stand_in",
+    "transcode",
     "unpack",
 ]
 
@@ -150,6 +152,7 @@ _LAZY = {
     "calibrate": "tq.calibration.calibrate",
     "correct_biases": "tq.quantization.bias_correction",
     "compare": "tq.running.comparison",
+    "dequantize_model": "tq.quantization.dequantize",
     "diff": "tq.inspection.differences",
     "edit": "tq.editing.editor",
     "equalize": "tq.quantization.equalization",
@@ -162,6 +165,7 @@ _LAZY = {
     "report": "tq.reports.report",
     "sensitivity": "tq.quantization.sensitivity",
     "stand_in": "tq.running.compat",
+    "transcode": "tq.quantization.transcode",
 }
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tq import _core
 from tq.editing.tensor import TensorPart
+from tq.quantization.ends import symmetric_scale
 
 Floats = NDArray[np.float32]
 
@@ -25,6 +26,7 @@ TRAINED = ("FAKE_QUANT", "QUANTIZE")  # the sources that weights_on_grid counts
 KERNELS = -1
 # The least and the greatest quantized value of weights with zero point 0.
 WEIGHT_LIMITS = {"int8": (-127, 127), "int4": (-8, 7)}
+WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
 _TYPES_OF_BITS = {4: "int4", 8: "int8", 16: "int16"}
 # What moves the values of a type to those of the signed type of as many bits.
@@ -46,7 +48,7 @@ class Grid:
 
     axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
     source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
-    ends: the range that it was made of, where that says nothing of a zero point.
+    ends: the least and greatest real values of each scale that it was made of, which say nothing of a zero point.
     given: the name under which the caller gives it.
     """
 
@@ -56,7 +58,7 @@ class Grid:
     least: int
     most: int
     source: str
-    ends: tuple[float, float] | None = None
+    ends: tuple[Floats, Floats] | None = None
     given: str = ""
 
     def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
@@ -76,6 +78,9 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
+        if self.ends is not None and (type_ := types[0]) == "int4":
+            made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
+            return replace(made, ends=None).weights(data, axis, types)
         if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
             return None
         steps = self.steps(data)
@@ -92,7 +97,8 @@ class Grid:
         if self.axis is not None:
             return None
         if self.ends is not None:
-            made = _core.choose_quantization_params(*self.ends, type, symmetric=type == "int16", rule="mlir")
+            low, high = float(self.ends[0][0]), float(self.ends[1][0])
+            made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
             return float(made.scale), int(made.zero_point)
         zero = int(self.zero_point[0])
         if type == "int16":
@@ -121,12 +127,12 @@ def of_parameters(scale: Any, zero_point: Any, axis: int | None, type_name: str,
     return Grid(scales, zeros - shift, axis if scales.size > 1 else None, -half, half - 1, source)
 
 
-def of_range(low: Any, high: Any, axis: int | None, source: str) -> Grid:
-    """Of weights in the range: symmetric, from -127 to 127."""
-    ends = np.maximum(np.abs(np.atleast_1d(low)), np.abs(np.atleast_1d(high))).astype(np.float64)
-    scale = np.where(ends > 0, ends / 127, 1).astype(np.float32)
-    both = (float(np.min(low)), float(np.max(high))) if scale.size == 1 else None
-    return Grid(scale, np.zeros(scale.size, np.int64), axis if scale.size > 1 else None, -127, 127, source, both)
+def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEIGHT_MOST["int8"]) -> Grid:
+    """Of weights in the range: symmetric, from -most to most."""
+    lows, highs = (np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high))
+    scale = symmetric_scale(lows, highs, most)
+    zeros = np.zeros(scale.size, np.int64)
+    return Grid(scale, zeros, axis if scale.size > 1 else None, -most, most, source, (lows, highs))
 
 
 @dataclass

@@ -59,6 +59,9 @@ def take_fake_quants(graph: SubgraphPart, activations: bool, grids: Grids) -> di
             continue
         if source.is_constant:
             _fold_constant(graph, op, source, target, grids)
+        elif activations and source in found and found[source] != _trained(op, low, high, target):
+            op.become(REQUANTIZING, [source], {})  # one behind the other: each rounds
+            found[target] = _trained(op, low, high, target)
         elif activations and (kept := _skip(graph, op, source, target, gone)) is not None:
             found.pop(source, None)
             found[kept] = _trained(op, low, high, kept)

@@ -153,7 +153,9 @@ class View:
     def range_of_constant(self, tensor: TensorPart) -> tuple[float, float]:
         """The range that the caller or the file gives, else that of its values."""
         grid = self.ranges.grids.get(tensor)
-        return grid.ends if grid is not None and grid.ends is not None else range_of_constant(tensor)
+        if grid is None or grid.ends is None:
+            return range_of_constant(tensor)
+        return float(grid.ends[0].min()), float(grid.ends[1].max())
 
     def is_infinite(self, tensor: TensorPart) -> bool:
         return is_infinite(self.ranges, tensor)
