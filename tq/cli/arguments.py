@@ -278,6 +278,15 @@ def _add_quantizing(add: _Add) -> None:
         "--plan", action="store_true", help="print what becomes of each operator, and why; OUT is not needed"
     )
     _limits(quantize)
+    dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
+    _out(dequantize)
+    dequantize.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="of constants (float32)")
+    dequantize.add_argument(
+        "--fake-quant", action="store_true", help="FAKE_QUANT operators where values were quantized"
+    )
+    transcode = add(commands_quantize.transcode, "write a model of uint8 values as one of int8", "FILE")
+    _out(transcode)
+    transcode.add_argument("--dtype", choices=("int8",), default="int8", help="what uint8 becomes (int8)")
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")

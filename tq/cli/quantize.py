@@ -133,6 +133,32 @@ def _plan(args: argparse.Namespace) -> Result:
         return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
 
 
+def dequantize(args: argparse.Namespace) -> Result:
+    from tq.quantization.dequantize import dequantize_model
+
+    model = open_model(args.file)
+    out = _out(args, model, None)
+    with using(out), refusing(args.file):
+        options = {"dtype": args.dtype, "fake_quant": args.fake_quant}
+        data = dequantize_model(model, out, **options, in_place=args.in_place)
+    return saved(out, f"{out}: {len(data)} bytes"), FINE
+
+
+def transcode(args: argparse.Namespace) -> Result:
+    from tq.quantization.transcode import transcode
+
+    model = open_model(args.file)
+    out = _out(args, model, None)
+    with using(out), refusing(args.file):
+        data = transcode(model, args.dtype, out, in_place=args.in_place)
+    lost = [
+        f"{change.tensor!r} of subgraph {change.subgraph}: a scale of its own, {change.scale:g}; "
+        f"real values differ by at most {change.loss:g}, {change.steps:.2f} steps"
+        for change in data.changes
+    ]
+    return saved(out, "\n".join([*lost, f"{out}: {len(data)} bytes"])), FINE
+
+
 def equalize(args: argparse.Namespace) -> Result:
     from tq.quantization.equalization import equalize
 

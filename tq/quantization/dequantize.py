@@ -24,6 +24,7 @@ from tq.editing.tensor import TensorPart
 from tq.quantization import ends
 from tq.quantization.grids import SIGNED
 from tq.quantization.integer import FLOAT, INTEGER, SAME
+from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
 from tq.sources import Source, kept
 
@@ -92,8 +93,6 @@ def dequantize_model(
     finally:
         editor.close()
     if dtype == "float16":
-        from tq.quantization.quantize import quantize_model
-
         data = bytes(quantize_model(data, "float16"))
     if goal is not None:
         goal.save(data)
@@ -202,8 +201,19 @@ class _Graph:
             return ends.of_weights(real.scale, _MOST[real.type])
         if real.type not in ("INT8", "UINT8", "INT16"):
             return none, none
-        low, high = real.ends
+        low, high = self._ends_beside(tensor, real) or real.ends
         return np.array([low], np.float32), np.array([high], np.float32)
+
+    def _ends_beside(self, tensor: TensorPart, real: _Real) -> tuple[float, float] | None:
+        """The range that the file has for an activation that must have the constant's parameters."""
+        for op, _ in self._readers.get(tensor, []):
+            row = INTEGER.get(op.builtin_name or "")
+            others = (*op.outputs, *op.inputs) if row is not None and row.int8 == SAME else ()
+            for place in (other.index for other in others if other is not None and not other.is_constant):
+                q = self._source[place].quantization
+                if len(q.min) == len(q.max) == 1 and list(q.scale) == list(real.scale):
+                    return float(q.min[0]), float(q.max[0])
+        return None
 
     def _skip_between(self, found: Mapping[TensorPart, _Real]) -> None:
         """Takes QUANTIZE and DEQUANTIZE away, and lets one tensor stand for both."""
@@ -226,12 +236,8 @@ class _Graph:
         graph = self._graph
         producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
         for tensor, real in found.items():
-            if (
-                real.scale.size != 1
-                or real.type in _WIDE
-                or tensor.is_variable
-                or tensor not in {**self._readers, **producers}
-            ):
+            is_used = tensor in producers or any(not _is_recurrent(op) for op, _ in self._readers.get(tensor, []))
+            if real.scale.size != 1 or real.type in _WIDE or tensor.is_variable or not is_used:
                 continue
             producer = producers.get(tensor)
             if producer is not None and _only_moves(producer, real, found):
@@ -287,6 +293,12 @@ def _takes_bias(op: OperatorPart, place: int) -> bool:
     return row is not None and (row.bias == place or row.recurrent)
 
 
+def _is_recurrent(op: OperatorPart) -> bool:
+    """Its constants keep the scales of their own values."""
+    row = INTEGER.get(op.builtin_name or "")
+    return row is not None and row.recurrent
+
+
 def _takes_weights(op: OperatorPart, place: int) -> bool:
     row = WEIGHTS.get(op.builtin_name or "")
     return op.builtin_name == "DEQUANTIZE" or (row is not None and place in row.inputs)
@@ -304,6 +316,8 @@ def _only_moves(op: OperatorPart, real: _Real, found: Mapping[TensorPart, _Real]
 def _reset_options(op: OperatorPart) -> None:
     """Options of quantized operators, back to their defaults."""
     options = op.options
+    if any(tensor is not None for tensor in op.intermediates):  # of integer LSTMs
+        op.intermediates = ()
     for name in ("asymmetric_quantize_inputs", "quantized_bias_type"):
         if options.get(name):
             options[name] = None

@@ -48,7 +48,7 @@ class Grid:
 
     axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
     source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
-    ends: the least and greatest real values of each scale that it was made of, which say nothing of a zero point.
+    ends: the least and greatest real values of each scale that it was made of, where it was made of such.
     given: the name under which the caller gives it.
     """
 
@@ -78,7 +78,7 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
-        if self.ends is not None and (type_ := types[0]) == "int4":
+        if self.ends is not None and self.source not in TRAINED and (type_ := types[0]) == "int4":
             made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
             return replace(made, ends=None).weights(data, axis, types)
         if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
@@ -96,7 +96,7 @@ class Grid:
         """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
         if self.axis is not None:
             return None
-        if self.ends is not None:
+        if self.ends is not None and self.source not in TRAINED:
             low, high = float(self.ends[0][0]), float(self.ends[1][0])
             made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
             return float(made.scale), int(made.zero_point)
@@ -115,7 +115,8 @@ def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) 
     made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule="mlir")
     half = 1 << (bits - 1)
     scale, zero = np.array([made.scale], np.float32), np.array([made.zero_point], np.int64)
-    return Grid(scale, zero, None, -half + (narrow or bits == 16), half - 1, "FAKE_QUANT")
+    both = np.array([low], np.float32), np.array([high], np.float32)
+    return Grid(scale, zero, None, -half + (narrow or bits == 16), half - 1, "FAKE_QUANT", both)
 
 
 def of_parameters(scale: Any, zero_point: Any, axis: int | None, type_name: str, source: str) -> Grid:

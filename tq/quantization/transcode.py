@@ -196,7 +196,7 @@ class _Graph:
             if tensor is not None and tensor in found:
                 twin = self._twin(tensor)
                 op.set_input(place, twin)
-                if tensor.is_constant:
+                if _has_data(tensor):
                     twin.data = (np.asarray(tensor.data).astype(np.int16) + _SHIFT).astype(np.uint8)
                 else:
                     self._graph.insert_before(op, "QUANTIZE", [tensor], [twin], version=2)
@@ -229,10 +229,15 @@ def _has_int8(op: OperatorPart) -> bool:
     return op.builtin_name in _BETWEEN or (row is not None and row.int8 is not None and not row.recurrent)
 
 
+def _has_data(tensor: TensorPart) -> bool:
+    """Files of accelerators' compilers have empty buffers."""
+    return tensor.is_constant and tensor.raw_data is not None and len(tensor.raw_data) > 0
+
+
 def _zero_points(tensor: TensorPart) -> NDArray[np.int64]:
     q = tensor.quantization
     found = np.asarray(q.zero_point, np.int64) if len(q.zero_point) else np.zeros(1, np.int64)
-    return np.resize(found, np.shape(q.scale))
+    return np.asarray(np.resize(found, np.shape(q.scale)), np.int64)
 
 
 def _along(values: NDArray[Any], tensor: TensorPart) -> NDArray[Any]:
@@ -240,11 +245,11 @@ def _along(values: NDArray[Any], tensor: TensorPart) -> NDArray[Any]:
     shape = [1] * len(tensor.shape)
     if values.size > 1:
         shape[tensor.quantization.quantized_dimension] = -1
-    return values.reshape(shape).astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    return np.asarray(values.reshape(shape), np.float64 if values.dtype.kind == "f" else np.int64)
 
 
 def _steps(tensor: TensorPart) -> NDArray[np.int64]:
-    return np.asarray(tensor.data).astype(np.int64) - _along(_zero_points(tensor), tensor)
+    return np.asarray(np.asarray(tensor.data, np.int64) - _along(_zero_points(tensor), tensor))
 
 
 def _write(tensor: TensorPart, values: NDArray[Any], type: str, scale: NDArray[np.float32]) -> None:
@@ -256,7 +261,7 @@ def _write(tensor: TensorPart, values: NDArray[Any], type: str, scale: NDArray[n
 
 def _shift(tensor: TensorPart) -> None:
     """The same real values, 128 below."""
-    data = tensor.data if tensor.is_constant and tensor.raw_data is not None and len(tensor.raw_data) else None
+    data = tensor.data if _has_data(tensor) else None
     tensor.quantization.zero_point = _zero_points(tensor) - _SHIFT
     tensor.type = "int8"
     if data is not None:
