@@ -240,7 +240,11 @@ def _add_quantizing(add: _Add) -> None:
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
     _samples(quantize, "for int8, int16x8: ")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: what Calibration.save wrote")
+    quantize.add_argument(
+        "--calibration",
+        metavar="X",
+        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+    )
     quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(

@@ -18,6 +18,7 @@ from functools import partial
 
 from tq._core import Model
 from tq.calibration.calibrate import Calibration, calibrate
+from tq.calibration.encodings import Encoding
 from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
@@ -36,7 +37,16 @@ from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
-from tq.quantization.trained import fold_moves, has_pairs, join_left, separate, spread, take_fake_quants, take_pairs
+from tq.quantization.trained import (
+    fold_moves,
+    has_pairs,
+    join_left,
+    separate,
+    spread,
+    take_encodings,
+    take_fake_quants,
+    take_pairs,
+)
 from tq.quantization.view import View
 from tq.quantization.weights import can_change, find_uses
 from tq.running.watching import place_of
@@ -128,12 +138,17 @@ class _Build:
         """What training chose: trained.py."""
         if self._options.recipe.form == FLOAT and not self._options.all_rules:
             return
+        given = self._options.calibration
+        encodings = given.encodings if isinstance(given, Calibration) else {}
+        _check_names(self._editor, encodings)
         for graph, operators in self._wanted().items():
             trained = take_pairs(graph, self.grids) if self._has_pairs and operators else {}
             trained |= take_fake_quants(graph, bool(operators), self.grids)
             fold_moves(graph, self.grids)
             if graph in self._ranges and operators:
                 ranges, type_ = self._ranges[graph], next(iter(operators))
+                known = take_encodings(graph, encodings, self.grids) if encodings else {}
+                trained = known | trained
                 ranges.train(trained)
                 if trained:
                     spread(graph, ranges, type_)
@@ -234,7 +249,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         return calibrate(model, given, observer=observer, percentile=options.percentile, **limits)
     if options.observer is not None:
         given = given.with_observer(options.observer, options.percentile)
-    if not given.samples:
+    if not given.samples and not given.encodings:
         raise ValueError("the calibration is empty")
     for key, name in given.names.items():
         subgraph, index = place_of(key)
@@ -243,6 +258,12 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         if found != name:
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
     return given
+
+
+def _check_names(editor: Editor, encodings: Mapping[str, Encoding]) -> None:
+    known = {tensor.name for graph in editor.subgraphs for tensor in graph.tensors} if encodings else set()
+    if encodings and not known & encodings.keys():
+        raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
 
 
 def _nothing(options: Options) -> str:

@@ -14,7 +14,7 @@ fourth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from tq import _core
 from tq._core import QuantizationParams
+from tq.calibration.encodings import Encoding
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import clipping
-from tq.quantization.grids import SIGNED, Grids, of_fake_quant, of_parameters
+from tq.quantization.grids import SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.integer import LIMITS, SAME
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
@@ -101,6 +102,32 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
     given = grids.get(source)
     grids.add(target, given if given is not None and given.source == "override" else grid)
     graph.remove_unused([source])
+
+
+# ---- what a calibration knows by name ----
+
+
+def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> dict[TensorPart, Trained]:
+    """What is known of activations; constants that have no grid get theirs."""
+    found = {}
+    for tensor in graph.tensors:
+        item = encodings.get(tensor.name)
+        if item is None or not is_float(tensor):
+            continue
+        if tensor.is_constant:
+            if (grid := grids.get(tensor)) is None or grid.source == "stored":
+                grids.add(tensor, _grid_of(item))
+        elif len(item.min) == 1:
+            made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if item.scale else None
+            type_ = item.type if item.type in LIMITS else ""
+            found[tensor] = Trained(item.min[0], item.max[0], "calibration", type_, made if type_ else None)
+    return found
+
+
+def _grid_of(item: Encoding) -> Grid:
+    if item.scale:
+        return of_parameters(item.scale, item.zero_point, item.axis, item.type.upper(), "calibration")
+    return of_range(item.min, item.max, item.axis, "calibration")
 
 
 def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
