@@ -41,14 +41,14 @@ LAYERS = {
 }
 
 
-def layer(name, weights, x=None, bias=None):
+def layer(name, weights, bias=None, factor=0.5):
     """A layer between FAKE_QUANTs; `weights` makes its weights' tensor of a builder and an array."""
     b = tq.ModelBuilder()
     shape, options = LAYERS[name]
     channels = shape[-1] if name == "DEPTHWISE_CONV_2D" else shape[0]
     size = [1, 64] if name == "FULLY_CONNECTED" else [1, 4, 4, 4]
     x = fake(b, b.input("x", size), "q", -1.0, 1.0)
-    w = weights(b, b.constant("weights", normal(*shape) / 2))
+    w = weights(b, b.constant("weights", normal(*shape) * F(factor)))
     y = b.tensor("y", [*size[:-1], channels])
     b.operator(name, [x, w, b.constant("bias", normal(channels) if bias is None else bias)], [y], **options)
     b.output(fake(b, y, "z", -8.0, 8.0))
@@ -91,14 +91,22 @@ def test_weights_beside_floats_lie_on_it_too(name, recipe):
 
 
 def test_a_zero_point_is_taken_out():
-    """-1.25 to 1.25 without narrow_range has the zero point -1; kernels take 0, and the real values stay."""
-    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.25, 1.25))
+    """-1.0 to 1.25 has the zero point 113 - 128; kernels take 0, and the real values stay."""
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.0, 1.25), factor=0.25)
     data = tq.quantize_model(model, "int8")
-    assert tq.choose_quantization_params(-1.25, 1.25, "int8", rule="mlir").zero_point == -1
-    real = tq.fake_quant(normal(8, 3, 3, 4) / 2, -1.25, 1.25)
-    on_grid(data, "w", 2.5 / 255, np.minimum(real, F(2.5 / 255 * 127)))
+    on_grid(data, "w", 2.25 / 255, tq.fake_quant(normal(8, 3, 3, 4) / 4, -1.0, 1.25))
     assert data.weights_on_grid == (1, 1)
     check(model, data)
+
+
+def test_a_value_of_128_steps_stays_at_127():
+    """The zero point 127.5 of a symmetric range goes up, as the converter has it: int8's is 0."""
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -0.5, 0.5))
+    data = tq.quantize_model(model, "int8")
+    real = tq.fake_quant(normal(8, 3, 3, 4) / 2, -0.5, 0.5)
+    on_grid(data, "w", 1 / 255, np.clip(real, F(-127 / 255), F(127 / 255)))
+    assert data.weights_on_grid == (1, 1)
+    assert {int(t.quantization.zero_point[0]) for t in tq.Model(data).tensors if len(t.quantization.scale)} == {0}
 
 
 def test_a_grid_that_int8_cannot_hold_is_left_and_not_counted():

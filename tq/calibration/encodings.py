@@ -171,9 +171,9 @@ def _one(row: Mapping[str, Any], per_axis: bool = False) -> Encoding:
     if "scale" in row and "zero_point" in row:
         type_ = str(row.get("quant_type", "QInt8")).lower().removeprefix("q")
         return Encoding.of_parameters(row["scale"], row["zero_point"], type_, axis)
-    for low, high in (("min", "max"), ("rmin", "rmax"), ("lowest", "highest")):
-        if low in row and high in row:
-            return _ranges(row[low], row[high], axis)
+    for least, most in (("min", "max"), ("rmin", "rmax"), ("lowest", "highest")):
+        if least in row and most in row:
+            return _ranges(row[least], row[most], axis)
     raise ValueError(f"it has neither a range nor a scale and a zero point, but {', '.join(map(str, row))}")
 
 

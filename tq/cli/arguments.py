@@ -22,6 +22,7 @@ from tq.cli.commands import FINE, Failure, Result, complain
 RECIPE_NAMES = (
     "int8",
     "int16x8",
+    "int4",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
@@ -112,6 +113,31 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 
 _range.__name__ = "range, as conv1/relu=-1,6"
+
+
+def _ends(text: str) -> tuple[float, float]:
+    low, high = text.split(",")
+    return float(low), float(high)
+
+
+_ends.__name__ = "range, as -1,6"
+
+
+def _stats(text: str) -> tuple[str, tuple[float, float]]:
+    return _range(text)
+
+
+_stats.__name__ = "mean and std, as input=127.5,127.5"
+
+
+def _places(text: str) -> tuple[str, list[int]]:
+    name, equals, places = text.rpartition("=")
+    if not (equals and name):
+        raise ValueError
+    return name, [_count(place) for place in places.split(",")]
+
+
+_places.__name__ = "inputs, as MyOp=1,2"
 
 
 _WRITES = "the file to write; -: standard output"
@@ -269,6 +295,19 @@ def _add_quantizing(add: _Add) -> None:
     )
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
+    )
+    quantize.add_argument(
+        "--custom-weights", action="append", type=_places, metavar="NAME=1,2", help="inputs of a custom operator"
+    )
+    quantize.add_argument(
+        "--default-ranges", type=_ends, metavar="LOW,HIGH", help="for int8, int16x8, int4: where no range is known"
+    )
+    quantize.add_argument(
+        "--input-stats",
+        action="append",
+        type=_stats,
+        metavar="NAME=MEAN,STD",
+        help="of an input: (q - mean) / std",
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")

@@ -32,7 +32,7 @@ from tq.quantization.interface import set_io
 from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.preparation import FOLDED, fold_constants, split_sums
-from tq.quantization.ranges import Ranges, grids_of, main_ran, overrides_of
+from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
 from tq.quantization.result import QuantizedModel
@@ -48,7 +48,7 @@ from tq.quantization.trained import (
     take_pairs,
 )
 from tq.quantization.view import View
-from tq.quantization.weights import can_change, find_uses
+from tq.quantization.weights import can_change, check_custom_weights, find_uses
 from tq.running.watching import place_of
 
 # The operators of a subgraph that may get integer activations, by the type of these.
@@ -92,10 +92,13 @@ class _Build:
         if not editor.subgraphs:
             raise ValueError("the model has no subgraphs")
         self.ruling = Ruling(editor.subgraphs, options)
-        given = overrides_of(options.all_overrides, editor.subgraphs)
+        stats = input_ranges(options.input_stats, editor.subgraphs, options.recipe)
+        given = overrides_of({**options.all_overrides, **stats}, editor.subgraphs)
         self.grids = grids_of(editor.subgraphs, given)
         pairs = zip(editor.subgraphs, given, strict=True) if options.is_static else ()
         self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
+        for ranges in self._ranges.values():
+            ranges.default = options.default_ranges
         self._used: set[str] = set()  # the names of the overrides that have an effect
 
     def run(self, plan: PlanBuilder | None) -> None:
@@ -109,6 +112,7 @@ class _Build:
         if plan is not None:
             plan.add_prepared(editor.subgraphs)
         uses = [list(find_uses(graph, self.ruling, options)) for graph in editor.subgraphs]
+        check_custom_weights(options.custom_weights, editor.subgraphs, uses)
         wanted = self._wanted()
         if any(wanted.values()):
             self._calibrate()
@@ -118,9 +122,10 @@ class _Build:
         made = self._write_activations(wanted, plan) if any(wanted.values()) else []
         if not made and not any(uses):
             raise ValueError(_nothing(options))
-        if asks and options.overrides:
+        given = [*options.overrides, *options.input_stats]
+        if asks and given:
             names = (name for ranges in self._ranges.values() for name in ranges.names())
-            check_overrides(options.overrides, self._used, names)
+            check_overrides(given, self._used, names)
         if not set_io(editor, self._model, options.io) and asks and options.io != "float32":
             raise ValueError(f"io is {options.io!r} and has no effect: no input or output is an integer inside")
 
@@ -176,7 +181,8 @@ class _Build:
         return found
 
     def _calibrate(self) -> None:
-        seen = _calibration(self._model, self._options, any(self._ranges.values()))
+        known = any(self._ranges.values()) or self._options.default_ranges is not None
+        seen = _calibration(self._model, self._options, known)
         ran = main_ran(seen)
         for ranges in self._ranges.values():
             ranges.calibrate(seen, ran)
@@ -212,7 +218,8 @@ class _Build:
         self._used |= _used_overrides(choice)
         if plan is not None:
             plan.add_choice(choice, self._options.per_axis)
-        return write_activations.write(choice, self._options.per_axis)
+        narrow = [op for op in choice.operators if self.ruling.recipe(op, choice.graph.index).weights == "int4"]
+        return write_activations.write(choice, self._options.per_axis, narrow)
 
 
 def _used_overrides(choice: Choice) -> set[str]:

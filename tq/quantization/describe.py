@@ -98,7 +98,7 @@ class PlanBuilder:
             p = choice.of(root)
             sources = dict.fromkeys(source for tensor in tensors if (source := ranges.source(tensor)))
             demanded = any(_demands(choice, tensor, float(p.scale)) for tensor in tensors)
-            source = "kernel" if demanded else " and ".join(sources)
+            source = "kernel" if demanded else " and ".join(sources) or "default"
             names = tuple(tensor.name for tensor in tensors)
             row = (choice.type, float(p.scale), int(p.zero_point), float(p.low), float(p.high), source)
             self._groups.append(PlannedGroup(choice.graph.index, names, *row))

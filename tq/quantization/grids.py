@@ -28,7 +28,8 @@ KERNELS = -1
 WEIGHT_LIMITS = {"int8": (-127, 127), "int4": (-8, 7)}
 WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
-_TYPES_OF_BITS = {4: "int4", 8: "int8", 16: "int16"}
+# FAKE_QUANT computes with values from 0, where a zero point that lies between two rounds up; int16's is 0.
+_TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
@@ -114,7 +115,8 @@ def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) 
         raise ValueError(f"{where}: FAKE_QUANT of {bits} bits; types have 4, 8 or 16")
     made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule="mlir")
     half = 1 << (bits - 1)
-    scale, zero = np.array([made.scale], np.float32), np.array([made.zero_point], np.int64)
+    shift = half if type_.startswith("u") else 0
+    scale, zero = np.array([made.scale], np.float32), np.array([int(made.zero_point) - shift], np.int64)
     both = np.array([low], np.float32), np.array([high], np.float32)
     return Grid(scale, zero, None, -half + (narrow or bits == 16), half - 1, "FAKE_QUANT", both)
 

@@ -6,7 +6,8 @@ A default that is given explicitly is no error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +40,9 @@ class Options:
     fallback: str = "float"
     samples: Iterable[Any] | Mapping[str, Any] | None = None
     limits: Limits = NONE  # of each run
+    custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    default_ranges: tuple[float, float] | None = None
+    input_stats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     # tq's own.  Beside own_rules, which take operators away, the caller's options need not have an effect.
     own_rules: tuple[Rule, ...] = ()
     own_overrides: Mapping[str, Override] = field(default_factory=dict)
@@ -88,10 +92,26 @@ def check(options: Options) -> Options:
         raise ValueError(f"min_elements is {options.min_elements}; it must not be negative")
     if options.io not in _IO_TYPES:
         raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
+    for name, places in options.custom_weights.items():
+        if isinstance(places, str) or not all(isinstance(place, int) and place >= 0 for place in places):
+            raise ValueError(f"custom_weights: {name!r} gets {places!r}; the places of inputs are needed, as [1, 2]")
+    _check_numbers(options)
     for row in _rows(options):
         if row.is_idle:
             raise ValueError(f"{row.option} is given and has no effect: {row.why}")
     return options
+
+
+def _check_numbers(options: Options) -> None:
+    if options.default_ranges is not None:
+        ends = tuple(options.default_ranges)
+        if len(ends) != 2 or not all(map(math.isfinite, ends)) or not ends[0] <= 0 <= ends[1] or ends[0] == ends[1]:
+            raise ValueError(f"default_ranges is {ends}; (low, high) with low <= 0 <= high, both finite, is needed")
+    for name, given in options.input_stats.items():
+        if len(given) != 2 or not all(map(math.isfinite, given)) or not given[1] > 0:
+            raise ValueError(f"input_stats: {name!r} gets {given!r}; (mean, std), finite, with std > 0, is needed")
+        if name in options.overrides:
+            raise ValueError(f"input_stats: {name!r} gets a range by overrides, too")
 
 
 class _Row(NamedTuple):
@@ -119,6 +139,9 @@ def _rows(options: Options) -> list[_Row]:
         _Row("observer", chooses_observer and not is_static, no_ranges),
         _Row("per_axis", not options.per_axis and not (is_static or has_integers), f"recipe {names} makes no scales"),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
+        _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),
+        _Row("input_stats", bool(options.input_stats) and not is_static, no_ranges),
+        _Row("custom_weights", bool(options.custom_weights) and not has_integers, f"recipe {names} leaves them float"),
         _Row(
             "block_size",
             options.block_size != 32 and not any(item.in_blocks for item in used),

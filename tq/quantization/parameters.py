@@ -154,7 +154,9 @@ def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
 
     ValueError: tensors that must have equal ones get different ones from the caller."""
     if not any(view.ranges.override_name(tensor) is not None for tensor in tensors):
-        return _trained(view, tensors)
+        rows = [view.ranges.trained(tensor) for tensor in tensors]
+        is_fixed = any(row is not None and row.is_fixed for row in rows)
+        return _trained(view, tensors) if is_fixed else None
     found: dict[tuple[float, int], TensorPart] = {}
     for tensor in tensors:
         given = view.ranges.fixed(tensor)
@@ -173,14 +175,17 @@ def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
 
 
 def _trained(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
-    """What training chose for all of the tensors for which it chose anything."""
+    """What training chose, where it chose the same for all of the tensors whose range is known."""
     found = [row for tensor in tensors if (row := view.ranges.trained(tensor)) is not None]
+    if len(found) < sum(view.ranges.knows(tensor) for tensor in tensors):
+        return None
     chosen = found[0].parameters if found and found[0].type == view.type else None
     if chosen is None or any(row.parameters != chosen or row.type != view.type for row in found):
         return None
     if view.type == "int16" and chosen.zero_point:
         return None
-    return of_scale(view.limits, float(chosen.scale), int(chosen.zero_point))
+    made = of_scale(view.limits, float(chosen.scale), int(chosen.zero_point))
+    return made if found[0].is_fixed else made._replace(low=found[0].low, high=found[0].high)
 
 
 def _wider(
@@ -225,6 +230,9 @@ class _Chooser:
         view, centered = self.view, root in self.groups.centered
         spans = [self.spans[key] for key in self.groups.constraints.get(root, ()) if key in self.spans]
         demanded, is_free = self._demanded(tensors)
+        trained = None if constants or centered or spans or self._is_given(tensors) else _trained(view, tensors)
+        if trained is not None:
+            return trained
         if len(demanded) == 1 and not (is_free or constants or centered or spans):
             made = of_scale(view.limits, *demanded[0])
             if not self._is_exceeded(made, tensors):
@@ -232,11 +240,16 @@ class _Chooser:
         ranges = [self._needed(tensor) for tensor in tensors if view.ranges.knows(tensor)]
         ranges += [*spans, *map(view.range_of_constant, constants)]
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
+        if not ranges and view.ranges.default is not None:
+            ranges = [view.ranges.default]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))
             low = -high
         return of_range(view.type, low, high, centered)
+
+    def _is_given(self, tensors: Iterable[TensorPart]) -> bool:
+        return any(self.view.ranges.override_name(tensor) is not None for tensor in tensors)
 
     def _demanded(self, tensors: Sequence[TensorPart]) -> tuple[list[tuple[float, int]], bool]:
         """The parameters that kernels demand of what they write, and whether other tensors are written freely."""

@@ -8,7 +8,7 @@ print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tq import saving
@@ -36,6 +36,9 @@ def quantize_model(
     overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
     min_elements: int = 1024,
     block_size: int = 32,
+    custom_weights: Mapping[str, Sequence[int]] | None = None,
+    default_ranges: tuple[float, float] | None = None,
+    input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     equalize: bool = False,
@@ -72,6 +75,11 @@ def quantize_model(
         parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
+    custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
+        The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
+    default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
+        there is data for it; no calibration is needed then.
+    input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     equalize: scale channels first so that they quantize better: see tq.equalize.
@@ -102,6 +110,9 @@ def quantize_model(
         overrides=dict(overrides or {}),
         min_elements=min_elements,
         block_size=block_size,
+        custom_weights=dict(custom_weights or {}),
+        default_ranges=default_ranges,
+        input_stats=dict(input_stats or {}),
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
@@ -129,6 +140,9 @@ def plan_quantization(
     overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
     min_elements: int = 1024,
     block_size: int = 32,
+    custom_weights: Mapping[str, Sequence[int]] | None = None,
+    default_ranges: tuple[float, float] | None = None,
+    input_stats: Mapping[str, tuple[float, float]] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
@@ -151,6 +165,9 @@ def plan_quantization(
         overrides=dict(overrides or {}),
         min_elements=min_elements,
         block_size=block_size,
+        custom_weights=dict(custom_weights or {}),
+        default_ranges=default_ranges,
+        input_stats=dict(input_stats or {}),
         limits=Limits(max_memory, max_multiply_adds),
     )
     return build.plan(kept(model), check(options))

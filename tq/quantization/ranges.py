@@ -27,6 +27,8 @@ from tq.editing.tensor import TensorPart
 from tq.nearest import hint
 from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids
+from tq.quantization.integer import LIMITS
+from tq.quantization.recipes import Recipe
 from tq.running.watching import key_of, place_of
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
@@ -53,6 +55,11 @@ class Trained(NamedTuple):
     type: str = ""
     parameters: QuantizationParams | None = None
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing may change the parameters: those of FAKE_QUANT give way to a group's range."""
+        return self.parameters is not None and self.source != "FAKE_QUANT"
+
 
 def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
     """The overrides of each subgraph.  Those of the first subgraph are not for the others.
@@ -68,6 +75,26 @@ def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]
             raise ValueError(f"overrides: the model has no tensor {name!r}{hint(name, set().union(*known))}")
     rest = {name: value for name, value in checked.items() if name not in known[0]}
     return [checked, *([rest] * (len(known) - 1))]
+
+
+def input_ranges(
+    given: Mapping[str, tuple[float, float]], graphs: Sequence[SubgraphPart], recipe: Recipe
+) -> dict[str, tuple[float, float]]:
+    """The ranges of inputs of which (mean, std) are given.
+
+    ValueError: no input has that name; a mean that int16 values, whose zero point is 0, cannot have."""
+    known = {tensor.name for graph in graphs for tensor in graph.inputs if tensor is not None}
+    found = {}
+    for name, (mean, std) in given.items():
+        if name not in known:
+            raise ValueError(f"input_stats: the model has no input {name!r}{hint(name, known)}")
+        if recipe.activations == "int16" and mean:
+            raise ValueError(f"input_stats: the mean of {name!r} is {mean}; int16 values have the zero point 0")
+        least, most = (0, 255) if recipe.weights == "uint8" else LIMITS[recipe.activations]
+        if recipe.activations == "int16":
+            least = -most
+        found[name] = (least - mean) / std, (most - mean) / std
+    return found
 
 
 def grids_of(graphs: Sequence[SubgraphPart], overrides: Sequence[Mapping[str, Override]]) -> Grids:
@@ -147,6 +174,7 @@ class Ranges:
         self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
     ) -> None:
         given = dict(overrides or {})
+        self.default: tuple[float, float] | None = None  # of groups of which no range is known
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}

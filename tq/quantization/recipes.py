@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tq.nearest import hint
 
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes those as it runs
+GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
 STATIC = "static"  # integer activations too, with ranges from calibration
 FLOAT = "float"  # as it is
@@ -36,6 +37,7 @@ RECIPES = {
     for recipe in (
         Recipe("int8", STATIC, "int8", activations="int8"),
         Recipe("int16x8", STATIC, "int8", activations="int16"),
+        Recipe("int4", STATIC, "int4", activations="int8"),
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
@@ -56,6 +58,7 @@ class Weights(NamedTuple):
     in_blocks: bool = False  # whether that kernel takes scales of blocks
     scale_per_channel: bool = False  # it wants a scale for each channel, be they equal
     integer: tuple[str, ...] = ("int8",)  # the types that its kernels take beside integer activations
+    gathers: bool = False  # its output holds rows of the weights
 
 
 _LSTM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16)
@@ -68,6 +71,7 @@ WEIGHTS = {
     "TRANSPOSE_CONV": Weights((1,), 0, ("int8",), scale_per_channel=True),
     "BATCH_MATMUL": Weights((1,), None, ("int8",)),
     "EMBEDDING_LOOKUP": Weights((1,), 0, ("int8", "int4")),
+    "GATHER": Weights((0,), None, ("int8",), gathers=True),
     "CONV_3D": Weights((1,), 4, ()),
     "CONV_3D_TRANSPOSE": Weights((1,), 4, ()),
     "SVDF": Weights((1, 2), None, ("int8",)),

@@ -81,9 +81,10 @@ def _trained(op: OperatorPart, low: float, high: float, tensor: TensorPart) -> T
     if _bits(op) not in (8, 16):
         raise ValueError(f"{tensor!r}: FAKE_QUANT of {_bits(op)} bits; activations have 8 or 16")
     low, high = min(low, 0.0), max(high, 0.0)
-    if not _is_narrow(op) or _bits(op) != 8:
+    if _bits(op) != 8:
         return Trained(low, high)
-    made = _core.choose_quantization_params(low, high, "int8", narrow_range=True, rule="mlir")
+    grid = of_fake_quant(low, high, 8, _is_narrow(op), f"{tensor!r}")
+    made = QuantizationParams((grid.scale[0], np.int32(grid.zero_point[0])))
     return Trained(low, high, type="int8", parameters=made)
 
 
@@ -354,7 +355,7 @@ def _forward(view: View, op: OperatorPart) -> bool:
 def _unite(view: View, op: OperatorPart) -> bool:
     """The range of all inputs for an output of which nothing else is known, where the inputs have parameters: these are
     requantized to the output's."""
-    rows = [row for row in _known(view, view.data(op)) if row is not None and row.parameters is not None]
+    rows = [row for row in _known(view, view.data(op)) if row is not None and row.is_fixed]
     new = [t for t in view.outputs(op) if view.ranges.trained(t) is None]
     if not new or len(rows) < 2 or len(rows) != len(view.data(op)):
         return False
@@ -372,9 +373,9 @@ def _backward(view: View, op: OperatorPart) -> bool:
     read = view.data(op)
     alone = [t for t in read if view.readers[t] == [op] and t not in view.graph.outputs and t not in view.graph.inputs]
     new = [t for t in alone if view.ranges.trained(t) is None]
-    if len(read) > 1 and known[0].parameters is None:  # change_concat_input_ranges
+    if len(read) > 1 and not known[0].is_fixed:  # change_concat_input_ranges
         rows = zip(alone, _known(view, alone), strict=True)
-        new = [t for t, row in rows if row != known[0] and (row is None or row.parameters is None)]
+        new = [t for t, row in rows if row != known[0] and (row is None or not row.is_fixed)]
     view.ranges.train(dict.fromkeys(new, known[0]))
     return bool(new)
 
@@ -400,7 +401,7 @@ def separate(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
 def _differ(ranges: Ranges, one: TensorPart, other: TensorPart) -> bool:
     """Whether training chose different parameters, of which some are more than a range."""
     a, b = ranges.trained(one), ranges.trained(other)
-    if a is None or b is None or (a.parameters is None and b.parameters is None):
+    if a is None or b is None or not (a.is_fixed or b.is_fixed):
         return False
     return a[:2] != b[:2] or a.parameters != b.parameters
 

@@ -10,7 +10,7 @@ operators are int64.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,15 +42,17 @@ class _Insertion(NamedTuple):
     target: TensorPart
 
 
-def write(choice: Choice, per_axis: bool) -> list[OperatorPart]:
-    """Changes the graph.  Returns the integer operators and what was put between."""
+def write(choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = ()) -> list[OperatorPart]:
+    """Changes the graph.  Returns the integer operators and what was put between.
+
+    narrow: operators whose weights are to be int4, where their kernels take these."""
     if not choice.operators and not choice.view.ends.get(choice.graph):
         return []
     found = boundaries(choice)
     for op in choice.operators:
         if op.builtin_name in INSTEAD:
             _become_product(op)
-    writer = _Writer(choice, per_axis)
+    writer = _Writer(choice, per_axis, narrow)
     for op in choice.operators:
         writer.weights(op)
     for op in choice.operators:
@@ -80,7 +82,8 @@ def _become_product(op: OperatorPart) -> None:
 class _Writer:
     """Writes the constants of one operator after another, then the boundaries, then lets operators read them."""
 
-    def __init__(self, choice: Choice, per_axis: bool) -> None:
+    def __init__(self, choice: Choice, per_axis: bool, narrow: Collection[OperatorPart]) -> None:
+        self._int4 = frozenset(op for op in narrow if "int4" in _types_of(op))
         self._choice, self._view, self._graph, self._per_axis = choice, choice.view, choice.graph, per_axis
         self._places = {op: place for place, op in enumerate(self._graph.operators)}
         self._reads = Counter(index for op in self._graph.operators for index in op.input_indices)
@@ -130,11 +133,12 @@ class _Writer:
         """Quantizes weights, and gives their scales."""
         axis = self._view.row(op).axis if self._per_axis else None
         data = np.asarray(weights.data)
-        made = self._on_grid(op, weights, data, axis) or _own_scales(data, axis)
+        type_ = "int4" if op in self._int4 else "int8"
+        made = self._on_grid(op, weights, data, axis) or _own_scales(data, axis, type_)
         if bias is not None and bias.data is not None:
             fitted = self._fitted(made.scale, input_scale, bias.data)
             if not np.array_equal(fitted, made.scale):
-                made = _own_scales(data, axis if np.ndim(fitted) else None, fitted)
+                made = _own_scales(data, axis if np.ndim(fitted) else None, type_, fitted)
         if made.is_on_grid:
             self._view.ranges.grids.note(weights)
         scales = np.atleast_1d(np.asarray(made.scale, np.float32))
@@ -148,7 +152,8 @@ class _Writer:
             return None
         if grid.source == "FAKE_QUANT" and grid.most > np.iinfo(np.int8).max:
             raise ValueError("FAKE_QUANT of 16 bits; no kernel takes int16 weights, num_bits 4 or 8 is needed")
-        made = grid.weights(data, axis, WEIGHTS[op.builtin_name or ""].integer)
+        types = ("int4",) if op in self._int4 else _types_of(op)
+        made = grid.weights(data, axis, types)
         if made is None and grid.source == "override":
             raise ValueError(
                 "overrides: with these parameters its values pass -127 or 127, or the scales do not fit it"
@@ -307,10 +312,16 @@ class _Writer:
         return made
 
 
-def _own_scales(data: Floats, axis: int | None, scale: Floats | None = None) -> Weights:
+def _types_of(op: OperatorPart) -> tuple[str, ...]:
+    """The types of weights that its kernels take."""
+    row = WEIGHTS.get(op.builtin_name or "")
+    return () if row is None else row.integer
+
+
+def _own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None = None) -> Weights:
     """Weights with the scales of their own values, or with these."""
-    made = _core.quantize_weights(data, axis, "int8", scale=scale)
-    return Weights(made.codes, made.scale if scale is None else scale, "int8")
+    made = _core.quantize_weights(data, axis, type, scale=scale)
+    return Weights(made.codes, made.scale if scale is None else scale, type)
 
 
 def join(made: Sequence[OperatorPart]) -> list[OperatorPart]:

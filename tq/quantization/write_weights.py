@@ -18,7 +18,7 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids
-from tq.quantization.recipes import DEQUANTIZED, WEIGHTS
+from tq.quantization.recipes import DEQUANTIZED, GATHERED, WEIGHTS
 from tq.quantization.weights import Target, Use
 
 INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
@@ -121,6 +121,9 @@ def _write_graph(graph: SubgraphPart, uses: Sequence[Use], constants: _Constants
             dequantized.append((group[0].operator, quantized, read))
         for use in group:
             use.operator.set_input(use.input, read)
+    for use in uses:
+        if use.target.form == GATHERED:
+            _gather(graph, use)
     _finish(dict.fromkeys(use.operator for use in uses))
     _insert(graph, dequantized)
 
@@ -151,6 +154,20 @@ def _become(tensor: TensorPart, target: Target, made: _Quantized) -> None:
         "zero_points": -1,
         "block_size": target.block_size,
     }
+
+
+def _gather(graph: SubgraphPart, use: Use) -> None:
+    """Lets the operator take rows of quantized values, and dequantizes these."""
+    operator, table = use.operator, use.operator.inputs[use.input]
+    real = operator.outputs[0]
+    assert table is not None and real is not None
+    rows = graph.add_tensor(
+        f"{real.name}_{use.target.type}", real.shape, use.target.type, shape_signature=real.shape_signature
+    )
+    rows.quantization = table.quantization
+    operator.outputs = [rows]
+    made = graph.insert_after(operator, "DEQUANTIZE", [rows], [real])
+    made.share_version(versions.needed(made))
 
 
 def _finish(operators: Iterable[OperatorPart]) -> None:
