@@ -23,6 +23,7 @@ RECIPE_NAMES = (
     "int8",
     "int16x8",
     "int4",
+    "uint8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",

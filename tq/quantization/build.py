@@ -24,7 +24,7 @@ from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization import write_activations, write_weights
+from tq.quantization import unsigned, write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
 from tq.quantization.describe import PlanBuilder
@@ -98,7 +98,7 @@ class _Build:
         pairs = zip(editor.subgraphs, given, strict=True) if options.is_static else ()
         self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
         for ranges in self._ranges.values():
-            ranges.default = options.default_ranges
+            ranges.default, ranges.is_unsigned = options.default_ranges, options.is_unsigned
         self._used: set[str] = set()  # the names of the overrides that have an effect
 
     def run(self, plan: PlanBuilder | None) -> None:
@@ -167,7 +167,8 @@ class _Build:
             for graph, operators in found.items():
                 for op in graph.operators:
                     recipe = self.ruling.recipe(op, graph.index)
-                    if recipe.form == STATIC:
+                    lacks = recipe.weights == "uint8" and op.builtin_name in unsigned.WITHOUT
+                    if recipe.form == STATIC and not lacks:
                         operators.setdefault(recipe.activations, []).append(op)
         return dict(found)
 
@@ -219,7 +220,7 @@ class _Build:
         if plan is not None:
             plan.add_choice(choice, self._options.per_axis)
         narrow = [op for op in choice.operators if self.ruling.recipe(op, choice.graph.index).weights == "int4"]
-        return write_activations.write(choice, self._options.per_axis, narrow)
+        return write_activations.write(choice, self._options.per_axis, narrow, self._options.is_unsigned)
 
 
 def _used_overrides(choice: Choice) -> set[str]:

@@ -23,7 +23,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import ends
 from tq.quantization.grids import SIGNED
-from tq.quantization.integer import FLOAT, INTEGER, SAME
+from tq.quantization.integer import FLOAT, INTEGER, LIMITS, SAME
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
 from tq.sources import Source, kept
@@ -50,8 +50,19 @@ class _Real(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """Of an activation."""
+        return self._ends("mlir")
+
+    @property
+    def trained_ends(self) -> tuple[float, float]:
+        """Of a FAKE_QUANT."""
+        return self._ends("toco")
+
+    def _ends(self, rule: str) -> tuple[float, float]:
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
-        return ends.of_activation(float(self.scale[0]), int(self.zero_point[0]) - shift, type_)
+        if type_ not in LIMITS:
+            low, high = ends.of_weights(self.scale, _MOST[self.type])
+            return float(low[0]), float(high[0])
+        return ends.of_activation(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
 
 
 def dequantize_model(
@@ -197,6 +208,10 @@ class _Graph:
         none = np.empty(0, np.float32)
         if real.type in _WIDE or not real.scale.size:
             return none, none
+        if real.scale.size == 1 and real.type == "UINT8":  # from 1 to 255: recipe "uint8"
+            scale, zero = float(real.scale[0]), int(real.zero_point[0])
+            if any(_takes_weights(op, place) for op, place in self._readers.get(tensor, [])):
+                return np.array([scale * (1 - zero)], np.float32), np.array([scale * (255 - zero)], np.float32)
         if real.scale.size > 1 or any(_takes_weights(op, place) for op, place in self._readers.get(tensor, [])):
             return ends.of_weights(real.scale, _MOST[real.type])
         if real.type not in ("INT8", "UINT8", "INT16"):
@@ -262,8 +277,10 @@ class _Graph:
     def _options(self, tensor: TensorPart, real: _Real) -> dict[str, Any]:
         q = tensor.quantization
         bits = {"INT16": 16, "INT4": 4, "UINT4": 4, "INT2": 2}.get(real.type, 8)
-        low, high = (float(q.min[0]), float(q.max[0])) if len(q.min) else real.ends
         narrow = tensor.is_constant and any(_takes_weights(op, place) for op, place in self._readers.get(tensor, []))
+        low, high = real.trained_ends
+        if len(q.min) and (narrow or bits != 8):
+            low, high = float(q.min[0]), float(q.max[0])
         return {"min": low, "max": high, "num_bits": bits, "narrow_range": narrow}
 
 

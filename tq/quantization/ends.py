@@ -44,8 +44,10 @@ def of_weights(scale: Floats, most: int) -> tuple[Floats, Floats]:
     return lows, highs
 
 
-def of_activation(scale: float, zero_point: int, type: str) -> tuple[float, float]:
-    """Ends from which rule "mlir" gives the scale and the zero point, where there are such."""
+def of_activation(scale: float, zero_point: int, type: str, rule: str = "mlir") -> tuple[float, float]:
+    """Ends from which the rule gives the scale and the zero point, where there are such.
+
+    rule: "mlir", or "toco", which rounds the zero points of uint8."""
     least, most = LIMITS[type]
     centered = type == "int16"
     if centered:
@@ -58,10 +60,15 @@ def of_activation(scale: float, zero_point: int, type: str) -> tuple[float, floa
     pairs = [(a, b) for a in lows for b in (highs if not centered else [-a])]
     pairs.sort(key=lambda pair: abs(float(pair[0]) - float(low)) + abs(float(pair[1]) - float(high)))
     for one, other in pairs:
-        made = _core.choose_quantization_params(
-            float(one), float(other), type, symmetric=centered, narrow_range=centered, rule="mlir"
-        )
-        if np.float32(made.scale) == np.float32(scale) and int(made.zero_point) == zero_point:
+        if rule == "toco" and type == "int8":
+            made = _core.choose_quantization_params(float(one), float(other), "uint8", rule=rule)
+            found = int(made.zero_point) - 128
+        else:
+            made = _core.choose_quantization_params(
+                float(one), float(other), type, symmetric=centered, narrow_range=centered, rule="mlir"
+            )
+            found = int(made.zero_point)
+        if np.float32(made.scale) == np.float32(scale) and found == zero_point:
             return float(one), float(other)
     return float(low), float(high)
 

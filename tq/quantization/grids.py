@@ -28,7 +28,7 @@ KERNELS = -1
 WEIGHT_LIMITS = {"int8": (-127, 127), "int4": (-8, 7)}
 WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
-# FAKE_QUANT computes with values from 0, where a zero point that lies between two rounds up; int16's is 0.
+# toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
 _TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
@@ -113,7 +113,8 @@ def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) 
     type_ = _TYPES_OF_BITS.get(bits)
     if type_ is None:
         raise ValueError(f"{where}: FAKE_QUANT of {bits} bits; types have 4, 8 or 16")
-    made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule="mlir")
+    rule = "toco" if bits < 16 else "mlir"
+    made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule=rule)
     half = 1 << (bits - 1)
     shift = half if type_.startswith("u") else 0
     scale, zero = np.array([made.scale], np.float32), np.array([int(made.zero_point) - shift], np.int64)

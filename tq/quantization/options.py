@@ -67,6 +67,11 @@ class Options:
         return any(recipe.form == STATIC for recipe in self.recipes)
 
     @property
+    def is_unsigned(self) -> bool:
+        """Whether activations and weights become uint8."""
+        return any(recipe.weights == "uint8" for recipe in self.recipes)
+
+    @property
     def runs_samples(self) -> bool:
         """Whether equalization, bias correction or fallback is asked for."""
         return bool(self.equalize or self.bias_correction or self.target_sqnr is not None)
@@ -96,6 +101,9 @@ def check(options: Options) -> Options:
         if isinstance(places, str) or not all(isinstance(place, int) and place >= 0 for place in places):
             raise ValueError(f"custom_weights: {name!r} gets {places!r}; the places of inputs are needed, as [1, 2]")
     _check_numbers(options)
+    others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
+    if options.is_unsigned and others:
+        raise ValueError(f"recipe 'uint8' is for whole models: beside it stands {others[0]!r}")
     for row in _rows(options):
         if row.is_idle:
             raise ValueError(f"{row.option} is given and has no effect: {row.why}")

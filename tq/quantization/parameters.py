@@ -32,7 +32,11 @@ _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
 _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
-def of_range(type: str, low: float, high: float, centered: bool = False) -> Parameters:
+def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of those."""
+    if is_unsigned and not centered:
+        made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
+        return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
     made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
     return Parameters(np.float32(made.scale), int(made.zero_point), low, high)
 
@@ -71,10 +75,10 @@ class GroupParameters:
         if chosen is not None:
             return of_scale(LIMITS[type_], *chosen)
         if view.row(op).narrow == place:
-            return of_range("int8", low, high)
+            return of_range("int8", low, high, is_unsigned=view.ranges.is_unsigned)
         if rule == READS:
             high = max(high, low + _LEAST_COMPARED)
-        return of_range(view.type, low, high)
+        return of_range(view.type, low, high, is_unsigned=view.ranges.is_unsigned)
 
     def scales(self, op: OperatorPart) -> Scales:
         """The scales that the operator's kernel gets."""
@@ -202,7 +206,7 @@ def _wider(
         return None
     least *= _JUST_OVER
     low, high = min(have.low, view.limits[0] * least), max(have.high, view.limits[1] * least)
-    return root, of_range(view.type, low, high, root in made.groups.centered)
+    return root, of_range(view.type, low, high, root in made.groups.centered, view.ranges.is_unsigned)
 
 
 def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
@@ -246,7 +250,7 @@ class _Chooser:
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))
             low = -high
-        return of_range(view.type, low, high, centered)
+        return of_range(view.type, low, high, centered, view.ranges.is_unsigned)
 
     def _is_given(self, tensors: Iterable[TensorPart]) -> bool:
         return any(self.view.ranges.override_name(tensor) is not None for tensor in tensors)

@@ -174,6 +174,7 @@ class Ranges:
         self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
     ) -> None:
         given = dict(overrides or {})
+        self.is_unsigned = False  # whether int8 values are written as uint8
         self.default: tuple[float, float] | None = None  # of groups of which no range is known
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}

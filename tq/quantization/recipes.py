@@ -38,6 +38,7 @@ RECIPES = {
         Recipe("int8", STATIC, "int8", activations="int8"),
         Recipe("int16x8", STATIC, "int8", activations="int16"),
         Recipe("int4", STATIC, "int4", activations="int8"),
+        Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),

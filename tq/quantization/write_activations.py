@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tq import _core
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization import recurrent
+from tq.quantization import recurrent, unsigned
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
 from tq.quantization.grids import Weights
@@ -42,17 +42,20 @@ class _Insertion(NamedTuple):
     target: TensorPart
 
 
-def write(choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = ()) -> list[OperatorPart]:
+def write(
+    choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = (), is_unsigned: bool = False
+) -> list[OperatorPart]:
     """Changes the graph.  Returns the integer operators and what was put between.
 
-    narrow: operators whose weights are to be int4, where their kernels take these."""
+    narrow: operators whose weights are to be int4, where their kernels take these.
+    is_unsigned: all integers become uint8."""
     if not choice.operators and not choice.view.ends.get(choice.graph):
         return []
     found = boundaries(choice)
     for op in choice.operators:
         if op.builtin_name in INSTEAD:
             _become_product(op)
-    writer = _Writer(choice, per_axis, narrow)
+    writer = _Writer(choice, per_axis, narrow, is_unsigned)
     for op in choice.operators:
         writer.weights(op)
     for op in choice.operators:
@@ -60,7 +63,10 @@ def write(choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = ())
     for boundary in found:
         writer.boundary(boundary)
     writer.rewire()
-    return [*choice.operators, *writer.insert()]
+    made = [*choice.operators, *writer.insert()]
+    if is_unsigned:
+        unsigned.shift(made)
+    return made
 
 
 def _become_product(op: OperatorPart) -> None:
@@ -82,7 +88,8 @@ def _become_product(op: OperatorPart) -> None:
 class _Writer:
     """Writes the constants of one operator after another, then the boundaries, then lets operators read them."""
 
-    def __init__(self, choice: Choice, per_axis: bool, narrow: Collection[OperatorPart]) -> None:
+    def __init__(self, choice: Choice, per_axis: bool, narrow: Collection[OperatorPart], is_unsigned: bool) -> None:
+        self._is_unsigned = is_unsigned
         self._int4 = frozenset(op for op in narrow if "int4" in _types_of(op))
         self._choice, self._view, self._graph, self._per_axis = choice, choice.view, choice.graph, per_axis
         self._places = {op: place for place, op in enumerate(self._graph.operators)}
@@ -109,7 +116,8 @@ class _Writer:
         input_scale = (constant(op, place, data) if data.is_constant else self._choice.of(data)).scale
         try:
             if view.has_constant_weights(op):
-                scale = self._constant_weights(op, row.weights, weights, bias, input_scale)
+                write = self._unsigned_weights if self._is_unsigned else self._constant_weights
+                scale = write(op, row.weights, weights, bias, input_scale)
             else:
                 scale = np.atleast_1d(self._computed_weights(op, row.weights, weights))
             self._bias(op, bias, np.asarray(np.float32(input_scale) * scale, np.float32))
@@ -143,6 +151,21 @@ class _Writer:
             self._view.ranges.grids.note(weights)
         scales = np.atleast_1d(np.asarray(made.scale, np.float32))
         self._constants[op, place] = self._constant(weights, made.values, made.type, scales, axis or 0)
+        return scales
+
+    def _unsigned_weights(
+        self, op: OperatorPart, place: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
+    ) -> Floats:
+        data = np.asarray(weights.data)
+        made = unsigned.weights(data, self._view.ranges.grids.get(weights))
+        if bias is not None and bias.data is not None:
+            fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
+            if fitted != made.scale:
+                made = unsigned.of_scale(data, fitted)
+        if made.is_on_grid:
+            self._view.ranges.grids.note(weights)
+        scales = np.array([made.scale], np.float32)
+        self._constants[op, place] = self._constant(weights, made.values, "uint8", scales, zero_point=made.zero_point)
         return scales
 
     def _on_grid(self, op: OperatorPart, weights: TensorPart, data: Floats, axis: int | None) -> Weights | None:
