@@ -3,13 +3,14 @@
 
 import numpy as np
 import pytest
+import quantization_table
 from test_quantize_model import noise_db, outputs
 from test_quantize_static import RESOLVERS, ROWS, draws, network, quantized
 from test_trained_grids import LAYERS, fake, layer
 
 import tq
 from tq.quantization import unsigned
-from tq.quantization.integer import INTEGER
+from tq.quantization.integer import CALLING, INSTEAD, INTEGER, VARIABLES
 
 F = np.float32
 
@@ -44,6 +45,15 @@ def test_every_operator_with_a_uint8_kernel(name):
     assert all(noise_db(exact, given) > 18 for given in found.values())
     if not without:
         np.testing.assert_array_equal(found["TQ"], found["BUILTIN_REF"])
+
+
+def test_operators_without_a_uint8_kernel_are_those_that_are_not_compared_with_litert():
+    """And those whose kernel writes the quantized value 0 for 0.0, or takes uint8 weights beside floats alone."""
+    rows = {name for name, row in INTEGER.items() if row.int8 is not None and name not in INSTEAD}
+    copying = {*CALLING, *VARIABLES}
+    others = {"MATRIX_DIAG", "MATRIX_SET_DIAG", "SCATTER_ND", "EMBEDDING_LOOKUP"}
+    others |= {name for name in rows if INTEGER[name].recurrent}
+    assert rows - quantization_table.kernels("uint8") - copying | others == unsigned.WITHOUT
 
 
 def test_weights_are_tocos():
