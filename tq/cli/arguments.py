@@ -22,14 +22,14 @@ from tq.cli.commands import FINE, Failure, Result, complain
 RECIPE_NAMES = (
     "int8",
     "int16x8",
-    "int4",
-    "uint8",
     "dynamic_int8",
     "dynamic_int4",
     "blockwise_int4",
     "weight_only_int8",
     "weight_only_int4",
     "float16",
+    "int4",
+    "uint8",
     "float",
 )
 IO_TYPES = ("float32", "int8", "uint8", "int16")

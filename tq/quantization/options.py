@@ -139,13 +139,16 @@ def _rows(options: Options) -> list[_Row]:
     has_integers = any(item.form in (HYBRID, DEQUANTIZED) and item.weights != "float16" for item in used)
     floats = f"recipe {names} leaves activations float32"
     no_ranges = f"{floats}, and needs no ranges"
+    has_channels = any(item.form == STATIC and item.weights != "uint8" for item in used)
     chooses_observer = options.observer not in (None, "minmax")
     sets_least = options.min_elements not in (0, 1, 1024)  # 0 and 1 leave no weights float, which holds
     return [
         _Row("io", options.io != "float32" and not is_static, f"{floats}, and so inputs and outputs"),
         _Row("overrides", bool(options.overrides) and not (is_static or has_integers), no_ranges),
         _Row("observer", chooses_observer and not is_static, no_ranges),
-        _Row("per_axis", not options.per_axis and not (is_static or has_integers), f"recipe {names} makes no scales"),
+        _Row(
+            "per_axis", not options.per_axis and not (has_channels or has_integers), f"recipe {names} makes no scales"
+        ),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
         _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),
         _Row("input_stats", bool(options.input_stats) and not is_static, no_ranges),

@@ -37,14 +37,14 @@ RECIPES = {
     for recipe in (
         Recipe("int8", STATIC, "int8", activations="int8"),
         Recipe("int16x8", STATIC, "int8", activations="int16"),
-        Recipe("int4", STATIC, "int4", activations="int8"),
-        Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
         Recipe("weight_only_int8", DEQUANTIZED, "int8"),
         Recipe("weight_only_int4", DEQUANTIZED, "int4"),
         Recipe("float16", DEQUANTIZED, "float16"),
+        Recipe("int4", STATIC, "int4", activations="int8"),
+        Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("float", FLOAT),
     )
 }
