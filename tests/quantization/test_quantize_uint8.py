@@ -73,6 +73,17 @@ def test_weights_are_tocos():
     assert found["bias"] == ("INT32", [F(x) * scale], [0])
 
 
+@pytest.mark.parametrize("recipe", ["uint8", "int4"])
+def test_the_plan_says_the_types_that_are_written(recipe):
+    model = layer("FULLY_CONNECTED", lambda b, w: w)
+    plan = tq.plan_quantization(model, recipe)
+    found = parameters(tq.quantize_model(model, recipe))
+    (weights,) = (row for row in plan.constants if row.name == "weights")
+    assert weights.becomes == ("uint8" if recipe == "uint8" else "int4 along axis 0")
+    written = {(type_.lower(), zero[0]) for type_, _, zero in found.values() if type_ in ("INT8", "UINT8")}
+    assert {(group.type, group.zero_point) for group in plan.groups} <= written
+
+
 def test_fixed_outputs():
     for name, wanted in {"SOFTMAX": (1 / 256, 0), "TANH": (1 / 128, 128), "LOG_SOFTMAX": (1 / 16, 255)}.items():
         found = parameters(quantized(ROWS[name](), "uint8"))

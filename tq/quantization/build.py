@@ -218,7 +218,7 @@ class _Build:
     def _write(self, choice: Choice, plan: PlanBuilder | None) -> list[OperatorPart]:
         self._used |= _used_overrides(choice)
         if plan is not None:
-            plan.add_choice(choice, self._options.per_axis)
+            plan.add_choice(choice, self._options.per_axis, self._options.is_unsigned)
         narrow = [op for op in choice.operators if self.ruling.recipe(op, choice.graph.index).weights == "int4"]
         return write_activations.write(choice, self._options.per_axis, narrow, self._options.is_unsigned)
 
