@@ -231,6 +231,30 @@ def test_models_without_uint8_are_an_error():
         tq.transcode(uint8_network(), "int16")
 
 
+def test_damaged_files_are_errors():
+    """Of any bytes: a result, a ValueError, or tq.Error."""
+    rng = np.random.default_rng(7)
+    seeds = [paired("uint8")[0], uint8_network(200), bytes(quantized(network()))]
+    calls = [
+        tq.dequantize_model,
+        lambda data: tq.dequantize_model(data, fake_quant=True),
+        tq.transcode,
+        tq.Calibration.from_model,
+        lambda data: tq.quantize_model(data, "int8", default_ranges=(-1, 1)),
+    ]
+    refused = 0
+    for number in range(300):
+        data = bytearray(seeds[number % len(seeds)])
+        for place in rng.integers(len(data), size=3):
+            data[place] = rng.integers(256)
+        for call in calls:
+            try:
+                call(bytes(data))
+            except (ValueError, tq.Error):
+                refused += 1
+    assert refused > 300
+
+
 # ---- the command line ----
 
 

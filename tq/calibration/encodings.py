@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tq._core import Model
+from tq.enums import name_of
 
 FORMAT, VERSION = "tq ranges", 1
 _LIMITS = {"int4": (-8, 7), "int8": (-128, 127), "int16": (-32768, 32767)}
@@ -73,7 +74,7 @@ def of_model(model: Model) -> dict[str, Encoding]:
     for graph in model.subgraphs:
         for tensor in graph.tensors:
             q = tensor.quantization
-            type_ = tensor.type.name.lower() if hasattr(tensor.type, "name") else ""
+            type_ = name_of(tensor.type).lower()
             scales = len(q.scale) and all(scale > 0 and math.isfinite(scale) for scale in q.scale)
             if scales and (type_ in _LIMITS or type_ in _SHIFTS) and tensor.name not in found:
                 made = Encoding.of_parameters(q.scale, q.zero_point, type_, q.quantized_dimension)
@@ -84,7 +85,7 @@ def of_model(model: Model) -> dict[str, Encoding]:
             if side is None or source is None or target is None:
                 continue
             real, quantized = (source, target) if side == "inputs" else (target, source)
-            if real.type.name == "FLOAT32" and quantized.name in found:
+            if name_of(real.type) == "FLOAT32" and quantized.name in found:
                 found.setdefault(real.name, found[quantized.name])
     return found
 

@@ -24,6 +24,7 @@ from tq.editing.tensor import TensorPart
 from tq.quantization import ends
 from tq.quantization.grids import SIGNED
 from tq.quantization.integer import FLOAT, INTEGER, LIMITS, SAME
+from tq.quantization.preparation import ends as first_ends
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
 from tq.sources import Source, kept
@@ -172,7 +173,8 @@ class _Graph:
             op = readers[0][0]
             row = INTEGER.get(op.builtin_name or "")
             weights = op.inputs[row.weights] if row is not None and row.weights is not None else None
-            data = op.inputs[2 if op.builtin_name == "TRANSPOSE_CONV" else 0]
+            place = 2 if op.builtin_name == "TRANSPOSE_CONV" else 0
+            data = op.inputs[place] if place < len(op.inputs) else None
             one, other = (found.get(t) if t is not None else None for t in (data, weights))
             if one is not None and other is not None:
                 scales[tensor] = np.asarray(one.scale * other.scale, np.float32)
@@ -234,7 +236,7 @@ class _Graph:
         """Takes QUANTIZE and DEQUANTIZE away, and lets one tensor stand for both."""
         graph = self._graph
         for op in [op for op in graph.operators if op.builtin_name in _BETWEEN]:
-            source, target = op.inputs[0], op.outputs[0]
+            source, target = first_ends(op)
             if source is None or target is None or {source.type_name, target.type_name} != {"FLOAT32"}:
                 continue  # of float16, say
             graph.remove_operator(op)
@@ -257,7 +259,7 @@ class _Graph:
             producer = producers.get(tensor)
             if producer is not None and _only_moves(producer, real, found):
                 continue
-            if producer is not None and producer.builtin_name == "QUANTIZE":  # it becomes the FAKE_QUANT
+            if producer is not None and producer.builtin_name == "QUANTIZE" and producer.inputs:  # it becomes one
                 producer.become("FAKE_QUANT", [producer.inputs[0]], self._options(tensor, real))
                 continue
             self._insert_fake_quant(tensor, producer, self._options(tensor, real))

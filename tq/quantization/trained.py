@@ -238,7 +238,8 @@ def _fold_constants(graph: SubgraphPart, grids: Grids) -> None:
         source, target = ends(op)
         if source is None or target is None or target in graph.outputs:
             continue
-        if op.builtin_name == "QUANTIZE" and source.is_constant and is_float(source) and _has_scale(target):
+        writes = op.builtin_name == "QUANTIZE" and target.type_name != "INT64" and _has_scale(target)
+        if writes and source.is_constant and is_float(source):
             made[target] = _quantized(np.asarray(source.data), target)
         elif op.builtin_name == "DEQUANTIZE" and (source in made or source.is_constant) and _has_scale(source):
             values = made[source] if source in made else np.asarray(source.data)
@@ -255,7 +256,15 @@ def _fold_constants(graph: SubgraphPart, grids: Grids) -> None:
 
 
 def _has_scale(tensor: TensorPart) -> bool:
-    return tensor.type_name in _INTEGERS and len(tensor.quantization.scale) > 0
+    scale, zero = np.asarray(tensor.quantization.scale), np.asarray(tensor.quantization.zero_point)
+    return tensor.type_name in _INTEGERS and _fits(tensor, scale) and zero.size in (0, 1, scale.size)
+
+
+def _fits(tensor: TensorPart, scale: NDArray[Any]) -> bool:
+    """Whether there is one scale, or one for each index of an axis, all of them over 0."""
+    axis, shape = tensor.quantization.quantized_dimension, tensor.shape
+    is_whole = scale.size == 1 or (scale.size > 1 and 0 <= axis < len(shape) and shape[axis] == scale.size)
+    return is_whole and bool((np.isfinite(scale) & (scale > 0)).all())
 
 
 def _parameters(tensor: TensorPart) -> tuple[NDArray[Any], NDArray[Any], int | None]:
@@ -296,6 +305,8 @@ def _pair(graph: SubgraphPart, op: OperatorPart) -> Trained | None:
     type_, shift = SIGNED.get(middle.type_name, (middle.type_name.lower(), 0))
     scale, zero = float(q.scale[0]), int(q.zero_point[0]) - shift if len(q.zero_point) else -shift
     least, most = LIMITS[type_]
+    if not (scale > 0 and math.isfinite(scale) and least <= zero <= most):
+        return None
     made = QuantizationParams((np.float32(scale), np.int32(zero)))
     return Trained(scale * (least - zero), scale * (most - zero), "QUANTIZE", type_, made)
 

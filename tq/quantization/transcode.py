@@ -216,7 +216,8 @@ class _Graph:
 
 
 def _is_uint8(tensor: TensorPart) -> bool:
-    return tensor.type_name == "UINT8" and len(tensor.quantization.scale) > 0
+    scale = np.asarray(tensor.quantization.scale)
+    return tensor.type_name == "UINT8" and scale.size > 0 and bool((np.isfinite(scale) & (scale > 0)).all())
 
 
 def _same(one: TensorPart, other: TensorPart) -> bool:
