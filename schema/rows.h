@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Includes one .def file with the row macros that the includer left undefined made empty, and takes
- * all of them away afterwards.  No include guard: it is included once for each use.
+ * Includes one .def file.  Row macros that the includer did not define are empty; all of them are undefined
+ * afterwards.  No include guard: each use includes it once.
  *
  *   #define BUILTIN(name, code, options) ...
  *   #define TQ_ROWS "schema/builtins.def"

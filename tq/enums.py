@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 from functools import cache
+from typing import Any
 
 from tq import _core
 
@@ -17,7 +18,9 @@ def _rows() -> dict[str, list[tuple[str, int]]]:
 @cache
 def by_name(name: str) -> type[enum.IntEnum]:
     """The enum of that name; KeyError if the schema has none."""
-    return enum.IntEnum(name, _rows()[name], module=__name__)  # type: ignore[return-value]
+    make: Any = enum.IntEnum  # mypy knows enums whose names are literals
+    made: type[enum.IntEnum] = make(name, _rows()[name], module=__name__)
+    return made
 
 
 @cache

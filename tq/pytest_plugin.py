@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import tq
+
 if TYPE_CHECKING:
     from tq.running.compat import StandIn
 
@@ -15,7 +17,5 @@ if TYPE_CHECKING:
 @pytest.fixture
 def tq_stand_in() -> Iterator[StandIn]:
     """tq in the place of ai_edge_litert, tflite_runtime and tensorflow.lite for the length of a test."""
-    import tq
-
     with tq.stand_in() as stand_in:
         yield stand_in

@@ -16,6 +16,6 @@ def opened(source: Source) -> Model:
     return source if isinstance(source, Model) else Model(source)
 
 
-def kept(source: Source) -> Model:
+def snapshot(source: Source) -> Model:
     """The model, of bytes that nobody can change meanwhile."""
     return opened(bytes(source) if isinstance(source, (bytearray, memoryview)) else source)

@@ -20,9 +20,9 @@ static const struct {
 };
 
 #if TQ_X86
-static bool has(uint32_t word, uint32_t bits)
+static bool has(uint32_t cpuid_register, uint32_t bits)
 {
-    return (word & bits) == bits;
+    return (cpuid_register & bits) == bits;
 }
 
 /* The registers that the operating system saves: without it, using them faults. */
@@ -111,12 +111,12 @@ const char *tq_cpu_unknown_name(const char *list, size_t *length)
 
 uint32_t tq_cpu_detect(const char *disabled)
 {
-    uint32_t found = probe(), kept = TQ_CPU_SCALAR;
+    uint32_t found = probe(), usable = TQ_CPU_SCALAR;
     /* Rows stand after what they need, so one pass settles the chain. */
     for (int i = 1; i < TQ_CPU_FEATURES; i++)
-        if ((found >> i & 1) && (kept & rows[i].needs) == rows[i].needs && !is_listed(disabled, rows[i].name))
-            kept |= 1u << i;
-    return kept;
+        if ((found >> i & 1) && (usable & rows[i].needs) == rows[i].needs && !is_listed(disabled, rows[i].name))
+            usable |= 1u << i;
+    return usable;
 }
 
 const char *tq_cpu_name(int index)

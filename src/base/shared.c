@@ -107,18 +107,18 @@ void tq_shared_close(tq_shared *shared)
 static uint64_t hash_of(tq_bytes key)
 {
     const size_t size = key.size < TQ_KEY_HASHED ? key.size : TQ_KEY_HASHED;
-    uint64_t hash = key.size, word;
-    for (size_t i = 0; i < size; i += sizeof word) {
-        word = 0;
-        memcpy(&word, key.data + i, size - i < sizeof word ? size - i : sizeof word);
-        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = key.size, part;
+    for (size_t i = 0; i < size; i += sizeof part) {
+        part = 0;
+        memcpy(&part, key.data + i, size - i < sizeof part ? size - i : sizeof part);
+        hash = (hash ^ part) * UINT64_C(0x9E3779B97F4A7C15);
         hash ^= hash >> 32;
     }
     return hash;
 }
 
 /* Where the pointer to a item stands; the chain's end where there is none.  Under the lock. */
-static tq_shared_item **place_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
+static tq_shared_item **link_of(const tq_shared *shared, tq_bytes key, uint64_t hash)
 {
     tq_shared_item **at = &shared->chains[hash & (shared->chain_count - 1)];
     while (*at && ((*at)->hash != hash || (*at)->key_size != key.size || memcmp((*at)->key, key.data, key.size) != 0))
@@ -137,7 +137,7 @@ tq_shared_item *tq_shared_find(tq_shared *shared, tq_bytes key)
         return NULL;
     const uint64_t hash = hash_of(key);
     lock(shared);
-    tq_shared_item *item = *place_of(shared, key, hash);
+    tq_shared_item *item = *link_of(shared, key, hash);
     if (item)
         item->users++;
     unlock(shared);
@@ -175,11 +175,11 @@ static void grow(tq_shared *shared, size_t wanted)
 static tq_shared_item *link_item(tq_shared *shared, tq_shared_item *item, size_t *wanted)
 {
     lock(shared);
-    tq_shared_item **place = place_of(shared, (tq_bytes){item->key, item->key_size}, item->hash), *there = *place;
+    tq_shared_item **link = link_of(shared, (tq_bytes){item->key, item->key_size}, item->hash), *there = *link;
     if (there) {
         there->users++;
     } else {
-        *place = item;
+        *link = item;
         shared->count++;
     }
     *wanted = shared->count > shared->chain_count ? shared->chain_count * 4 : 0;
@@ -217,9 +217,9 @@ void tq_shared_drop(tq_shared *shared, tq_shared_item *item)
     lock(shared);
     const bool last = --item->users == 0;
     if (last) {
-        tq_shared_item **place = place_of(shared, (tq_bytes){item->key, item->key_size}, item->hash);
-        if (*place == item) {
-            *place = item->next;
+        tq_shared_item **link = link_of(shared, (tq_bytes){item->key, item->key_size}, item->hash);
+        if (*link == item) {
+            *link = item->next;
             shared->count--;
         }
     }

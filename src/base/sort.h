@@ -12,6 +12,6 @@
 /* Whether item `a` comes before item `b`. */
 typedef bool tq_before(const void *context, uint32_t a, uint32_t b);
 
-void tq_sort_places(uint32_t *places, size_t count, tq_before *before, const void *context);
+void tq_sort_indices(uint32_t *indices, size_t count, tq_before *before, const void *context);
 
 #endif

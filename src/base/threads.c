@@ -212,10 +212,10 @@ static void call_sleepers(int wanted)
 /* Under the lock, which it gives up meanwhile. */
 static void spin_until_posted(void)
 {
-    const unsigned seen = atomic_load(&pool.posted);
+    const unsigned before = atomic_load(&pool.posted);
     pool.spinning++;
     pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == seen; i++)
+    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == before; i++)
         pause_briefly();
     pthread_mutex_lock(&pool.lock);
     pool.spinning--;

@@ -8,13 +8,13 @@
 #include "quant/packing.h"
 
 typedef struct weights {
-    tq_maker codes, scales; /* first, so that a pointer to it is one to the record */
+    tq_maker values, scales; /* first, so that a pointer to it is one to the record */
     tq_weight_source source;
     float *factors, *chosen; /* by channel; chosen: the scales */
     bool is_ready;           /* both are */
 } weights;
 
-static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error);
+static tq_status make_values(tq_maker *self, uint8_t *out, tq_error *error);
 
 /* The scales, without quantized values. */
 static tq_status choose(weights *k, tq_error *error)
@@ -37,11 +37,11 @@ static weights *weights_of(tq_maker *maker)
     return (weights *)(void *)maker;
 }
 
-static tq_status make_codes(tq_maker *self, uint8_t *out, tq_error *error)
+static tq_status make_values(tq_maker *self, uint8_t *out, tq_error *error)
 {
     weights *k = weights_of(self);
     const tq_weight_source *s = &k->source;
-    const bool is_packed = tq_integer_bits(s->target.code) < 8;
+    const bool is_packed = tq_integer_bits(s->target.type) < 8;
     int8_t *q8 = is_packed ? NULL : (int8_t *)out;
     uint8_t *packed = is_packed ? out : NULL;
     if (!k->is_ready) {
@@ -75,7 +75,7 @@ static tq_status make_scales(tq_maker *self, uint8_t *out, tq_error *error)
 static tq_status check(const tq_weight_target *target, tq_error *error)
 {
     float none;
-    const int bits = tq_integer_bits(target->code);
+    const int bits = tq_integer_bits(target->type);
     if (bits > 8)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "quantized values of %d bits; they need to have 8 bits or fewer", bits);
@@ -86,7 +86,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
 {
     const size_t count = tq_weight_scale_count(&source->layout);
     const size_t size = source->layout.regions * tq_axis_view_size(source->layout.region);
-    const int bits = tq_integer_bits(source->target.code);
+    const int bits = tq_integer_bits(source->target.type);
     const size_t text = strlen(source->label) + 1;
     weights *made;
     char *label;
@@ -95,7 +95,7 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
         status = tq_region_get(&tree->region, 1, sizeof *made, &made, error);
     if (status != TQ_OK)
         return status;
-    *made = (weights){.codes = {make_codes}, .scales = {make_scales}, .source = *source};
+    *made = (weights){.values = {make_values}, .scales = {make_scales}, .source = *source};
     status = tq_region_get(&tree->region, count, sizeof *made->factors, &made->factors, error);
     if (status == TQ_OK)
         status = tq_region_get(&tree->region, count, sizeof *made->chosen, &made->chosen, error);
@@ -105,13 +105,13 @@ tq_status tq_convert_weights(tq_tree *tree, tq_tree_node *buffer, const tq_weigh
         return status;
     memcpy(label, source->label, text);
     made->source.label = label;
-    return tq_buffer_node_make(tree, buffer, &made->codes, bits < 8 ? tq_packed_size(size, bits) : size, error);
+    return tq_buffer_node_make(tree, buffer, &made->values, bits < 8 ? tq_packed_size(size, bits) : size, error);
 }
 
 static tq_status find(const tq_tree_node *buffer, weights **out, tq_error *error)
 {
     const tq_cell *cell = tq_buffer_node_cell(buffer);
-    if (!cell || !cell->is_made || cell->maker->make != make_codes)
+    if (!cell || !cell->is_made || cell->maker->make != make_values)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "the buffer has no quantized weights that are yet to be made");
     *out = weights_of(cell->maker);

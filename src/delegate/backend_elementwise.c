@@ -40,7 +40,7 @@ static bool is_one_element(const tq_tensor *t)
 tq_backend_kind tq_backend_elementwise(const tq_node *node, const tq_tensor **in)
 {
     const tq_tensor *a = tq_view_input(node, 0), *b = tq_view_input(node, 1);
-    if (node->misfit || !a || !tq_view_output(node, 0) || tq_backend_unpacks(node))
+    if (node->wrong_operands || !a || !tq_view_output(node, 0) || tq_backend_unpacks(node))
         return TQ_BACKEND_OTHER;
     *in = a;
     tq_backend_kind kind = kind_of(node);

@@ -55,7 +55,7 @@ static const condition *const *conditions_of(const tq_node *node)
 bool tq_backend_unpacks(const tq_node *node)
 {
     const tq_tensor *x = tq_view_input(node, 0), *y = tq_view_output(node, 0);
-    if (node->misfit || !tq_condition_one_input(node) || !tq_view_is_static(x) || !y)
+    if (node->wrong_operands || !tq_condition_one_input(node) || !tq_view_is_static(x) || !y)
         return false;
     bool sparse = tq_get_table(&x->table, TQ_Tensor_sparsity).at != 0;
     if (node->row.code == TQ_BuiltinOperator_DEQUANTIZE)
@@ -68,7 +68,7 @@ bool tq_backend_unpacks(const tq_node *node)
 /* The reason why XNNPACK does not take the node, or NULL. */
 static const char *refusal(const tq_node *node)
 {
-    if (node->misfit)
+    if (node->wrong_operands)
         return "its inputs or outputs are not those that the operator takes";
     if (tq_backend_unpacks(node))
         return "computed once, by the delegate with the optimized kernel: its input is constant";
@@ -103,7 +103,7 @@ static const struct {
 
 const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics)
 {
-    if (node->misfit)
+    if (node->wrong_operands)
         return "neither LiteRT nor tq prepares it";
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
         if ((failing[i].code == node->row.code || failing[i].code == EVERY_OPERATOR) &&

@@ -4,7 +4,7 @@
  *
  * TFLite asks its XNNPACK delegate about each node separately.  The optimized kernels, never the reference ones,
  * compute the nodes that the delegate refuses.  The conditions are rows of backends.def; they read a node through
- * node_view.h alone.  No condition reads a misfit (a node with the wrong number of tensors, tq_node.misfit).
+ * node_view.h alone.  No condition reads a node whose operands are wrong (tq_node.wrong_operands).
  * Source: LiteRT f6745779, tflite/delegates/xnnpack/xnnpack_delegate.cc (VisitNode, PrepareOpsToDelegate).
  */
 #ifndef TQ_DELEGATE_BACKENDS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conditions of backends.def as functions of a node that is no misfit.  tq_condition_<name>: XNNPACK's requirement
- * holds.  tq_litert_failure_<name>: LiteRT fails at the node.
+ * The conditions of backends.def as functions of a node without wrong_operands.  tq_condition_<name>: XNNPACK's
+ * requirement holds.  tq_litert_failure_<name>: LiteRT fails at the node.
  */
 #ifndef TQ_DELEGATE_CONDITIONS_H
 #define TQ_DELEGATE_CONDITIONS_H

@@ -2,7 +2,8 @@
  *
  * The view of a node that TFLite's XNNPACK delegate has when it accepts or refuses it: types, shapes, scales, constants
  * and options as the file has them, and the new shapes of inputs that were resized before.  All functions take NULL, an
- * optional tensor that is left out, unless they say "t: not NULL".  node: no misfit.
+ * optional tensor that is left out, unless they say "t: not NULL".  node: without
+ * wrong_operands.
  */
 #ifndef TQ_DELEGATE_NODE_VIEW_H
 #define TQ_DELEGATE_NODE_VIEW_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The spans of a file that a tree has read: counted in one walk over the tree, gathered in a second, sorted and merged.
+ * Claims: counted in one walk over the tree, gathered in a second, sorted and merged.
  */
 #include "flatbuffer/claims.h"
 
@@ -19,8 +19,8 @@ static void claim(tq_claims *c, uint64_t start, uint64_t length)
 
 static void claim_node(tq_claims *c, tq_bytes file, const tq_tree_node *node);
 
-/* A run that a cell borrows from the file, and `ahead` bytes before it. */
-static void claim_run(tq_claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
+/* Bytes that a cell borrows from the file, and `ahead` bytes before them. */
+static void claim_bytes(tq_claims *c, tq_bytes file, const uint8_t *bytes, uint64_t length, unsigned ahead)
 {
     if (bytes)
         claim(c, (uint64_t)(bytes - file.data) - ahead, ahead + length);
@@ -29,11 +29,11 @@ static void claim_run(tq_claims *c, tq_bytes file, const uint8_t *bytes, uint64_
 static void claim_cell(tq_claims *c, tq_bytes file, const tq_cell *cell)
 {
     switch ((tq_cell_kind)cell->kind) {
-    case TQ_CELL_VECTOR: claim_run(c, file, cell->bytes, cell->length + cell->is_text, 4); break;
+    case TQ_CELL_VECTOR: claim_bytes(c, file, cell->bytes, cell->length + cell->is_text, 4); break;
     case TQ_CELL_STRINGS:
         claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
         for (uint32_t i = 0; i < cell->count; i++)
-            claim_run(c, file, cell->strings[i].data, (uint64_t)cell->strings[i].size + 1, 4);
+            claim_bytes(c, file, cell->strings[i].data, (uint64_t)cell->strings[i].size + 1, 4);
         break;
     case TQ_CELL_TABLES:
         claim(c, cell->at, 4 + 4 * (uint64_t)cell->count);
@@ -41,12 +41,12 @@ static void claim_cell(tq_claims *c, tq_bytes file, const tq_cell *cell)
             claim_node(c, file, cell->tables[i]);
         break;
     case TQ_CELL_TABLE: claim_node(c, file, cell->table); break;
-    case TQ_CELL_OUTSIDE: claim_run(c, file, cell->bytes, cell->length, 0); break;
+    case TQ_CELL_OUTSIDE: claim_bytes(c, file, cell->bytes, cell->length, 0); break;
     case TQ_CELL_INLINE: break;
     }
 }
 
-/* Recursion is as deep as that which read the tree. */
+/* The recursion is as deep as the nesting of tables, which reading the tree bounded. */
 static void claim_node(tq_claims *c, tq_bytes file, const tq_tree_node *node)
 {
     tq_table table;
@@ -64,22 +64,22 @@ static int compare_spans(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Leaves spans that do not touch. */
+/* Joins spans that overlap or touch; they are sorted by start. */
 static void merge(tq_claims *c)
 {
-    size_t kept = 0;
+    size_t merged = 0;
     for (size_t i = 0; i < c->count; i++) {
-        if (kept && c->spans[i].start <= c->spans[kept - 1].end) {
-            if (c->spans[i].end > c->spans[kept - 1].end)
-                c->spans[kept - 1].end = c->spans[i].end;
+        if (merged && c->spans[i].start <= c->spans[merged - 1].end) {
+            if (c->spans[i].end > c->spans[merged - 1].end)
+                c->spans[merged - 1].end = c->spans[i].end;
         } else {
-            c->spans[kept++] = c->spans[i];
+            c->spans[merged++] = c->spans[i];
         }
     }
-    c->count = kept;
+    c->count = merged;
 }
 
-tq_status tq_find_claims(tq_reading *r, tq_claims *out)
+tq_status tq_claims_find(tq_reading *r, tq_claims *out)
 {
     tq_claims counted = {NULL, 0, 0, 0}, found = {NULL, 0, 0, 0};
     claim(&counted, 0, 8); /* the root's offset and the file's identifier */
@@ -97,7 +97,7 @@ tq_status tq_find_claims(tq_reading *r, tq_claims *out)
     return TQ_OK;
 }
 
-size_t tq_claim_past(const tq_claims *c, uint64_t at)
+size_t tq_claims_first_after(const tq_claims *c, uint64_t at)
 {
     size_t low = 0, high = c->count;
     while (low < high) {
@@ -110,9 +110,9 @@ size_t tq_claim_past(const tq_claims *c, uint64_t at)
     return low;
 }
 
-uint64_t tq_next_claim(const tq_reading *r, const tq_claims *c, uint64_t at)
+uint64_t tq_claims_next(const tq_reading *r, const tq_claims *c, uint64_t at)
 {
-    const size_t past = tq_claim_past(c, at);
+    const size_t past = tq_claims_first_after(c, at);
     uint64_t next = past < c->count ? c->spans[past].start : r->end;
     return next < at ? at : next < r->end ? next : r->end;
 }

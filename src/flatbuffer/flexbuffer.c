@@ -69,7 +69,7 @@ static double load_float(const uint8_t *p, unsigned width)
     return width == 2 ? load_half(p) : width == 4 ? (double)tq_load_f32(p) : tq_load_f64(p);
 }
 
-/* Where the distance stored in the slot at `at` leads. */
+/* The target of the distance that the slot at `at` stores. */
 static tq_status follow(const tq_flex_reader *reader, size_t at, unsigned width, size_t *out)
 {
     if (!tq_bytes_hold(reader->bytes, at, width))
@@ -81,11 +81,11 @@ static tq_status follow(const tq_flex_reader *reader, size_t at, unsigned width,
     return TQ_OK;
 }
 
-/* The `index`th number in front of a target; the first is its size. */
+/* The scalar at `index` of those in front of a target, counted backwards; index 0 is the target's size. */
 static tq_status prefix(const tq_flex_reader *reader, size_t target, unsigned width, unsigned index, uint64_t *out)
 {
     size_t back = (size_t)width * (index + 1);
-    if (back > target) /* the target itself lies inside */
+    if (back > target) /* target <= bytes.size */
         return fail(reader, target, "a size or a map's keys would stand before the start");
     *out = load_unsigned(reader->bytes.data + (target - back), width);
     return TQ_OK;
@@ -120,7 +120,7 @@ static tq_status find_sized_bytes(tq_flex_reader *reader, unsigned width, tq_fle
     return charge_bytes(reader, value->at, value->count);
 }
 
-/* Checks that the elements of a vector lie inside, and pays for them. */
+/* Checks that the elements of a vector lie in the buffer, and charges the budgets for them. */
 static tq_status hold_elements(tq_flex_reader *reader, const tq_flex *vector)
 {
     size_t size = reader->bytes.size;
@@ -142,7 +142,7 @@ static tq_status find_keys(tq_flex_reader *reader, tq_flex *map)
     if (status == TQ_OK && width != 1 && width != 2 && width != 4 && width != 8)
         status = fail(reader, map->at, "the keys of a map have a width that is not 1, 2, 4 or 8");
     if (status == TQ_OK)
-        status = prefix(reader, map->at, map->width, 2, &count); /* that there is such a slot */
+        status = prefix(reader, map->at, map->width, 2, &count); /* checks that the slot exists */
     if (status == TQ_OK)
         status = follow(reader, map->at - 3 * (size_t)map->width, map->width, &map->keys_at);
     if (status == TQ_OK)
@@ -150,7 +150,7 @@ static tq_status find_keys(tq_flex_reader *reader, tq_flex *map)
     if (status != TQ_OK)
         return status;
     if (count != map->count)
-        return fail(reader, map->at, "a map has another number of keys than of values");
+        return fail(reader, map->at, "a map has another scalar of keys than of values");
     map->key_width = (uint8_t)width;
     return TQ_OK;
 }
@@ -160,12 +160,12 @@ static tq_status find_vector(tq_flex_reader *reader, unsigned wire, tq_flex *vec
     tq_status status = TQ_OK;
     vector->kind = wire == WIRE_MAP ? TQ_FLEX_MAP : TQ_FLEX_VECTOR;
     if (wire >= WIRE_VECTOR_INT2 && wire <= WIRE_VECTOR_FLOAT4) {
-        unsigned nth = wire - WIRE_VECTOR_INT2; /* three kinds of two, of three, of four */
+        unsigned nth = wire - WIRE_VECTOR_INT2; /* three kinds of 2 elements, then three of 3, then three of 4 */
         vector->typing = (uint8_t)((WIRE_INT + nth % 3) << 2);
         vector->count = nth / 3 + 2;
     } else {
-        /* Elements of the deprecated vector of strings do not say how wide their sizes are; upstream
-           reads them as keys, and so do we. */
+        /* The deprecated vector of strings does not store the width of the strings' sizes; upstream reads the elements
+           as keys, and so does tq. */
         if (wire == WIRE_VECTOR_STRING)
             wire = WIRE_VECTOR_KEY;
         if (wire >= WIRE_VECTOR_INT)
@@ -179,11 +179,11 @@ static tq_status find_vector(tq_flex_reader *reader, unsigned wire, tq_flex *vec
     return status;
 }
 
-/* A number of `width` bytes at `at`, which is a slot or what an indirect value leads to. */
-static tq_status find_number(const tq_flex_reader *reader, tq_flex_kind kind, unsigned width, tq_flex *value)
+/* A scalar of `width` bytes at `at`: a slot, or the target of an indirect value. */
+static tq_status find_scalar(const tq_flex_reader *reader, tq_flex_kind kind, unsigned width, tq_flex *value)
 {
     if (!tq_bytes_hold(reader->bytes, value->at, width))
-        return fail(reader, value->at, "a number passes the end");
+        return fail(reader, value->at, "a scalar passes the end");
     if (kind == TQ_FLEX_FLOAT && width == 1)
         return fail(reader, value->at, "a float of 8 bits, which the format does not define");
     value->kind = kind;
@@ -191,20 +191,20 @@ static tq_status find_number(const tq_flex_reader *reader, tq_flex_kind kind, un
     return TQ_OK;
 }
 
-/* Makes `value`, whose `at` is its slot or, if not inline, its target, complete. */
+/* Completes `value`, whose `at` is its slot or, if not inline, its target. */
 static tq_status find_kind(tq_flex_reader *reader, unsigned wire, unsigned slot_width, tq_flex *value)
 {
     tq_bytes key;
     tq_status status;
     switch (wire) {
     case WIRE_NULL: return TQ_OK;
-    case WIRE_BOOL: return find_number(reader, TQ_FLEX_BOOL, slot_width, value);
-    case WIRE_INT: return find_number(reader, TQ_FLEX_INT, slot_width, value);
-    case WIRE_UINT: return find_number(reader, TQ_FLEX_UINT, slot_width, value);
-    case WIRE_FLOAT: return find_number(reader, TQ_FLEX_FLOAT, slot_width, value);
-    case WIRE_INDIRECT_INT: return find_number(reader, TQ_FLEX_INT, value->width, value);
-    case WIRE_INDIRECT_UINT: return find_number(reader, TQ_FLEX_UINT, value->width, value);
-    case WIRE_INDIRECT_FLOAT: return find_number(reader, TQ_FLEX_FLOAT, value->width, value);
+    case WIRE_BOOL: return find_scalar(reader, TQ_FLEX_BOOL, slot_width, value);
+    case WIRE_INT: return find_scalar(reader, TQ_FLEX_INT, slot_width, value);
+    case WIRE_UINT: return find_scalar(reader, TQ_FLEX_UINT, slot_width, value);
+    case WIRE_FLOAT: return find_scalar(reader, TQ_FLEX_FLOAT, slot_width, value);
+    case WIRE_INDIRECT_INT: return find_scalar(reader, TQ_FLEX_INT, value->width, value);
+    case WIRE_INDIRECT_UINT: return find_scalar(reader, TQ_FLEX_UINT, value->width, value);
+    case WIRE_INDIRECT_FLOAT: return find_scalar(reader, TQ_FLEX_FLOAT, value->width, value);
     case WIRE_KEY:
         value->kind = TQ_FLEX_KEY;
         status = find_key(reader, value->at, &key);
@@ -219,7 +219,7 @@ static tq_status find_kind(tq_flex_reader *reader, unsigned wire, unsigned slot_
     }
 }
 
-/* The value whose slot of `slot_width` bytes is at `at` and whose type byte is `type`. */
+/* The value of the slot of `slot_width` bytes at `at`, with this type byte. */
 static tq_status find_value(tq_flex_reader *reader, size_t at, unsigned slot_width, unsigned type, unsigned depth,
                             tq_flex *out)
 {
@@ -258,7 +258,7 @@ tq_status tq_flex_item(tq_flex_reader *reader, const tq_flex *vector, uint64_t i
 {
     if (index >= vector->count)
         return fail(reader, vector->at, "an index passes the end of a vector");
-    size_t slot = vector->at + (size_t)index * vector->width; /* hold_elements() saw it inside */
+    size_t slot = vector->at + (size_t)index * vector->width; /* in the buffer: hold_elements() */
     unsigned type = vector->typing;
     if (!type)
         type = reader->bytes.data[vector->at + (size_t)vector->count * vector->width + (size_t)index];
@@ -274,15 +274,15 @@ tq_status tq_flex_map_key(tq_flex_reader *reader, const tq_flex *map, uint64_t i
     return status == TQ_OK ? find_key(reader, at, out) : status;
 }
 
-tq_value tq_flex_number(const tq_flex_reader *reader, const tq_flex *number)
+tq_value tq_flex_scalar(const tq_flex_reader *reader, const tq_flex *scalar)
 {
-    const uint8_t *p = reader->bytes.data + number->at;
+    const uint8_t *p = reader->bytes.data + scalar->at;
     tq_value value = {TQ_VALUE_INT, {0}};
-    switch (number->kind) {
-    case TQ_FLEX_BOOL: value.i = load_unsigned(p, number->width) != 0; break;
-    case TQ_FLEX_INT: value.i = load_signed(p, number->width); break;
-    case TQ_FLEX_UINT: value.kind = TQ_VALUE_UINT, value.u = load_unsigned(p, number->width); break;
-    case TQ_FLEX_FLOAT: value.kind = TQ_VALUE_FLOAT, value.f = load_float(p, number->width); break;
+    switch (scalar->kind) {
+    case TQ_FLEX_BOOL: value.i = load_unsigned(p, scalar->width) != 0; break;
+    case TQ_FLEX_INT: value.i = load_signed(p, scalar->width); break;
+    case TQ_FLEX_UINT: value.kind = TQ_VALUE_UINT, value.u = load_unsigned(p, scalar->width); break;
+    case TQ_FLEX_FLOAT: value.kind = TQ_VALUE_FLOAT, value.f = load_float(p, scalar->width); break;
     default: break;
     }
     return value;

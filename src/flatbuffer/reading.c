@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flatbuffer/reading.h"
 
-tq_status tq_reading_over_budget(tq_reading *r, size_t at, const char *what)
+tq_status tq_reading_over_budget(tq_reading *r, size_t at, const char *budget)
 {
     return tq_fail(r->error, TQ_TABLE_BUDGET, at,
-                   "more %s are reached than a file of %llu bytes can hold; are they shared?", what,
+                   "more %s are reached than a file of %llu bytes can hold; are they shared?", budget,
                    (unsigned long long)r->file.size);
 }
 

@@ -16,7 +16,7 @@ enum {
 #include "schema/rows.h"
 };
 
-/* A kind column becomes the three initializers shape, scalar, detail. */
+/* The kind column of a row becomes three initializers: shape, scalar, detail. */
 #define KIND_BOOL TQ_SHAPE_SCALAR, TQ_BOOL, 0
 #define KIND_I8 TQ_SHAPE_SCALAR, TQ_I8, 0
 #define KIND_U8 TQ_SHAPE_SCALAR, TQ_U8, 0
@@ -51,7 +51,7 @@ const tq_field tq_fields[] = {
 
 _Static_assert(TQ_TABLE_COUNT <= UINT8_MAX, "tq_field.detail holds a table id");
 
-/* ENUM names the place that the next VALUE or BUILTIN takes. */
+/* ENUM names the index of the next VALUE or BUILTIN. */
 enum {
 #define ENUM(enum, base) FIRST_VALUE_##enum, BACK_##enum = FIRST_VALUE_##enum - 1,
 #define VALUE(enum, name, value) PLACE_##enum##_##name,

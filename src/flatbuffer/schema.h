@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of schema/ as C: constants for what the core itself names, and arrays for what walks the
- * schema (verifier, options, Python enums).
+ * The rows of schema/ as C: constants for code that names tables, fields and enumerators, and arrays for code that
+ * walks the schema (verifier, options, Python enums).
  */
 #ifndef TQ_FLATBUFFER_SCHEMA_H
 #define TQ_FLATBUFFER_SCHEMA_H
@@ -38,7 +38,7 @@ typedef enum tq_union_id {
     TQ_UNION_COUNT
 } tq_union_id;
 
-/* A row of tables.def: TQ_Tensor_shape.  A table's name stands for the place of its first field. */
+/* A row of tables.def: TQ_Tensor_shape.  TQ_FIRST_OF_Tensor is the table's first field. */
 typedef enum tq_field_id {
 #define TABLE(table) TQ_FIRST_OF_##table, TQ_BEFORE_##table = TQ_FIRST_OF_##table - 1,
 #define FIELD(table, name, slot, kind, default) TQ_##table##_##name,
@@ -77,15 +77,15 @@ typedef enum tq_field_shape {
 
 typedef struct tq_field {
     const char *name;
-    double default_value; /* exact: every default is a small integer */
-    uint8_t slot;
+    double default_value; /* exact: every default is a small integer; 0 for offsets */
+    uint8_t slot;   /* index in the vtable */
     uint8_t shape;  /* tq_field_shape */
     uint8_t scalar; /* tq_scalar of the value or of a vector's element; TQ_U32 for offsets */
-    uint8_t detail;
+    uint8_t detail; /* as tq_field_shape says */
 } tq_field;
 
-/* Each row of tables and enums starts a run in the array below it, which the next row's start ends;
-   one row more than there are ids closes the last run. */
+/* A row of tables or enums has the fields or values from its `first` to the next row's `first`.  The arrays have one
+   row more than there are ids, which ends the last one. */
 typedef struct tq_table_row {
     const char *name;
     uint16_t first; /* in tq_fields */
@@ -115,8 +115,10 @@ extern const tq_enum_row tq_enums[TQ_ENUM_COUNT + 1];
 /* The row of a builtin operator, or NULL for a code that this schema does not know. */
 const tq_builtin_row *tq_builtin(int64_t code);
 
-/* The table that a union's type byte selects; TQ_TABLE_NONE for 0 and for types not known. */
+/* The table that a union's type byte selects; TQ_TABLE_NONE for 0 and for unknown types. */
 tq_table_id tq_union_member(tq_union_id which, uint8_t type);
+
+/* The name of a union: "BuiltinOptions". */
 const char *tq_union_name(tq_union_id which);
 
 /* The name of an enumerator, or NULL for a value that this schema does not know. */

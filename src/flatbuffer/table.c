@@ -99,7 +99,7 @@ uint64_t tq_get_u64(const tq_table *table, tq_field_id id)
     return tq_get_scalar(table, id).u;
 }
 
-/* Where an offset field leads, or 0. */
+/* The target of an offset field, or 0. */
 static size_t target_of(const tq_table *table, unsigned slot)
 {
     size_t at = tq_slot_at(table, slot), target = 0;

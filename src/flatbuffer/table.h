@@ -10,9 +10,9 @@
  *   offset   u32, the distance from the offset itself to a table, vector or string
  *   vector   u32 count, then the elements; a string is a vector of bytes with a NUL behind it
  *
- * Every accessor checks what it reads against the file's size, even after tq_verify: the bytes may
- * be mapped from a file, or belong to a caller, and change under us.  A check costs a comparison of
- * numbers that are in registers already.  A field that fails the check reads as absent.
+ * Every accessor checks its read against the file's size, even after tq_verify: the bytes may be mapped
+ * from a file, or belong to a caller, and change at any time.  A check costs a comparison of values that
+ * are in registers already.  A field that fails the check reads as absent.
  */
 #ifndef TQ_FLATBUFFER_TABLE_H
 #define TQ_FLATBUFFER_TABLE_H
@@ -23,32 +23,35 @@
 
 typedef struct tq_table {
     tq_bytes file;
-    size_t at; /* 0: there is no such table, and every field of it is absent */
-    size_t vtable;
-    uint16_t vtable_size;
+    size_t at;            /* offset in the file; 0: no table, and all its fields are absent */
+    size_t vtable;        /* offset in the file */
+    uint16_t vtable_size; /* bytes */
 } tq_table;
 
 typedef struct tq_vector {
     tq_bytes file;
-    size_t at; /* of element 0; 0: absent */
-    uint32_t count;
+    size_t at;      /* offset of element 0 in the file; 0: absent */
+    uint32_t count; /* elements, all of them in the file */
 } tq_vector;
 
 typedef struct tq_union {
-    uint8_t type;
+    uint8_t type; /* 0: none */
     tq_table value;
 } tq_union;
 
-/* The table at `at`, whose soffset and vtable lie in the file. */
+/* The table at `at`, any offset.  Fails unless its soffset and vtable lie in the file (status.def: "not a flatbuffer").
+ */
 tq_status tq_table_find(tq_bytes file, size_t at, tq_table *out, tq_error *error);
 
-/* The vector at `at`, all of whose `element_size`-byte elements lie in the file. */
+/* The vector at `at`, any offset, of elements of element_size bytes (1 to 8).  Fails unless all of them lie in the
+   file. */
 tq_status tq_vector_find(tq_bytes file, size_t at, size_t element_size, tq_vector *out, tq_error *error);
 
-/* Where the offset stored at `at` leads; the offset itself must lie in the file. */
+/* The target of the offset that is stored at `at`.  The 4 bytes at `at` must lie in the file; fails unless the target
+   does. */
 tq_status tq_offset_follow(tq_bytes file, size_t at, size_t *out, tq_error *error);
 
-/* The position of a field's inline bytes, or 0 where the table does not store the field. */
+/* The offset of a field's inline bytes in the file; 0 where the table does not store the field. */
 static inline size_t tq_slot_at(const tq_table *table, unsigned slot)
 {
     size_t entry = 4 + 2 * (size_t)slot;

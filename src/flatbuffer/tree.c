@@ -32,8 +32,8 @@ tq_status tq_tree_node_make(tq_tree *tree, tq_table_id id, tq_tree_node **out, t
     return status;
 }
 
-/* The place of the first cell whose slot is not below. */
-static uint32_t place_of(const tq_tree_node *node, unsigned slot)
+/* The index of the first cell whose slot is >= `slot`. */
+static uint32_t index_of(const tq_tree_node *node, unsigned slot)
 {
     uint32_t low = 0, high = node->count;
     while (low < high) {
@@ -48,7 +48,7 @@ static uint32_t place_of(const tq_tree_node *node, unsigned slot)
 
 tq_cell *tq_tree_node_cell(const tq_tree_node *node, unsigned slot)
 {
-    uint32_t place = place_of(node, slot);
+    uint32_t place = index_of(node, slot);
     return place < node->count && node->cells[place].slot == slot ? &node->cells[place] : NULL;
 }
 
@@ -70,9 +70,9 @@ static tq_status reserve(tq_tree *tree, tq_tree_node *node, tq_error *error)
 
 tq_status tq_tree_node_put(tq_tree *tree, tq_tree_node *node, const tq_cell *cell, tq_error *error)
 {
-    uint32_t place = place_of(node, cell->slot);
+    uint32_t place = index_of(node, cell->slot);
     if (place == node->count || node->cells[place].slot != cell->slot) {
-        tq_cell copy = *cell; /* which may lie in the array that is about to move */
+        tq_cell copy = *cell; /* `cell` may lie in the array that moves below */
         tq_status status = reserve(tree, node, error);
         if (status != TQ_OK)
             return status;
@@ -87,7 +87,7 @@ tq_status tq_tree_node_put(tq_tree *tree, tq_tree_node *node, const tq_cell *cel
 
 void tq_tree_node_drop(tq_tree_node *node, unsigned slot)
 {
-    uint32_t place = place_of(node, slot);
+    uint32_t place = index_of(node, slot);
     if (place < node->count && node->cells[place].slot == slot) {
         node->count--;
         memmove(&node->cells[place], &node->cells[place + 1], (node->count - place) * sizeof *node->cells);

@@ -80,7 +80,7 @@ static tq_status read_tables(tq_reading *r, const tq_field *field, size_t at, un
     return status;
 }
 
-/* A union whose type the rows do not know is left to unknown.c: its cell gets no kind here. */
+/* A union of unknown type gets no cell here; unknown.c reads it. */
 static tq_status read_union(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth,
                             tq_cell *cell)
 {
@@ -123,7 +123,7 @@ static void read_inline(tq_reading *r, size_t at, uint8_t size, tq_cell *cell)
     memcpy(cell->scalar, r->file.data + at, size);
 }
 
-/* Adds the field that stands at `at`, if all of it is in the file. */
+/* Adds the field at `at`, if all of its bytes lie in the file. */
 static tq_status read_field(tq_reading *r, const tq_table *table, const tq_field *field, size_t at, unsigned depth,
                             tq_tree_node *node)
 {

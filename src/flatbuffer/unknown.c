@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fields that the rows do not know: how their bytes, and what an offset leads to, come into a tree.
- * tree.h says by what rule, and what it cannot keep.
+ * Reading fields that the rows do not know into a tree: their inline bytes, and the targets of those that are offsets.
+ * tree.h has the rule and its errors.
  */
 #include "flatbuffer/unknown.h"
 
@@ -9,7 +9,7 @@
 
 #include "flatbuffer/claims.h"
 
-/* DATA_COUNT: a vector of so many elements may be data that kernels want aligned to 16, as it stands. */
+/* DATA_COUNT: a vector of at least this many elements may be data for kernels, and keeps an alignment to 16. */
 enum { UNKNOWN_DEPTH = 8, MOST_ELEMENT = 8, DATA_COUNT = 64 };
 
 /* ---- inline bytes ---- */
@@ -22,7 +22,7 @@ static int compare_positions(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Where the table's fields stand, rising. */
+/* The offsets of the table's fields, ascending. */
 static tq_status field_positions(tq_reading *r, const tq_table *table, size_t **out, size_t *count)
 {
     size_t *positions, found = 0;
@@ -41,7 +41,7 @@ static tq_status field_positions(tq_reading *r, const tq_table *table, size_t **
     return TQ_OK;
 }
 
-/* The bytes from a field to the next one, or to the end of the table.  At least one. */
+/* The bytes from the field at `at` to the next field, or to the end of the table; at least 1. */
 static uint64_t extent(const tq_reading *r, const tq_table *table, const size_t *positions, size_t count, size_t at)
 {
     size_t low = 0, high = count; /* the first position past `at` */
@@ -54,7 +54,7 @@ static uint64_t extent(const tq_reading *r, const tq_table *table, const size_t 
     }
     size_t end = table->at + tq_load_u16(table->file.data + table->vtable + 2);
     if (end <= at)
-        end = at + MOST_ELEMENT; /* the table says less than it has */
+        end = at + MOST_ELEMENT; /* the table's declared size is too small */
     if (low < count && positions[low] < end)
         end = positions[low];
     if (end > r->file.size)
@@ -62,7 +62,7 @@ static uint64_t extent(const tq_reading *r, const tq_table *table, const size_t 
     return end - at;
 }
 
-/* The alignment that a field of `length` bytes has where it stands, up to 8. */
+/* The alignment of a field of `length` bytes at offset `at`: 1, 2, 4 or 8. */
 static uint8_t alignment_of(size_t at, uint64_t length)
 {
     uint8_t align = MOST_ELEMENT;
@@ -83,7 +83,7 @@ static bool may_be_offset(const tq_reading *r, size_t at, uint64_t length)
     return distance && distance % 4 == 0 && (uint64_t)at + distance + 4 <= r->end;
 }
 
-/* The row whose value or, for a union, whose type byte stands in the slot; NULL: none does. */
+/* The row whose value, or whose union type byte, the slot holds; NULL: none. */
 static const tq_field *row_of(const tq_tree_node *node, unsigned slot)
 {
     if (node->id == TQ_TABLE_NONE)
@@ -96,8 +96,8 @@ static const tq_field *row_of(const tq_tree_node *node, unsigned slot)
     return NULL;
 }
 
-/* Whether the rows leave the slot to this file: they do not have it, or it is the value of a union
-   whose type they do not know.  What else has no cell passes the end of the file. */
+/* Whether the rows do not know the slot: no row has it, or it is the value of a union of unknown type.  Any other
+   field without a cell passes the end of the file. */
 static bool is_unread(const tq_tree_node *node, unsigned slot, bool *is_union)
 {
     const tq_field *field = row_of(node, slot);
@@ -148,12 +148,12 @@ tq_status tq_read_unknown_slots(tq_reading *r, const tq_table *table, tq_tree_no
     return status;
 }
 
-/* ---- what an offset leads to ---- */
+/* ---- targets of offsets ---- */
 
-/* Whether a text stands at `at`: a count, as many bytes of which none is a control character, and a NUL. */
+/* Whether the bytes at `at` are a text: a count, that many bytes without control characters, and a NUL. */
 static bool find_text(tq_reading *r, const tq_claims *c, uint64_t at, tq_cell *cell)
 {
-    uint64_t end = tq_next_claim(r, c, at);
+    uint64_t end = tq_claims_next(r, c, at);
     if (end < at + 4)
         return false;
     uint32_t count = tq_load_u32(r->file.data + at);
@@ -176,13 +176,13 @@ static bool find_text(tq_reading *r, const tq_claims *c, uint64_t at, tq_cell *c
     return true;
 }
 
-/* Whether the bytes at `at` have the form of a table, all of which lies in bytes that nothing covers. */
+/* Whether the bytes at `at` have the form of a table that lies entirely in bytes without a claim. */
 static bool find_table(const tq_reading *r, const tq_claims *c, uint64_t at, tq_table *out)
 {
     if (at % 4 || tq_table_find(r->file, (size_t)at, out, NULL) != TQ_OK || out->vtable % 2)
         return false;
     uint16_t size = tq_load_u16(r->file.data + out->vtable + 2);
-    if (size < 4 || at + size > tq_next_claim(r, c, at))
+    if (size < 4 || at + size > tq_claims_next(r, c, at))
         return false;
     for (unsigned slot = 0; slot < tq_slot_count(out); slot++) {
         size_t field = tq_slot_at(out, slot);
@@ -192,7 +192,7 @@ static bool find_table(const tq_reading *r, const tq_claims *c, uint64_t at, tq_
     return true;
 }
 
-/* Its own unknown fields become guesses, one deeper. */
+/* Reads a table of unknown type.  Its fields become guesses, one level deeper. */
 static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsigned depth, tq_tree_node **out)
 {
     tq_status status = tq_reading_node(r, table, TQ_TABLE_NONE, out);
@@ -200,7 +200,7 @@ static tq_status read_unknown_table(tq_reading *r, const tq_table *table, unsign
     return status == TQ_OK ? tq_read_unknown_slots(r, table, *out) : status;
 }
 
-/* Whether all elements at `at` are offsets to tables; or to texts, where `texts` is set. */
+/* Whether all `count` elements of the vector at `at` are offsets to texts (texts) or to tables (!texts). */
 static bool find_offsets(tq_reading *r, const tq_claims *c, uint64_t at, uint32_t count, bool texts)
 {
     uint64_t end = at + 4 + 4 * (uint64_t)count;
@@ -248,7 +248,7 @@ static tq_status read_unknown_tables(tq_reading *r, uint64_t at, uint32_t count,
     return status;
 }
 
-/* How many elements a vector at `at` would have; 0 where it cannot be one. */
+/* The count of the vector at `at`; 0: too large for the bytes up to `end`. */
 static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
 {
     uint32_t count = end >= at + 4 ? tq_load_u32(r->file.data + at) : 0;
@@ -258,7 +258,7 @@ static uint32_t count_at(const tq_reading *r, uint64_t at, uint64_t end)
 static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, unsigned depth, tq_cell *cell,
                                 bool *found)
 {
-    uint64_t end = tq_next_claim(r, c, at);
+    uint64_t end = tq_claims_next(r, c, at);
     uint32_t count = end >= at + 4 ? count_at(r, at, end) : 0;
     if (!count || 4 * (uint64_t)count > end - at - 4)
         return TQ_OK;
@@ -276,20 +276,20 @@ static tq_status follow_offsets(tq_reading *r, const tq_claims *c, uint64_t at, 
     return TQ_OK;
 }
 
-/* Where a guess leads, if that lies in the file; it was read before, and the bytes may have changed. */
+/* The target of a guess.  False: outside the file, or unaligned; the bytes may have changed since they were checked. */
 static bool find_target(const tq_reading *r, const tq_guess *guess, uint64_t *out)
 {
     *out = (uint64_t)guess->at + tq_load_u32(r->file.data + guess->at);
     return *out + 4 <= r->end && *out % 4 == 0;
 }
 
-/* Reads what a guess leads to if its form is proof enough: a text, a table, a vector of these. */
+/* Reads the target of a guess if its form proves that it is one: a text, a table, or a vector of these. */
 static tq_status follow(tq_reading *r, const tq_claims *c, const tq_guess *guess, tq_cell *cell, bool *found)
 {
     uint64_t target;
     tq_table table;
     *found = false;
-    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || tq_next_claim(r, c, target) == target)
+    if (guess->depth == UNKNOWN_DEPTH || !find_target(r, guess, &target) || tq_claims_next(r, c, target) == target)
         return TQ_OK;
     if (!guess->is_union && find_text(r, c, target, cell)) {
         *found = true;
@@ -304,7 +304,7 @@ static tq_status follow(tq_reading *r, const tq_claims *c, const tq_guess *guess
     return guess->is_union ? TQ_OK : follow_offsets(r, c, target, guess->depth, cell, found);
 }
 
-/* The guesses whose targets prove themselves; `open` gets those that are left. */
+/* Reads all targets that their form proves; `open` gets the other guesses. */
 static tq_status follow_proven(tq_reading *r, const tq_claims *c, tq_guess **open)
 {
     tq_status status = TQ_OK;
@@ -327,9 +327,9 @@ static tq_status follow_proven(tq_reading *r, const tq_claims *c, tq_guess **ope
     return status;
 }
 
-/* ---- vectors of scalars, whose form proves nothing ---- */
+/* ---- vectors of scalars: their form proves nothing ---- */
 
-/* Whether only padding stands between two places. */
+/* Whether fewer than 16 zero bytes lie between the offsets `end` and `at`. */
 static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
 {
     if (end > at || at - end >= 16)
@@ -340,11 +340,11 @@ static bool is_next(const tq_reading *r, uint64_t end, uint64_t at)
     return true;
 }
 
-/* Builders leave no gaps: a vector starts behind what is known, or behind the last such vector, whatever
-   the width of that one's elements.  `at` is not covered itself. */
+/* Builders leave no gaps: a vector starts behind a claimed span, or behind the last unknown vector, whose elements may
+   have any width.  `at` itself has no claim. */
 static bool follows_something(const tq_reading *r, const tq_claims *c, uint64_t at, uint64_t last, uint32_t last_count)
 {
-    const size_t past = tq_claim_past(c, at);
+    const size_t past = tq_claims_first_after(c, at);
     if (past && is_next(r, c->spans[past - 1].end, at))
         return true;
     for (unsigned size = 1; last && size <= MOST_ELEMENT; size *= 2)
@@ -353,19 +353,19 @@ static bool follows_something(const tq_reading *r, const tq_claims *c, uint64_t 
     return false;
 }
 
-typedef struct place {
+typedef struct candidate {
     uint64_t target;
     tq_guess *guess;
-} place;
+} candidate;
 
-static int compare_places(const void *a, const void *b)
+static int compare_targets(const void *a, const void *b)
 {
-    const place *x = a, *y = b;
+    const candidate *x = a, *y = b;
     return (x->target > y->target) - (x->target < y->target);
 }
 
-/* As many bytes as may belong to the elements, whose width is not known. */
-static tq_status put_scalars(tq_reading *r, const place *p, uint32_t count, uint64_t room)
+/* Copies all bytes that may belong to the elements: their width is unknown, at most MOST_ELEMENT. */
+static tq_status put_scalars(tq_reading *r, const candidate *p, uint32_t count, uint64_t room)
 {
     uint64_t length = (uint64_t)count * MOST_ELEMENT, first = p->target + 4;
     tq_cell cell = {.slot = p->guess->slot, .kind = TQ_CELL_VECTOR, .count = count};
@@ -375,19 +375,19 @@ static tq_status put_scalars(tq_reading *r, const place *p, uint32_t count, uint
     return tq_tree_node_put(r->tree, p->guess->node, &cell, r->error);
 }
 
-static tq_status follow_places(tq_reading *r, const tq_claims *c, const place *places, size_t count)
+static tq_status put_vectors(tq_reading *r, const tq_claims *c, const candidate *candidates, size_t count)
 {
     uint64_t last = 0;
     uint32_t last_count = 0;
     tq_status status = TQ_OK;
     for (size_t i = 0; status == TQ_OK && i < count; i++) {
-        uint64_t at = places[i].target, end = tq_next_claim(r, c, at);
+        uint64_t at = candidates[i].target, end = tq_claims_next(r, c, at);
         uint32_t elements = end > at ? count_at(r, at, end) : 0;
         if (!elements || (at != last && !follows_something(r, c, at, last, last_count)))
             continue;
         last = at;
         last_count = elements;
-        status = put_scalars(r, &places[i], elements, end - at - 4);
+        status = put_scalars(r, &candidates[i], elements, end - at - 4);
     }
     return status;
 }
@@ -395,26 +395,26 @@ static tq_status follow_places(tq_reading *r, const tq_claims *c, const place *p
 static tq_status follow_scalars(tq_reading *r, tq_guess *open)
 {
     size_t count = 0;
-    place *places;
+    candidate *candidates;
     tq_claims c;
     for (tq_guess *guess = open; guess; guess = guess->next)
         count++;
     if (!count)
         return TQ_OK;
-    tq_status status = tq_allocate(&r->tree->region.allocator, count, sizeof *places, &places, r->error);
+    tq_status status = tq_allocate(&r->tree->region.allocator, count, sizeof *candidates, &candidates, r->error);
     if (status != TQ_OK)
         return status;
     count = 0;
     for (; open; open = open->next)
-        if (open->depth < UNKNOWN_DEPTH && find_target(r, open, &places[count].target))
-            places[count++].guess = open;
-    qsort(places, count, sizeof *places, compare_places);
-    status = tq_find_claims(r, &c);
+        if (open->depth < UNKNOWN_DEPTH && find_target(r, open, &candidates[count].target))
+            candidates[count++].guess = open;
+    qsort(candidates, count, sizeof *candidates, compare_targets);
+    status = tq_claims_find(r, &c);
     if (status == TQ_OK) {
-        status = follow_places(r, &c, places, count);
+        status = put_vectors(r, &c, candidates, count);
         tq_release(&r->tree->region.allocator, c.spans);
     }
-    tq_release(&r->tree->region.allocator, places);
+    tq_release(&r->tree->region.allocator, candidates);
     return status;
 }
 
@@ -424,7 +424,7 @@ tq_status tq_resolve_guesses(tq_reading *r)
     tq_claims c;
     if (!r->guesses)
         return TQ_OK;
-    tq_status status = tq_find_claims(r, &c);
+    tq_status status = tq_claims_find(r, &c);
     if (status != TQ_OK)
         return status;
     status = follow_proven(r, &c, &open);

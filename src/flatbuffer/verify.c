@@ -14,7 +14,7 @@ tq_budget tq_budget_for(size_t file_size)
     return (tq_budget){32, (uint64_t)file_size / 4 + 1024, (uint64_t)file_size * 4 + (16u << 20)};
 }
 
-/* Puts "Tensor.shape: " before the message of a check that failed in that field. */
+/* Puts the field, "Tensor.shape: ", before the message of its failed check. */
 static tq_status name_field(walk *w, tq_table_id id, const tq_field *field, tq_status status)
 {
     if (w->error && status != TQ_OK) {
@@ -68,7 +68,7 @@ static tq_status verify_table_elements(walk *w, tq_table_id id, const tq_vector 
     return TQ_OK;
 }
 
-/* What the offset field leads to; `at` is where.  A union whose type is unknown stays unread. */
+/* The target, at byte `at`, of an offset field.  The target of a union of unknown type stays unread. */
 static tq_status verify_target(walk *w, const tq_table *table, const tq_field *field, size_t at, unsigned depth)
 {
     tq_vector vector;

@@ -16,11 +16,11 @@ uint64_t tq_hash_bytes(const uint8_t *bytes, size_t size)
 
 static tq_vtable **find_vtable(tq_plan *plan, uint64_t hash, const uint8_t *bytes, size_t size)
 {
-    size_t place = (size_t)hash & (plan->vtable_room - 1);
-    for (;; place = (place + 1) & (plan->vtable_room - 1)) {
-        tq_vtable *found = plan->vtables[place];
+    size_t entry = (size_t)hash & (plan->vtable_room - 1);
+    for (;; entry = (entry + 1) & (plan->vtable_room - 1)) {
+        tq_vtable *found = plan->vtables[entry];
         if (!found || (found->hash == hash && found->size == size && memcmp(found->bytes, bytes, size) == 0))
-            return &plan->vtables[place];
+            return &plan->vtables[entry];
     }
 }
 
@@ -29,11 +29,11 @@ static tq_status grow_vtables(tq_plan *plan, tq_error *error)
     if (4 * plan->vtable_count < 3 * plan->vtable_room)
         return TQ_OK;
     size_t old_room = plan->vtable_room;
-    tq_vtable **old = plan->vtables, **places;
-    tq_status status = tq_region_get(&plan->region, old_room ? 2 * old_room : 256, sizeof *places, &places, error);
+    tq_vtable **old = plan->vtables, **entries;
+    tq_status status = tq_region_get(&plan->region, old_room ? 2 * old_room : 256, sizeof *entries, &entries, error);
     if (status != TQ_OK)
         return status;
-    plan->vtables = places;
+    plan->vtables = entries;
     plan->vtable_room = old_room ? 2 * old_room : 256;
     for (size_t i = 0; i < old_room; i++)
         if (old[i])
@@ -47,8 +47,8 @@ tq_status tq_vtable_intern(tq_plan *plan, const uint8_t *bytes, uint16_t size, t
     if (status != TQ_OK)
         return status;
     uint64_t hash = tq_hash_bytes(bytes, size);
-    tq_vtable **place = find_vtable(plan, hash, bytes, size);
-    if (!*place) {
+    tq_vtable **entry = find_vtable(plan, hash, bytes, size);
+    if (!*entry) {
         tq_vtable *made;
         status = tq_region_get(&plan->region, 1, sizeof *made + size, &made, error);
         if (status != TQ_OK)
@@ -56,9 +56,9 @@ tq_status tq_vtable_intern(tq_plan *plan, const uint8_t *bytes, uint16_t size, t
         made->hash = hash;
         made->size = size;
         memcpy(made->bytes, bytes, size);
-        *place = made;
+        *entry = made;
         plan->vtable_count++;
     }
-    *out = *place;
+    *out = *entry;
     return TQ_OK;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk over a tree that both plans and writes: tables with what they lead to, then the large runs.
+ * The walk over a tree that both plans and writes: tables with their targets, then trailing data.
  */
 #include "base/checked.h"
 #include "flatbuffer/writer_internal.h"
 
-/* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past the end of one
-   (XNN_EXTRA_BYTES), which the converter's files allow for (flatbuffer_export.cc). */
+/* TRAILING: zeros behind the last constant.  XNNPACK's kernels may read 16 bytes past a constant's end
+   (XNN_EXTRA_BYTES); the converter's files have as many (flatbuffer_export.cc). */
 enum { DEPTH = 64, TABLE_LIMIT = UINT16_MAX, LARGE_ALIGNMENT = 8, OUTSIDE_ALIGNMENT = 16, TRAILING = 16 };
 
-/* One walk over the tree both plans, without a sink, and writes. */
+/* The state of one walk, which plans (sink NULL) or writes. */
 typedef struct writing {
     tq_plan *plan;
     const tq_sink *sink; /* NULL while planning */
-    bool has_large;      /* large runs are in place already: tq_make_runs made them */
+    bool has_large;      /* tq_trailing_write has written the large data already */
     uint64_t at;
     tq_error *error;
 } writing;
@@ -28,13 +28,13 @@ static tq_status put(writing *w, const void *data, uint64_t size)
     return w->sink->put(w->sink->context, (tq_bytes){data, (size_t)size}, w->error);
 }
 
-/* A vector that waits for the end, or what stands outside. */
+/* Whether the cell's bytes are trailing data. */
 static bool is_large(const tq_cell *cell)
 {
     return cell->kind == TQ_CELL_OUTSIDE || (cell->kind == TQ_CELL_VECTOR && cell->align > LARGE_ALIGNMENT);
 }
 
-/* A run that has a maker is made in the sink's memory, or, where the sink has none, in memory that is then put. */
+/* Data of a maker: made in the sink's memory, or, where the sink has none, in other memory, and then put. */
 static tq_status put_made(writing *w, const tq_cell *cell)
 {
     const size_t size = (size_t)cell->length;
@@ -68,7 +68,7 @@ static tq_status put_u32(writing *w, uint64_t value)
     return put(w, bytes, sizeof bytes);
 }
 
-static tq_status put_run(writing *w, const tq_cell *cell)
+static tq_status put_data(writing *w, const tq_cell *cell)
 {
     if (w->has_large && is_large(cell) && w->sink->reserve(w->sink->context, (size_t)cell->length)) {
         w->at += cell->length;
@@ -85,13 +85,13 @@ static tq_status put_vector(writing *w, uint32_t count, const void *data, uint64
     return status == TQ_OK && is_text ? put(w, "", 1) : status;
 }
 
-/* Pads to where the next vector starts, so that element 0, behind the 4 bytes of the count, is aligned. */
+/* Pads so that element 0 of the next vector, behind the 4 bytes of the count, is aligned. */
 static tq_status begin_vector(writing *w, unsigned align)
 {
     return pad(w, align < 4 ? 4 : align, 4);
 }
 
-/* ---- lists of cells that wait ---- */
+/* ---- lists of cells with trailing data ---- */
 
 static tq_status append(tq_plan *plan, tq_cell ***list, size_t *count, size_t *room, tq_cell *cell, tq_error *error)
 {
@@ -122,9 +122,9 @@ static unsigned inline_align(const tq_cell *cell)
     return cell->kind == TQ_CELL_INLINE ? cell->align : cell->kind == TQ_CELL_OUTSIDE ? 8 : 4;
 }
 
-/* Fields by falling alignment, then by slot, so that there is no padding between scalars.  The first
-   stands behind the 4 bytes of the soffset; a table of 8-byte fields therefore starts 4 bytes before a
-   multiple of 8. */
+/* Offsets of the fields in the table: by descending alignment, then by slot, so that no padding lies between scalars.
+   The first field follows the 4 bytes of the soffset, so a table of 8-byte fields starts 4 bytes before a multiple of
+   8. */
 static tq_status lay_out(tq_tree_node *node, uint8_t *bytes, uint16_t size, tq_error *error)
 {
     uint64_t end = 4;
@@ -168,7 +168,7 @@ static tq_status find_layout(writing *w, tq_tree_node *node)
     return status;
 }
 
-/* The first table that has a vtable writes it. */
+/* The vtable is written before its first table. */
 static tq_status put_vtable(writing *w, tq_vtable *v)
 {
     if (v->at && v->at < w->at)
@@ -235,7 +235,7 @@ static tq_status put_tables(writing *w, const tq_cell *cell, unsigned depth)
     return status;
 }
 
-/* What a field leads to, unless it waits for the end. */
+/* The target of a field, unless it is trailing data. */
 static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
 {
     tq_plan *plan = w->plan;
@@ -258,12 +258,12 @@ static tq_status put_target(writing *w, tq_cell *cell, unsigned depth)
         return put_tables(w, cell, depth);
     status = put_u32(w, cell->count);
     if (status == TQ_OK)
-        status = put_run(w, cell);
+        status = put_data(w, cell);
     return status == TQ_OK && cell->is_text ? put(w, "", 1) : status;
 }
 
-/* Planning meets each node once: a second time is a table in two places, or inside itself. */
-static tq_status meet(writing *w, tq_tree_node *node)
+/* Planning visits each node once: a second visit means a node in two places, or inside itself. */
+static tq_status visit(writing *w, tq_tree_node *node)
 {
     if (w->sink)
         return TQ_OK;
@@ -278,7 +278,7 @@ static tq_status put_table(writing *w, tq_tree_node *node, unsigned depth)
 {
     if (depth == DEPTH)
         return tq_fail(w->error, TQ_DEPTH_BUDGET, TQ_NO_OFFSET, "tables nest more than %d deep", DEPTH);
-    tq_status status = meet(w, node);
+    tq_status status = visit(w, node);
     if (status == TQ_OK)
         status = put_vtable(w, node->vtable);
     if (status == TQ_OK)
@@ -300,10 +300,10 @@ static tq_status put_flatbuffer(writing *w)
     return status == TQ_OK ? put_table(w, tree->root, 0) : status;
 }
 
-/* ---- large vectors and what stands outside ---- */
+/* ---- trailing data ---- */
 
-/* Cells stand in the order of their places, but for those that share an earlier one's. */
-static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vector)
+/* The cells' offsets ascend, except those that share an earlier cell's. */
+static tq_status put_trailing(writing *w, tq_cell **cells, size_t count, bool is_vector)
 {
     tq_status status = TQ_OK;
     for (size_t i = 0; status == TQ_OK && i < count; i++) {
@@ -314,12 +314,12 @@ static tq_status put_runs(writing *w, tq_cell **cells, size_t count, bool is_vec
         if (status == TQ_OK && is_vector)
             status = put_u32(w, cell->count);
         if (status == TQ_OK)
-            status = put_run(w, cell);
+            status = put_data(w, cell);
     }
     return status;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 void tq_plan_close(tq_plan *plan)
 {
@@ -332,13 +332,13 @@ static tq_status plan_all(tq_plan *plan, uint64_t limit, tq_error *error)
     tq_status status = put_flatbuffer(&w);
     plan->flatbuffer_size = w.at;
     if (status == TQ_OK)
-        status = tq_place_runs(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
+        status = tq_trailing_assign(plan, plan->large, plan->large_count, 4, 4, &plan->flatbuffer_size, error);
     if (status == TQ_OK && plan->flatbuffer_size > limit)
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the flatbuffer would have %llu bytes; at most %llu fit",
                          (unsigned long long)plan->flatbuffer_size, (unsigned long long)limit);
     plan->size = plan->flatbuffer_size;
     if (status == TQ_OK)
-        status = tq_place_runs(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
+        status = tq_trailing_assign(plan, plan->outside, plan->outside_count, 0, OUTSIDE_ALIGNMENT, &plan->size, error);
     if (status == TQ_OK && plan->large_count + plan->outside_count && !tq_add_u64(plan->size, TRAILING, &plan->size))
         status = tq_fail(error, TQ_TOO_LARGE, TQ_NO_OFFSET, "the file passes 2^64 bytes");
     return status;
@@ -364,9 +364,9 @@ static tq_status write_all(writing *where)
     tq_plan *plan = w.plan;
     tq_status status = put_flatbuffer(&w);
     if (status == TQ_OK)
-        status = put_runs(&w, plan->large, plan->large_count, true);
+        status = put_trailing(&w, plan->large, plan->large_count, true);
     if (status == TQ_OK)
-        status = put_runs(&w, plan->outside, plan->outside_count, false);
+        status = put_trailing(&w, plan->outside, plan->outside_count, false);
     return status == TQ_OK ? put(&w, zeros, plan->size - w.at) : status; /* TRAILING, or none */
 }
 
@@ -378,9 +378,9 @@ tq_status tq_plan_write(tq_plan *plan, const tq_sink *sink, tq_error *error)
         return write_all(&w);
     tq_memory_sink memory = {whole, (size_t)plan->size};
     tq_sink inside = tq_sink_to_memory(&memory);
-    tq_status status = tq_make_runs(plan, plan->large, plan->large_count, 4, whole, error);
+    tq_status status = tq_trailing_write(plan, plan->large, plan->large_count, 4, whole, error);
     if (status == TQ_OK)
-        status = tq_make_runs(plan, plan->outside, plan->outside_count, 0, whole, error);
+        status = tq_trailing_write(plan, plan->outside, plan->outside_count, 0, whole, error);
     w.sink = &inside;
     w.has_large = true;
     return status == TQ_OK ? write_all(&w) : status;

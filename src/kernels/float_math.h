@@ -2,11 +2,11 @@
  *
  * Functions of float32 that compilers vectorize.
  *
- * tq_expf, in float64: e^x = 2^(k/32) e^r' with k the nearest whole number to 32 x / ln 2; 2^(k/32) from a table of
- * 32 entries and the exponent's bits, the rest a polynomial of degree 3.  Its error is below 0.502 units in the
- * last place.  Of all 2^32 arguments, 2 have another result than glibc 2.36's expf (x86-64 with FMA, which contracts
- * the same steps).
- * Algorithm and coefficients of tq_expf: ARM optimized routines, math/expf.c and exp2f_data.c, which glibc has taken.
+ * tq_expf, in float64: e^x = 2^(k/32) e^r' with k the nearest whole number to 32 x / ln 2; 2^(k/32) comes from a table
+ * of 32 entries and the exponent's bits, e^r' from a polynomial of degree 3.  Its error is below 0.502 units in the
+ * last place.  Of all 2^32 arguments, 2 differ from glibc 2.36's expf (x86-64 with FMA, which contracts the same
+ * steps).
+ * Source: ARM optimized routines, math/expf.c and exp2f_data.c, as in glibc.
  */
 #ifndef TQ_KERNELS_FLOAT_MATH_H
 #define TQ_KERNELS_FLOAT_MATH_H
@@ -16,7 +16,7 @@
 
 #include "kernels/isa.h"
 
-/* The bits of 2^(i/32), less i << 47: adding k << 47 for k with k % 32 == i gives those of 2^(k/32). */
+/* The bits of 2^(i/32) less i << 47: for k % 32 == i, adding k << 47 gives the bits of 2^(k/32). */
 static const uint64_t tq_exp2_table[32] = {
     0x3ff0000000000000, 0x3fefd9b0d3158574, 0x3fefb5586cf9890f, 0x3fef9301d0125b51, 0x3fef72b83c7d517b,
     0x3fef54873168b9aa, 0x3fef387a6e756238, 0x3fef1e9df51fdee1, 0x3fef06fe0a31b715, 0x3feef1a7373aa9cb,
@@ -27,6 +27,7 @@ static const uint64_t tq_exp2_table[32] = {
     0x3fefa4afa2a490da, 0x3fefd0765b6e4540,
 };
 
+/* e^x for any x: 0 below -105, infinity above 89, NaN for NaN. */
 TQ_BODY float tq_expf(float x)
 {
     const double per_ln2 = 0x1.71547652b82fep+0 * 32, round = 0x1.8p52;
@@ -41,15 +42,15 @@ TQ_BODY float tq_expf(float x)
     memcpy(&scale, &bits, sizeof scale);
     double square = r * r;
     double y = (c0 * r + c1) * square + (c2 * r + 1);
-    /* Last, so that compilers do not split the loop by these cases: beyond, float32 has only 0 and infinity. */
+    /* Last, so that compilers do not split loops by these cases.  Outside, float32 has only 0 and infinity. */
     float e = (float)(y * scale);
     e = x < -105.0f ? 0.0f : e;
     return x > 89.0f ? INFINITY : e;
 }
 
-/* tanh in float64: 1 - 2 / (e^2x + 1) with the exponential of tq_expf, before it is rounded; below 1/4, where that
-   would lose digits, the Taylor series, whose next term is below 2^-30 of the sum.  The error is below 0.6 units in the
-   last place. */
+/* tanh(x) for any x, in float64: 1 - 2 / (e^2x + 1) with the unrounded exponential of tq_expf; for |x| < 1/4, where the
+   difference would lose digits, the Taylor series, whose next term is below 2^-30 of the sum.  The error is below 0.6
+   units in the last place. */
 TQ_BODY float tq_tanhf(float x)
 {
     const double t1 = -1.0 / 3, t2 = 2.0 / 15, t3 = -17.0 / 315, t4 = 62.0 / 2835, t5 = -1382.0 / 155925,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Float16 and bfloat16 as bits, to and from float32.  Widening is exact; narrowing rounds to nearest,
- * ties to even, overflows to infinity, and keeps a NaN's sign and leading payload, quiet.
+ * Float16 and bfloat16, as bits, to and from float32.  Widening is exact.  Narrowing rounds to nearest, ties to even;
+ * overflow gives infinity; a NaN stays one, quiet, with its sign and its leading payload bits.
  */
 #ifndef TQ_KERNELS_HALF_H
 #define TQ_KERNELS_HALF_H
@@ -26,7 +26,7 @@ static inline float tq_float_of_bits(uint32_t bits)
 static inline float tq_half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7FFF;
-    if (magnitude >= 0x7C00) { /* infinity, or a NaN, made quiet */
+    if (magnitude >= 0x7C00) { /* infinity, or NaN, which becomes quiet */
         uint32_t payload = (magnitude & 0x3FF) << 13;
         return tq_float_of_bits(sign | 0x7F800000 | payload | (payload ? 0x400000 : 0));
     }
@@ -45,7 +45,7 @@ static inline uint16_t tq_float_to_half(float x)
         return (uint16_t)(sign | 0x7E00 | (magnitude >> 13 & 0x3FF));
     if (magnitude >= 0x47800000) /* 2^16 and above; 65520 to 2^16 rounds up below */
         return (uint16_t)(sign | 0x7C00);
-    if (magnitude < 0x38800000) { /* below 2^-14: 0.5's last bit is worth 2^-24, and the sum rounds to it */
+    if (magnitude < 0x38800000) { /* below 2^-14: the sum with 0.5 rounds to a multiple of 2^-24 */
         float sum = tq_float_of_bits(magnitude) + 0.5f;
         return (uint16_t)(sign | (tq_bits_of_float(sum) - 0x3F000000));
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TQ_INLINE begins a function that is always a part of its callers, whose registers, constants and instruction set it
- * is written for.
+ * TQ_INLINE: a function that is always inlined; it depends on the registers, constants and instruction set of its
+ * callers.
  *
- * Not under the address sanitizer: it puts its checks around each load and store of each copy, which takes compilers
- * minutes a file.  As a function of its own the same source has the same checks, once.
+ * Under the address sanitizer the function is not inlined: checks around each load and store of each inlined copy take
+ * compilers minutes a file, and one function has the same checks once.
  */
 #ifndef TQ_KERNELS_INLINE_H
 #define TQ_KERNELS_INLINE_H

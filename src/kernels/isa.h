@@ -31,7 +31,7 @@
 #define TQ_ISA_SAME(name) {name}
 #endif
 
-/* The best of the chosen features' places in TQ_ISA_FUNCTIONS. */
+/* The index in TQ_ISA_FUNCTIONS of the best of the chosen features: 0 to TQ_ISAS - 1. */
 static inline int tq_isa(void)
 {
 #if TQ_X86

@@ -10,23 +10,13 @@ static const tq_kernel rows[] = {
      TQ_KERNEL_##operation,                        \
      TQ_##in,                                      \
      TQ_##out,                                     \
-     feature_##isa,                                \
+     tq_feature_##isa,                             \
      tq_##operation##_##in##_##out##__##isa##_row, \
      tq_##operation##_##in##_##out##__##isa##_lanes},
-#include "kernels/kernels.def"
+#include "kernels/elementwise.def"
 };
 
 #define ROWS (sizeof rows / sizeof *rows)
-
-static const struct {
-    size_t size;
-    int32_t low;
-    int64_t high;
-} elements[] = {
-#define ELEMENT(name, type, low, high) {sizeof(type), low, high},
-#include "kernels/elements.def"
-#undef ELEMENT
-};
 
 static struct {
     uint32_t features;
@@ -34,21 +24,6 @@ static struct {
 } chosen;
 
 static _Thread_local int forced = -1;
-
-size_t tq_element_size(tq_element element)
-{
-    return elements[element].size;
-}
-
-int32_t tq_element_low(tq_element element)
-{
-    return elements[element].low;
-}
-
-int64_t tq_element_high(tq_element element)
-{
-    return elements[element].high;
-}
 
 void tq_kernels_choose(uint32_t features)
 {

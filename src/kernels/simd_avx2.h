@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vocabulary of elementwise_simd.h in AVX2, FMA and F16C: vectors of 8 lanes.
+ * The vector operations of elementwise_simd.h and the products in AVX2, FMA and F16C: 8 lanes.
  */
 /* clang-format off: one operation a line */
 #include <immintrin.h>
@@ -10,7 +10,6 @@
 
 #define ISA avx2
 #define LANES 8
-#define REGISTERS 16
 #define TARGET __attribute__((target("avx2,fma,f16c")))
 #define INLINE TQ_INLINE TARGET
 
@@ -24,8 +23,8 @@ INLINE vf load_f32(const float *p)
 {
     return _mm256_loadu_ps(p);
 }
-/* Loaded now, and not again for each use: compilers make loads part of what uses them, and there are two a cycle. */
-INLINE vf keep_f32(vf x)
+/* Makes compilers load a value once: they fold loads into the instructions that use them, and a cycle has two loads. */
+INLINE vf in_register_f32(vf x)
 {
     __asm__("" : "+x"(x));
     return x;
@@ -80,8 +79,8 @@ INLINE void put(void *p, vi x, bool stream)
         _mm256_storeu_si256((__m256i *)p, x);
 }
 
-/* Four vectors of values, in range of the type, to 32 elements.  Packing works within halves, so each
-   ends with the permutation that puts the lanes in order. */
+/* Stores four vectors of values, within the type's range, as 32 elements.  Packing works within halves of vectors; a
+   permutation then restores the order of lanes. */
 INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
 {
     vi bytes = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
@@ -92,7 +91,7 @@ INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
     vi bytes = _mm256_packus_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
     put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
 }
-/* Four vectors of any integers, each with `zero` (16-bit lanes) added, to 8 bits: everything saturates. */
+/* Four vectors of any integers plus `zero` (16-bit lanes), as 8 bits; every step saturates. */
 INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
@@ -170,7 +169,7 @@ INLINE vi even_s32(vf x)
     return _mm256_cvtps_epi32(x);
 }
 
-/* NaN stays NaN: both instructions return their second operand then. */
+/* NaN stays NaN: of a NaN both instructions return their second operand. */
 INLINE vf clamp_f32(vf x, vf low, vf high)
 {
     return _mm256_max_ps(low, _mm256_min_ps(high, x));
@@ -180,9 +179,9 @@ INLINE vf zero_if_nan(vf x)
     return _mm256_and_ps(x, _mm256_cmp_ps(x, x, _CMP_ORD_Q));
 }
 
-/* trunc(x + the float below 1/2 with x's sign) is x rounded ties away, for every |x| < 2^31: below 2^22
-   the sum is exact or rounds within the unit that x lies in (a tie gives the next integer less a
-   quarter ulp or so, which rounds up to it), and from 2^23 on it is x. */
+/* x rounded ties away, for |x| < 2^31: trunc(x + h), h the float below 1/2 with x's sign.  Below 2^22 the sum is exact
+   or rounds within the unit that x lies in; a tie gives the next integer less about a quarter ulp, which rounds up to
+   it.  From 2^23 on the sum is x. */
 INLINE vi away_s32(vf x)
 {
     vf sign = _mm256_and_ps(x, splat_f32(-0.0f));
@@ -191,7 +190,7 @@ INLINE vi away_s32(vf x)
 
 /* ---- 16.16 fixed point: fixed_simd.h ---- */
 
-/* NaN and what does not fit int32 give INT32_MIN. */
+/* fixed_of: NaN and results outside int32 give INT32_MIN. */
 INLINE vf fma_f32(vf x, vf slope, vf offset)
 {
     return _mm256_fmadd_ps(x, slope, offset);
@@ -201,8 +200,8 @@ INLINE vi fixed_of(vf x, vf slope, vf offset)
     return _mm256_cvtps_epi32(fma_f32(x, slope, offset));
 }
 
-/* Four vectors in fixed point, narrowed to 8 bits with saturation: the upper halves become values, and the lower
-   ones stay what they are below 128, where undecided values are.  least: of the two, byte by byte. */
+/* Four vectors in fixed point, narrowed with saturation: the upper halves of lanes are the values; the lower halves are
+   unchanged below 128, which includes every undecided lane.  least: the bytewise minimum of the two parts. */
 typedef vi fixed_lows;
 typedef vi fixed_half;
 struct fixed_block {
@@ -218,7 +217,7 @@ INLINE struct fixed_block fixed_join(fixed_half ab, fixed_half cd)
     return (struct fixed_block){ab, cd, _mm256_min_epu8(ab, cd)};
 }
 
-/* Whether some lower half is below `limit`, which is at most 128: taking it off `limit` leaves something then. */
+/* Whether a lower half is below `limit`, at most 128: limit less that half, saturated, is then not 0. */
 INLINE bool fixed_below(vi least, uint8_t limit)
 {
     vi over = _mm256_subs_epu8(splat_s32(limit * 0x10001), least);
@@ -229,7 +228,7 @@ INLINE vi fixed_least(vi a, vi b)
     return _mm256_min_epu8(a, b);
 }
 
-/* The values, signed, in the elements' order. */
+/* The values, signed, in the order of elements. */
 INLINE vi fixed_values(const struct fixed_block *block)
 {
     vi bytes = _mm256_packus_epi16(_mm256_srli_epi16(block->ab, 8), _mm256_srli_epi16(block->cd, 8));
@@ -261,8 +260,8 @@ INLINE vf choose_by_sign(vf x, vf positive, vf negative)
     return _mm256_blendv_ps(positive, negative, x);
 }
 
-/* x * 2^left, saturating: where shifting back does not give x, the sign decides.  Shifts of 32 and more
-   give 0, which shifts back to 0: right for x = 0 alone. */
+/* x * 2^left, saturating, left >= 0.  Where shifting back does not give x, the sign of x decides.  Shifts of 32 and
+   more give 0, which equals x for x = 0 alone. */
 INLINE vi shift_left_saturating(vi x, vi left)
 {
     vi shifted = _mm256_sllv_epi32(x, left);
@@ -271,7 +270,7 @@ INLINE vi shift_left_saturating(vi x, vi left)
     return _mm256_blendv_epi8(limit, shifted, fits);
 }
 
-/* (x * m + 2^30) >> 31 for 0 <= m, so that nothing saturates. */
+/* (x * m + 2^30) >> 31, m >= 0: nothing saturates. */
 INLINE vi high_mul(vi x, vi m)
 {
     vi half = _mm256_set1_epi64x((int64_t)1 << 30);
@@ -280,7 +279,7 @@ INLINE vi high_mul(vi x, vi m)
     return _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xAA);
 }
 
-/* 0 <= n <= 31: gemmlowp's own form, which cannot overflow. */
+/* x / 2^n, ties away from zero, 0 <= n <= 31: gemmlowp's own form, which cannot overflow. */
 INLINE vi shift_away(vi x, vi n)
 {
     vi mask = _mm256_sub_epi32(_mm256_sllv_epi32(splat_s32(1), n), splat_s32(1));
@@ -289,7 +288,7 @@ INLINE vi shift_away(vi x, vi n)
     return _mm256_sub_epi32(_mm256_srav_epi32(x, n), above);
 }
 
-/* 0 <= n <= 31: the last bit shifted out is added; there is none for n = 0. */
+/* x / 2^n, ties up, 0 <= n <= 31: adds the last bit that is shifted out; n = 0 shifts out none. */
 INLINE vi shift_up(vi x, vi n)
 {
     vi some = _mm256_min_epi32(n, splat_s32(1));
@@ -297,8 +296,8 @@ INLINE vi shift_up(vi x, vi n)
     return _mm256_add_epi32(_mm256_srav_epi32(x, n), last);
 }
 
-/* (x * m + 2^(total - 1)) >> total for 31 <= total <= 62, where the result fits.  There is no arithmetic
-   64-bit shift: the sum is made positive by 2^63, shifted, and the same share taken off. */
+/* (x * m + 2^(total - 1)) >> total, 31 <= total <= 62, where the result fits int32.  AVX2 has no arithmetic 64-bit
+   shift: 2^63 is added, the sum shifted, and 2^63 >> total subtracted. */
 #define SINGLE_SHIFTS_LEFT 0
 INLINE vi single_half(vi product, vi total)
 {
@@ -315,7 +314,7 @@ INLINE vi mul_single(vi x, vi m, vi total)
     return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
 }
 
-/* away(clamp(x * m)) in float64; low and high are int32.  Rounding as in away_s32. */
+/* away(clamp(x * m, low, high)) in float64, rounded as in away_s32. */
 INLINE __m128i away_half(__m256d x, __m256d low, __m256d high)
 {
     x = _mm256_max_pd(low, _mm256_min_pd(high, x));
@@ -334,14 +333,14 @@ INLINE vi mul_f64_away(vi x, vd m, vi low, vi high)
     return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
 }
 
-/* even(x), saturating to int32: the conversion gives INT32_MIN on either side. */
+/* even(x), saturated to int32.  The conversion gives INT32_MIN on both sides; above, its bits are inverted. */
 INLINE vi even_saturating(vf x)
 {
     vf over = _mm256_cmp_ps(x, splat_f32(2147483648.0f), _CMP_GE_OQ);
     return _mm256_xor_si256(_mm256_cvtps_epi32(x), _mm256_castps_si256(over));
 }
 
-/* One vector each. */
+/* Conversions of one vector. */
 INLINE vf convert_f64_f32(const double *p)
 {
     return _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(p + 4)), _mm256_cvtpd_ps(_mm256_loadu_pd(p)));
@@ -364,8 +363,8 @@ INLINE void convert_f32_bf16(const float *p, uint16_t *out)
     vi odd = _mm256_and_si256(top, splat_s32(1));
     vi rounded = _mm256_srli_epi32(add_s32(add_s32(bits, splat_s32(0x7FFF)), odd), 16);
     vi nan = _mm256_cmpgt_epi32(_mm256_and_si256(bits, splat_s32(0x7FFFFFFF)), splat_s32(0x7F800000));
-    vi words = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, splat_s32(0x40)), nan);
-    words = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0xD8);
-    _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(words));
+    vi bfloats = _mm256_blendv_epi8(rounded, _mm256_or_si256(top, splat_s32(0x40)), nan);
+    bfloats = _mm256_permute4x64_epi64(_mm256_packus_epi32(bfloats, bfloats), 0xD8);
+    _mm_storeu_si128((__m128i *)out, _mm256_castsi256_si128(bfloats));
 }
 /* clang-format on */

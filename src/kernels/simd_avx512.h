@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vocabulary of elementwise_simd.h in AVX-512 F, BW, VL and DQ: vectors of 16 lanes.  Comments on
- * the methods are in simd_avx2.h; only what differs has one here.
+ * The vector operations of elementwise_simd.h and the products in AVX-512 F, BW, VL and DQ: 16 lanes.  simd_avx2.h
+ * explains the methods; here only differences have comments.
  */
 /* clang-format off: one operation a line */
 #include <immintrin.h>
@@ -11,7 +11,6 @@
 
 #define ISA avx512
 #define LANES 16
-#define REGISTERS 32
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
 #define INLINE TQ_INLINE TARGET
 
@@ -25,7 +24,7 @@ INLINE vf load_f32(const float *p)
 {
     return _mm512_loadu_ps(p);
 }
-INLINE vf keep_f32(vf x)
+INLINE vf in_register_f32(vf x)
 {
     __asm__("" : "+v"(x));
     return x;
@@ -80,33 +79,33 @@ INLINE void put(void *p, vi x, bool stream)
         _mm512_storeu_si512(p, x);
 }
 
-INLINE vi order_bytes(vi x)
+INLINE vi order_i8(vi x)
 {
     return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), x);
 }
-INLINE vi order_words(vi x)
+INLINE vi order_i16(vi x)
 {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
 }
 INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
 {
-    put(p, order_bytes(_mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
+    put(p, order_i8(_mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
 }
 INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
-    put(p, order_bytes(_mm512_packus_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
+    put(p, order_i8(_mm512_packus_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
 }
 INLINE vi saturated_i8(const vi x[4], vi zero)
 {
     vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
-    return order_bytes(_mm512_packs_epi16(ab, cd));
+    return order_i8(_mm512_packs_epi16(ab, cd));
 }
 INLINE vi saturated_u8(const vi x[4], vi zero)
 {
     vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
-    return order_bytes(_mm512_packus_epi16(ab, cd));
+    return order_i8(_mm512_packus_epi16(ab, cd));
 }
 INLINE vi splat_s16(int32_t x)
 {
@@ -114,13 +113,13 @@ INLINE vi splat_s16(int32_t x)
 }
 INLINE void store4_i16(int16_t *p, const vi x[4], bool stream)
 {
-    put(p, order_words(_mm512_packs_epi32(x[0], x[1])), stream);
-    put(p + 32, order_words(_mm512_packs_epi32(x[2], x[3])), stream);
+    put(p, order_i16(_mm512_packs_epi32(x[0], x[1])), stream);
+    put(p + 32, order_i16(_mm512_packs_epi32(x[2], x[3])), stream);
 }
 INLINE void store4_u16(uint16_t *p, const vi x[4], bool stream)
 {
-    put(p, order_words(_mm512_packus_epi32(x[0], x[1])), stream);
-    put(p + 32, order_words(_mm512_packus_epi32(x[2], x[3])), stream);
+    put(p, order_i16(_mm512_packus_epi32(x[0], x[1])), stream);
+    put(p + 32, order_i16(_mm512_packus_epi32(x[2], x[3])), stream);
 }
 INLINE void store4_i32(int32_t *p, const vi x[4], bool stream)
 {
@@ -219,7 +218,7 @@ INLINE vi fixed_least(vi a, vi b)
 }
 INLINE vi fixed_values(const struct fixed_block *block)
 {
-    return order_bytes(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
+    return order_i8(_mm512_packus_epi16(_mm512_srli_epi16(block->ab, 8), _mm512_srli_epi16(block->cd, 8)));
 }
 INLINE vi and_s32(vi a, vi b)
 {
@@ -339,8 +338,8 @@ INLINE vf convert_bf16_f32(const uint16_t *p)
 }
 INLINE void convert_f32_f16(const float *p, uint16_t *out)
 {
-    __m256i words = _mm512_cvtps_ph(load_f32(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    _mm256_storeu_si256((__m256i *)out, words);
+    __m256i halves = _mm512_cvtps_ph(load_f32(p), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    _mm256_storeu_si256((__m256i *)out, halves);
 }
 INLINE void convert_f32_bf16(const float *p, uint16_t *out)
 {
@@ -348,7 +347,7 @@ INLINE void convert_f32_bf16(const float *p, uint16_t *out)
     vi odd = _mm512_and_si512(top, splat_s32(1));
     vi rounded = _mm512_srli_epi32(add_s32(add_s32(bits, splat_s32(0x7FFF)), odd), 16);
     __mmask16 nan = _mm512_cmpgt_epi32_mask(_mm512_and_si512(bits, splat_s32(0x7FFFFFFF)), splat_s32(0x7F800000));
-    vi words = _mm512_mask_or_epi32(rounded, nan, top, splat_s32(0x40));
-    _mm256_storeu_si256((__m256i *)out, _mm512_cvtepi32_epi16(words));
+    vi bfloats = _mm512_mask_or_epi32(rounded, nan, top, splat_s32(0x40));
+    _mm256_storeu_si256((__m256i *)out, _mm512_cvtepi32_epi16(bfloats));
 }
 /* clang-format on */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The vocabulary of elementwise_simd.h in aarch64 Advanced SIMD: vectors of 4 lanes.  Comments on the
- * methods are in simd_avx2.h; only what differs has one here.
+ * The vector operations of elementwise_simd.h and the products in aarch64 Advanced SIMD: 4 lanes.  simd_avx2.h explains
+ * the methods; here only differences have comments.
  */
 /* clang-format off: one operation a line */
 #include <arm_neon.h>
@@ -11,7 +11,6 @@
 
 #define ISA neon
 #define LANES 4
-#define REGISTERS 32
 #define TARGET
 #define INLINE TQ_INLINE
 
@@ -25,7 +24,7 @@ INLINE vf load_f32(const float *p)
 {
     return vld1q_f32(p);
 }
-INLINE vf keep_f32(vf x)
+INLINE vf in_register_f32(vf x)
 {
     return x;
 } /* there are no other loads */
@@ -50,7 +49,7 @@ INLINE vd splat_f64(double x)
     return (vd){vdupq_n_f64(x), vdupq_n_f64(x)};
 }
 
-INLINE uint32x2_t load_word(const void *p)
+INLINE uint32x2_t load_4_bytes(const void *p)
 {
     uint32_t word;
     memcpy(&word, p, sizeof word);
@@ -58,11 +57,11 @@ INLINE uint32x2_t load_word(const void *p)
 }
 INLINE vi load_i8(const int8_t *p)
 {
-    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(load_word(p)))));
+    return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(load_4_bytes(p)))));
 }
 INLINE vi load_u8(const uint8_t *p)
 {
-    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_word(p))))));
+    return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_u32(load_4_bytes(p))))));
 }
 INLINE vi load_i16(const int16_t *p)
 {
@@ -77,7 +76,7 @@ INLINE vi load_i32(const int32_t *p)
     return load_s32(p);
 }
 
-/* C has no way to ask for non-temporal stores here, so `stream` changes nothing. */
+/* There is no intrinsic for non-temporal stores: `stream` changes nothing. */
 INLINE int16x8_t narrow(vi a, vi b)
 {
     return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
@@ -183,8 +182,8 @@ INLINE vi away_s32(vf x)
     return vcvtaq_s32_f32(x);
 }
 
-/* The conversion saturates, and NaN gives 0: both have lower bits that fixed_simd.h calls undecided, but for the
-   positive limit, whose value is right. */
+/* The conversion saturates, and NaN gives 0.  The low 16 bits of INT32_MIN and 0 are undecided (fixed_simd.h);
+   INT32_MAX gives the right value. */
 INLINE vf fma_f32(vf x, vf slope, vf offset)
 {
     return vfmaq_f32(offset, x, slope);
@@ -193,7 +192,7 @@ INLINE vi fixed_of(vf x, vf slope, vf offset)
 {
     return vcvtnq_s32_f32(fma_f32(x, slope, offset));
 }
-/* The upper halves joined, in the elements' own order, and the lower ones; least is of the lower ones. */
+/* The upper halves, in the order of elements, apart from the lower halves; least: the minimum of the lower halves. */
 typedef uint16x8_t fixed_lows;
 typedef struct {
     int16x8_t high;
@@ -256,7 +255,7 @@ INLINE vf choose_by_sign(vf x, vf positive, vf negative)
     return vbslq_f32(vreinterpretq_u32_s32(vshrq_n_s32(vreinterpretq_s32_f32(x), 31)), negative, positive);
 }
 
-/* The instruction's shift is a signed byte: 127 places and more would come out as another number. */
+/* The instruction reads its shift as a signed byte: 128 and more would become another shift. */
 INLINE vi shift_left_saturating(vi x, vi left)
 {
     return vqshlq_s32(x, vminq_s32(left, splat_s32(32)));
@@ -270,8 +269,8 @@ INLINE vi shift_up(vi x, vi n)
     return vrshlq_s32(x, vnegq_s32(n));
 }
 
-/* Ties rise, so where x < 0 and something is shifted out, one is taken off first; INT32_MIN stays,
-   which is right since its only tie, at n = 32, is out of range. */
+/* The instruction rounds ties up, so 1 is subtracted first where x < 0 and n > 0.  INT32_MIN saturates, which is right:
+   its only tie is at n = 32. */
 INLINE vi shift_away(vi x, vi n)
 {
     vi less = vandq_s32(vshrq_n_s32(x, 31), vreinterpretq_s32_u32(vcgtq_s32(n, splat_s32(0))));

@@ -60,7 +60,7 @@ static bool fits(uint32_t count, uint16_t low, uint16_t high)
     return count >= low && (count <= high || high == ANY);
 }
 
-/* "2", "2 to 3", "1 or more"; a second range follows an "or". */
+/* Appends a range: "2", "2 to 3", "1 or more"; a second range after " or ". */
 static void say_count(char out[TQ_ARITY_TEXT], unsigned low, unsigned high)
 {
     const size_t length = strlen(out), size = TQ_ARITY_TEXT - length;
@@ -73,7 +73,7 @@ static void say_count(char out[TQ_ARITY_TEXT], unsigned low, unsigned high)
         snprintf(out + length, size, "%s%u to %u", or, low, high);
 }
 
-/* Of an operator's rows, those whose inputs fit say how many outputs it gives. */
+/* The rows of an operator whose inputs fit give the number of outputs. */
 tq_arity_fit tq_arity_check(const tq_operator *op, uint32_t inputs, uint32_t outputs, char needed[TQ_ARITY_TEXT])
 {
     char gives[TQ_ARITY_TEXT] = "";

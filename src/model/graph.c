@@ -3,8 +3,8 @@
 
 typedef void visit(tq_graph *graph, uint32_t op, uint32_t tensor);
 
-/* Calls `see` for each tensor that an operator lists in `field`, operators ascending. */
-static void walk(const tq_subgraph *subgraph, tq_field_id field, tq_graph *graph, visit *see)
+/* Calls `call` for each tensor in `field` (inputs or outputs) of each operator, operators ascending. */
+static void walk(const tq_subgraph *subgraph, tq_field_id field, tq_graph *graph, visit *call)
 {
     for (uint32_t op = 0; op < subgraph->operators.count; op++) {
         tq_table table = tq_vector_table(&subgraph->operators, op);
@@ -12,32 +12,34 @@ static void walk(const tq_subgraph *subgraph, tq_field_id field, tq_graph *graph
         for (uint32_t i = 0; i < tensors.count; i++) {
             int32_t tensor = tq_vector_i32(&tensors, i);
             if (tensor >= 0 && (uint32_t)tensor < graph->tensor_count)
-                see(graph, op, (uint32_t)tensor);
+                call(graph, op, (uint32_t)tensor);
         }
     }
 }
 
-/* `producers` holds the last operator seen + 1 until note_producer fills it. */
-static bool first_sight(tq_graph *graph, uint32_t op, uint32_t tensor)
+/* Whether the tensor is the first of its kind in this operator.  Until note_producer fills it, `producers` holds the
+   last visited operator + 1. */
+static bool first_visit(tq_graph *graph, uint32_t op, uint32_t tensor)
 {
     bool first = graph->producers[tensor] != op + 1;
     graph->producers[tensor] = op + 1;
     return first;
 }
 
-/* Two places up, so that the sum of what stands before becomes the start of the row, one place up. */
+/* Counts at [tensor + 2], so that the prefix sum at [tensor + 1] is the start of the tensor's row. */
 static void count_consumer(tq_graph *graph, uint32_t op, uint32_t tensor)
 {
-    if (first_sight(graph, op, tensor)) {
+    if (first_visit(graph, op, tensor)) {
         graph->ends[tensor + 2]++;
         graph->edge_count++;
     }
 }
 
-/* The start of a row moves up to its end as it fills.  The bound holds if the file changed meanwhile. */
+/* ends[tensor + 1] moves from the start of the row to its end while the row fills.  The check keeps the write in bounds
+   if the file has changed since the count. */
 static void note_consumer(tq_graph *graph, uint32_t op, uint32_t tensor)
 {
-    if (first_sight(graph, op, tensor) && graph->ends[tensor + 1] < graph->edge_count)
+    if (first_visit(graph, op, tensor) && graph->ends[tensor + 1] < graph->edge_count)
         graph->consumers[graph->ends[tensor + 1]++] = op;
 }
 
@@ -47,7 +49,7 @@ static void note_producer(tq_graph *graph, uint32_t op, uint32_t tensor)
         graph->producers[tensor] = op + 1;
 }
 
-static void forget_sights(tq_graph *graph)
+static void reset_visits(tq_graph *graph)
 {
     memset(graph->producers, 0, graph->tensor_count * sizeof *graph->producers);
 }
@@ -64,9 +66,9 @@ static tq_status fill(const tq_subgraph *subgraph, tq_graph *graph, tq_error *er
         return status;
     for (uint32_t tensor = 0; tensor < graph->tensor_count; tensor++)
         graph->ends[tensor + 1] += graph->ends[tensor];
-    forget_sights(graph);
+    reset_visits(graph);
     walk(subgraph, TQ_Operator_inputs, graph, note_consumer);
-    forget_sights(graph);
+    reset_visits(graph);
     walk(subgraph, TQ_Operator_outputs, graph, note_producer);
     return TQ_OK;
 }

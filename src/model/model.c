@@ -13,7 +13,7 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ids need not be places, so that finding one by looking at all would make a walk over tensors
+/* Ids are not indices.  Without this index, each search would read all buffers, and a walk over tensors would be
    quadratic. */
 static tq_status index_external_buffers(tq_model *model, tq_error *error)
 {
@@ -70,7 +70,7 @@ void tq_model_close(tq_model *model)
 
 bool tq_model_has_identifier(const tq_model *model)
 {
-    return memcmp(model->file.data + 4, TQ_MODEL_IDENTIFIER, 4) == 0; /* the verifier saw 8 bytes */
+    return memcmp(model->file.data + 4, TQ_MODEL_IDENTIFIER, 4) == 0; /* the verifier requires 8 bytes */
 }
 
 tq_subgraph tq_model_subgraph(const tq_model *model, size_t index)
@@ -85,7 +85,7 @@ tq_subgraph tq_model_subgraph(const tq_model *model, size_t index)
     };
 }
 
-int64_t tq_operator_code_number(const tq_table *operator_code)
+int64_t tq_operator_code_builtin(const tq_table *operator_code)
 {
     int64_t old = tq_get_int(operator_code, TQ_OperatorCode_deprecated_builtin_code);
     int64_t new = tq_get_int(operator_code, TQ_OperatorCode_builtin_code);
@@ -97,7 +97,7 @@ tq_operator tq_model_operator(const tq_model *model, const tq_subgraph *subgraph
     tq_operator op = {.table = tq_vector_table(&subgraph->operators, index), .code = -1, .version = 1};
     tq_table code = tq_vector_table(&model->operator_codes, (size_t)tq_get_int(&op.table, TQ_Operator_opcode_index));
     if (op.table.at && code.at) {
-        op.code = tq_operator_code_number(&code);
+        op.code = tq_operator_code_builtin(&code);
         op.version = (int32_t)tq_get_int(&code, TQ_OperatorCode_version);
         if (op.code == TQ_BuiltinOperator_CUSTOM)
             op.custom_name = tq_get_string(&code, TQ_OperatorCode_custom_code);
@@ -145,7 +145,7 @@ tq_status tq_operator_custom_options(const tq_operator *op, tq_bytes *out, tq_er
     return TQ_OK;
 }
 
-/* Buffer.data where the table stores it: the vector that the verifier has not seen. */
+/* Buffer.data, which the verifier did not check. */
 static tq_status inside_bytes(const tq_table *buffer, size_t field_at, tq_bytes *out, tq_error *error)
 {
     size_t at;
@@ -183,7 +183,7 @@ tq_status tq_model_buffer(const tq_model *model, uint64_t index, tq_bytes *out, 
 
 tq_table tq_model_external_buffer(const tq_model *model, int64_t id)
 {
-    size_t low = 0, high = model->external_buffers.count; /* the first place whose id is not below */
+    size_t low = 0, high = model->external_buffers.count; /* the first index whose id is >= `id` */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if ((int64_t)(model->external_index[middle] >> 32) < id)

@@ -7,7 +7,7 @@
 
 /* ---- counts ---- */
 
-/* A product of numbers; huge unless one of them is 0. */
+/* A product that may overflow.  A factor 0 makes it 0 whatever the others are. */
 typedef struct product {
     uint64_t value;
     bool huge;
@@ -23,7 +23,7 @@ static product times(product p, product q)
     return out;
 }
 
-static product times_number(product p, uint64_t factor)
+static product times_factor(product p, uint64_t factor)
 {
     return times(p, (product){factor, false});
 }
@@ -36,13 +36,13 @@ static product plus(product p, product q)
     return out;
 }
 
-/* Elements of the dimensions but those of the bits `ignored`. */
+/* The product of all dimensions but those of the bits `ignored`. */
 static product elements(const tq_extent *shape, uint64_t ignored)
 {
     product out = {1, false};
     for (uint32_t i = 0; i < shape->rank; i++)
         if (!(ignored >> i & 1))
-            out = times_number(out, (uint32_t)shape->dims[i]);
+            out = times_factor(out, (uint32_t)shape->dims[i]);
     return out;
 }
 
@@ -72,7 +72,7 @@ static bool output(const tq_extents *extents, int rank, tq_extent *out)
            (rank == ANY_RANK || out->rank == (uint32_t)rank);
 }
 
-/* ---- formulas: false where the count is not known ---- */
+/* ---- formulas; false: the count is unknown ---- */
 
 static bool by_output(const tq_extents *extents, int rank, uint32_t axis, uint64_t ignored, product *out)
 {
@@ -92,7 +92,7 @@ static bool by_input(const tq_extents *extents, uint32_t data, uint32_t weights,
     return true;
 }
 
-/* Batches times time steps: how often a recurrent cell computes. */
+/* Batches times time steps: the number of evaluations of a recurrent cell. */
 static bool steps(const tq_extents *extents, product *out)
 {
     tq_extent x;
@@ -102,7 +102,7 @@ static bool steps(const tq_extents *extents, product *out)
     return true;
 }
 
-/* Each step multiplies with every element of the inputs of `mask`, of which `needed` is not optional. */
+/* Each step multiplies with every element of the inputs of `mask`; input `needed` is not optional. */
 static bool recurrent(const tq_extents *extents, uint32_t needed, uint64_t mask, product *out)
 {
     tq_extent shape;
@@ -147,17 +147,17 @@ static bool fully_connected(const tq_operator *op, const tq_extents *extents, pr
     if (!input(extents, 1, 2, &weights) || !output(extents, ANY_RANK, &y))
         return false;
     if (y.rank && y.dims[y.rank - 1] == weights.dims[0]) {
-        *out = times_number(elements(&y, 0), (uint32_t)weights.dims[1]);
+        *out = times_factor(elements(&y, 0), (uint32_t)weights.dims[1]);
         return true;
     }
-    /* the output's shape is not known, or not kept apart */
+    /* the output's shape is unknown, or joins the batch dimensions */
     if (!input(extents, 0, ANY_RANK, &x) || !divide(elements(&x, 0), (uint32_t)weights.dims[1], &rows))
         return false;
     *out = times(rows, elements(&weights, 0));
     return true;
 }
 
-/* Output elements times the size of the axis of input 0 that is summed over. */
+/* Output elements times the size of the summed axis of input 0. */
 static bool batch_matmul(const tq_operator *op, const tq_extents *extents, product *out)
 {
     tq_extent x, y;
@@ -167,7 +167,7 @@ static bool batch_matmul(const tq_operator *op, const tq_extents *extents, produ
     const uint32_t back = adjoint ? 2 : 1;
     if (!input(extents, 0, ANY_RANK, &x) || x.rank < back || !output(extents, ANY_RANK, &y))
         return false;
-    *out = times_number(elements(&y, 0), (uint32_t)x.dims[x.rank - back]);
+    *out = times_factor(elements(&y, 0), (uint32_t)x.dims[x.rank - back]);
     return true;
 }
 
@@ -199,14 +199,14 @@ static bool stablehlo_dot_general(const tq_operator *op, const tq_extents *exten
         const int64_t axis = tq_vector_i64(&axes, i);
         if (i >= TQ_EXTENT_DIMS || axis < 0 || axis >= x.rank)
             return false;
-        *out = times_number(*out, (uint32_t)x.dims[axis]);
+        *out = times_factor(*out, (uint32_t)x.dims[axis]);
     }
     return true;
 }
 
 /* ---- rows ---- */
 
-/* Whether some row names the operator; *known: it has a count. */
+/* Whether a row has the operator; *known: its count is known. */
 static bool by_row(const tq_operator *op, const tq_extents *extents, bool *known, product *out)
 {
 #define COUNT(call)    \

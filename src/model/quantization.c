@@ -32,7 +32,7 @@ static void read_details(tq_quantization *q)
 tq_quantization tq_tensor_quantization(const tq_table *tensor)
 {
     tq_table table = tq_get_table(tensor, TQ_Tensor_quantization);
-    if (table.vtable_size <= 4) /* absent, or without a field, as floats have it */
+    if (table.vtable_size <= 4) /* absent, or without fields, as float tensors have it */
         return (tq_quantization){.table = table, .scales_tensor = -1, .zero_points_tensor = -1};
     tq_quantization q = {
         .table = table,

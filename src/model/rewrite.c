@@ -3,9 +3,9 @@
 
 enum { BUFFER_ALIGNMENT = 16 }; /* schema.fbs: Buffer.data (force_align: 16) */
 
-/* ---- what stands outside ---- */
+/* ---- data outside the flatbuffer ---- */
 
-/* The fields that say where a table's outside bytes are. */
+/* The fields with offset and size of a table's outside bytes. */
 typedef struct outside_fields {
     tq_field_id offset, size, inside;
 } outside_fields;
@@ -14,7 +14,7 @@ static const outside_fields of_buffer = {TQ_Buffer_offset, TQ_Buffer_size, TQ_Bu
 static const outside_fields of_operator = {TQ_Operator_large_custom_options_offset,
                                            TQ_Operator_large_custom_options_size, TQ_FIELD_COUNT};
 
-/* Replaces an offset that leads to bytes of the file by the bytes. */
+/* Replaces offset and size by a cell of the bytes, if these lie in the file. */
 static tq_status take_outside(tq_tree *tree, tq_tree_node *node, const outside_fields *fields, tq_bytes file,
                               tq_error *error)
 {
@@ -52,7 +52,7 @@ static tq_status take_all_outside(tq_tree *tree, tq_bytes file, tq_error *error)
     return status;
 }
 
-/* Where the first outside bytes are; the file's end where there are none. */
+/* The least offset of outside bytes; the file's end where there are none. */
 static uint64_t first_outside(const tq_model *model)
 {
     uint64_t first = model->file.size;
@@ -122,7 +122,7 @@ tq_status tq_rewrite_new(const tq_allocator *allocator, tq_tree *out, tq_error *
 
 /* ---- buffers ---- */
 
-/* The cell of so many bytes, which the caller gives it, inside the flatbuffer. */
+/* A cell of `size` bytes inside the flatbuffer; the caller sets the bytes or the maker. */
 static tq_cell data_cell(uint64_t size)
 {
     return (tq_cell){
@@ -137,7 +137,7 @@ static tq_cell data_cell(uint64_t size)
 static tq_status put_data(tq_tree *tree, tq_tree_node *buffer, tq_cell cell, tq_error *error)
 {
     tq_status status;
-    if (cell.length > TQ_FLATBUFFER_LIMIT) { /* too many for inside, whatever else there is */
+    if (cell.length > TQ_FLATBUFFER_LIMIT) { /* too many for any flatbuffer */
         cell.slot = tq_fields[TQ_Buffer_offset].slot;
         cell.kind = TQ_CELL_OUTSIDE;
         tq_tree_node_drop(buffer, tq_fields[TQ_Buffer_data].slot);
@@ -209,8 +209,8 @@ static void mark_used(const tq_tree_node *subgraph, uint32_t buffers, uint8_t *i
     }
 }
 
-/* Moves the bytes of all buffers that tensors use behind the flatbuffer.  LiteRT reads those of metadata inside alone.
- */
+/* Moves the bytes of all buffers of tensors behind the flatbuffer.  Buffers of metadata stay: LiteRT reads them inside
+   only. */
 static tq_status move_constants_outside(tq_tree *tree, tq_error *error)
 {
     uint32_t buffers, subgraphs;

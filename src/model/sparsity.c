@@ -36,17 +36,17 @@ tq_dimension tq_sparsity_dimension(const tq_table *sparsity, size_t level)
     };
 }
 
-/* What is known of the dimensions before the levels are read.  Each fact is loaded from the file once:
-   bytes that change under us must not turn into an index that was not checked. */
+/* Facts about the dimensions, before the levels are read.  Each is loaded from the file once, so that bytes that change
+   during the call cannot become an unchecked index. */
 typedef struct layout {
     uint32_t rank, blocks;
     uint64_t size[TQ_SPARSITY_LEVELS];       /* of dimension d of the shape */
     uint64_t stride[TQ_SPARSITY_LEVELS];     /* elements between neighbours along d */
-    uint32_t dimension_of[TQ_SPARSITY_LEVELS]; /* which dimension a level walks */
-    uint32_t level_of[TQ_SPARSITY_LEVELS];   /* and the other way */
+    uint32_t dimension_of[TQ_SPARSITY_LEVELS]; /* the dimension of a level */
+    uint32_t level_of[TQ_SPARSITY_LEVELS];   /* the inverse */
     uint32_t block_map[TQ_SPARSITY_LEVELS];
     bool is_blocked[TQ_SPARSITY_LEVELS];
-    uint64_t block[TQ_SPARSITY_LEVELS];      /* steps along d in a block; 1: it is not blocked */
+    uint64_t block[TQ_SPARSITY_LEVELS];      /* steps along d in a block; 1: not blocked */
 } layout;
 
 /* traversal_order must name each of the n dimensions, then each of the k. */
@@ -71,7 +71,7 @@ static tq_status read_order(const tq_vector *order, layout *to, tq_error *error)
     return TQ_OK;
 }
 
-/* The level inside a block is DENSE, since a sparse one would not say how large the block is. */
+/* The level inside a block must be DENSE: a sparse one does not store the block's size. */
 static tq_status read_blocks(const tq_table *sparsity, const tq_vector *block_map, layout *to, tq_error *error)
 {
     for (uint32_t b = 0; b < to->blocks; b++) {
@@ -123,7 +123,7 @@ static tq_status read_layout(const tq_vector *shape, const tq_table *sparsity, l
     return status == TQ_OK ? read_blocks(sparsity, &block_map, to, error) : status;
 }
 
-/* How far the dimension that level `n` walks reaches, and the elements that a step along it skips. */
+/* The size and the stride of level `n`. */
 static void measure_level(const layout *from, uint32_t n, tq_sparse_level *level)
 {
     uint32_t dimension = from->dimension_of[n];
@@ -133,7 +133,7 @@ static void measure_level(const layout *from, uint32_t n, tq_sparse_level *level
     level->stride = from->stride[d] * (inside ? 1 : from->block[d]);
 }
 
-/* The positions of a sparse level: one an index.  `above` is how many positions stand above it. */
+/* Checks segments and indices of a sparse level.  above: the number of positions of the level above. */
 static tq_status check_csr(const tq_sparse_level *level, unsigned n, uint64_t above, tq_error *error)
 {
     uint32_t segments = level->segments.vector.count, indices = level->indices.vector.count;
@@ -160,7 +160,7 @@ static tq_status check_csr(const tq_sparse_level *level, unsigned n, uint64_t ab
     return TQ_OK;
 }
 
-/* Reads level `n`, and turns the number of positions above it into that of its own. */
+/* Reads level `n`.  The number of positions: in, of the level above; out, of this level. */
 static tq_status read_level(const tq_table *sparsity, unsigned n, tq_sparse_level *level, uint64_t *positions,
                             tq_error *error)
 {
@@ -205,16 +205,16 @@ tq_status tq_sparsity_open(const tq_table *tensor, tq_sparsity *out, tq_error *e
 }
 
 /* ---- writing ----
-   A walk over all positions of all levels.  No level has more than there are stored values, or
-   segments of a level below it: sizes are not 0 where there is a value at all.  Checked counts stay
-   as they were; segments and indices are loaded again and therefore checked again. */
+   A walk over all positions of all levels.  No level has more positions than stored values, or than segments of a level
+   below it: no size is 0 where there is a value.  Counts are those that were checked; segments and indices are loaded
+   again, and so checked again. */
 
 typedef struct filler {
     const tq_sparsity *sparsity;
     const uint8_t *stored;
     uint8_t *dense;
     unsigned element_size;
-    uint32_t next[TQ_SPARSITY_LEVELS]; /* of a sparse level: the position that comes next */
+    uint32_t next[TQ_SPARSITY_LEVELS]; /* of a sparse level: the next position */
     tq_error *error;
 } filler;
 
@@ -223,7 +223,7 @@ static tq_status fail_changed(const filler *f)
     return tq_fail(f->error, TQ_BAD_SPARSITY, TQ_NO_OFFSET, "the sparsity parameters changed while they were read");
 }
 
-/* `count` stored values from `position` on, to neighbouring elements. */
+/* Copies `count` stored values from `position` on to adjacent elements from `at` on. */
 static tq_status put(const filler *f, uint64_t position, uint64_t at, uint64_t count)
 {
     if (at > f->sparsity->dense_count || count > f->sparsity->dense_count - at)
@@ -254,8 +254,8 @@ static tq_status fill_segment(filler *f, uint32_t n, uint64_t position, uint64_t
     return TQ_OK;
 }
 
-/* Writes what level `n` and those below it have at a position of the level above; `at` is the dense
-   element that the indices so far lead to.  Recursion ends at TQ_SPARSITY_LEVELS. */
+/* Writes the values of level `n` and all levels below it at a position of the level above.  at: the dense element of
+   the indices so far.  The recursion ends at TQ_SPARSITY_LEVELS. */
 static tq_status fill(filler *f, uint32_t n, uint64_t position, uint64_t at)
 {
     if (n == f->sparsity->levels)
@@ -271,7 +271,7 @@ static tq_status fill(filler *f, uint32_t n, uint64_t position, uint64_t at)
     return status;
 }
 
-/* The bytes of an element, which must be whole. */
+/* The bytes of an element; TQ_BAD_TYPE unless they are whole. */
 static tq_status find_element_size(const tq_table *tensor, unsigned *out, tq_error *error)
 {
     int64_t type = tq_get_int(tensor, TQ_Tensor_type);

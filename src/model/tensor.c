@@ -62,8 +62,8 @@ tq_status tq_tensor_bytes(const tq_model *model, const tq_table *tensor, tq_byte
 
 static inline uint8_t unpack_one(unsigned byte, unsigned at, unsigned bits, unsigned sign)
 {
-    const unsigned code = byte >> (at * bits) & ((1u << bits) - 1);
-    return (uint8_t)((code ^ sign) - sign); /* copies the sign bit upwards */
+    const unsigned value = byte >> (at * bits) & ((1u << bits) - 1);
+    return (uint8_t)((value ^ sign) - sign); /* copies the sign bit upwards */
 }
 
 /* Whole bytes: a loop for vectors, where `bits` is a constant. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Facts about tensor types: the rows of types.def.
+ * The tensor types: the rows of types.def.
  */
 #ifndef TQ_MODEL_TYPES_H
 #define TQ_MODEL_TYPES_H
@@ -24,9 +24,9 @@ typedef struct tq_type_row {
     double low, high;                  /* of an INTEGER; else 0 */
 } tq_type_row;
 
-#define TQ_TYPE_COUNT 23
+#define TQ_TYPE_COUNT 23 /* rows; TensorType values are 0 to 22 */
 
-/* The row of a TensorType, or NULL for a number that this schema does not know. */
+/* The row of a TensorType; NULL for a value unknown to the schema. */
 const tq_type_row *tq_type(int64_t type);
 
 #endif

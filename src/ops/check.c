@@ -66,9 +66,9 @@ tq_status tq_check_output(const tq_node *node, int i, unsigned types, tq_error *
     return tq_output_fail(node, i, error, "has type %s; it needs to be %s", tq_type_name(type), names);
 }
 
-tq_status tq_check_index_output(const tq_node *node, int i, int64_t said, tq_error *error)
+tq_status tq_check_index_output(const tq_node *node, int i, int64_t option, tq_error *error)
 {
-    const bool narrow = said == TQ_TensorType_INT32, wide = said == TQ_TensorType_INT64;
+    const bool narrow = option == TQ_TensorType_INT32, wide = option == TQ_TensorType_INT64;
     return tq_check_output(node, i, (wide ? 0 : TQ_T(INT32)) | (narrow ? 0 : TQ_T(INT64)), error);
 }
 
@@ -106,8 +106,8 @@ tq_status tq_check_single(const tq_node *node, int i, tq_error *error)
 
 /* ---- quantization ---- */
 
-/* What keeps a tensor's parameters from being one sound scale; NULL: nothing. */
-static const char *bad_scale(const tq_tensor *tensor)
+/* Why a tensor has not one valid scale and zero point; NULL: it has. */
+static const char *scale_error(const tq_tensor *tensor)
 {
     const tq_affine *q = &tensor->quantization;
     int32_t low, high;
@@ -115,7 +115,7 @@ static const char *bad_scale(const tq_tensor *tensor)
         return q->count == 0 ? "has no scale; it needs one" : "has a scale for each channel; it needs one for all";
     if (!(q->scale[0] > 0) || !isfinite(q->scale[0]))
         return "has a scale that is not positive and finite";
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     if (q->zero_point[0] < low || q->zero_point[0] > high)
         return "has a zero point that its type cannot hold";
     return NULL;
@@ -123,13 +123,13 @@ static const char *bad_scale(const tq_tensor *tensor)
 
 tq_status tq_check_input_scale(const tq_node *node, int i, tq_error *error)
 {
-    const char *wrong = bad_scale(node->in[i]);
+    const char *wrong = scale_error(node->in[i]);
     return wrong ? tq_input_fail(node, i, error, "%s", wrong) : TQ_OK;
 }
 
 tq_status tq_check_output_scale(const tq_node *node, int i, tq_error *error)
 {
-    const char *wrong = bad_scale(node->out[i]);
+    const char *wrong = scale_error(node->out[i]);
     return wrong ? tq_output_fail(node, i, error, "%s", wrong) : TQ_OK;
 }
 

@@ -9,7 +9,7 @@
 #include "flatbuffer/flexbuffer.h"
 #include "ops/check.h"
 
-/* *found: whether the map has `key`, and *out what is there. */
+/* *found: whether the map has `key`; *out: its value. */
 static tq_status find_key(const tq_node *node, const char *key, tq_flex_reader *reader, tq_flex *out, bool *found,
                           tq_error *error)
 {
@@ -28,7 +28,7 @@ static tq_status find_key(const tq_node *node, const char *key, tq_flex_reader *
     return TQ_OK;
 }
 
-/* *found is false, and *out left alone, where there is none or a null. */
+/* *found is false, and *out unchanged, where the map has no such key or a null. */
 static tq_status read_number(const tq_node *node, const char *key, tq_value *out, bool *found, tq_error *error)
 {
     tq_flex_reader reader;
@@ -42,7 +42,7 @@ static tq_status read_number(const tq_node *node, const char *key, tq_value *out
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has an option %s that is no number", key);
     *found = there && value.kind != TQ_FLEX_NULL;
     if (*found)
-        *out = tq_flex_number(&reader, &value);
+        *out = tq_flex_scalar(&reader, &value);
     return TQ_OK;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How an element of each tensor type is held in memory, and computed with.
+ * The C types of an element of each tensor type: in memory, and as a value in arithmetic.
  *
  *   TQ_C_<type>        the C type in memory
  *   TQ_V_<type>        the C type of its value
- *   TQ_LOAD_<type>(v)  its value: float16 and bfloat16 as float32, all others as they are
- *   TQ_STORE_<type>(v) back; float16 and bfloat16 round to nearest, ties to even
+ *   TQ_LOAD_<type>(v)  its value: float16 and bfloat16 as float32, all others unchanged
+ *   TQ_STORE_<type>(v) the element of a value; float16 and bfloat16 round to nearest, ties to even
  */
 #ifndef TQ_OPS_ELEMENT_H
 #define TQ_OPS_ELEMENT_H

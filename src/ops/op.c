@@ -61,7 +61,7 @@ tq_status tq_output_fail(const tq_node *node, int i, tq_error *error, const char
 
 /* ---- memory ---- */
 
-/* A failure to get memory, told with the operator that wanted it. */
+/* A failed allocation; the message names the operator. */
 static tq_status no_memory(const tq_node *node, tq_status status, const tq_error *why, const char *what,
                            tq_error *error)
 {
@@ -104,16 +104,16 @@ tq_status tq_node_scratch(tq_node *node, uint64_t bytes, tq_error *error)
     return TQ_OK;
 }
 
-tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *form, int count,
+tq_status tq_node_prepack(tq_node *node, uint64_t bytes, tq_pack_fn pack, const int64_t *key, int count,
                           tq_error *error)
 {
     (void)error;
     tq_request *request = &node->request;
     request->prepacked_bytes = bytes;
     request->pack = pack;
-    request->form_count = count;
+    request->key_count = count;
     if (count)
-        memcpy(request->form, form, (size_t)count * sizeof *form);
+        memcpy(request->key, key, (size_t)count * sizeof *key);
     return TQ_OK;
 }
 
@@ -125,13 +125,13 @@ void tq_node_work(tq_node *node, uint64_t count, uint64_t each)
 
 /* ---- shapes of outputs ---- */
 
-/* The bytes of a shape; false where they are more than a machine could hold. */
+/* The bytes of a shape; false above 2^48 elements. */
 static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
 {
     uint64_t bytes = element, span = 1;
     for (int i = 0; i < shape->rank; i++) {
         bytes *= (uint32_t)shape->dims[i];
-        /* spans of some dimensions are sizes too, even where another dimension is 0 */
+        /* Kernels multiply ranges of dimensions: these products must fit even where another dimension is 0. */
         if (shape->dims[i] && !tq_mul_u64(span, (uint32_t)shape->dims[i], &span))
             return false;
         if (span > (UINT64_C(1) << 48))
@@ -177,7 +177,7 @@ tq_status tq_output_shape(tq_node *node, int i, const tq_shape *shape, tq_error 
     if (element == 0 && node->out[i]->type != TQ_TensorType_STRING)
         return tq_output_fail(node, i, error, "has type %s, which tq does not run", tq_type_name(node->out[i]->type));
     if (element == 0 && node->host->in_prepare) {
-        /* how many bytes strings take is known when they are written */
+        /* eval knows the strings' bytes */
         tq_output_later(node, i);
         return TQ_OK;
     }

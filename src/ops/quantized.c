@@ -3,16 +3,16 @@
 
 #include <float.h>
 
-void tq_code_range(int32_t type, int32_t *low, int32_t *high)
+void tq_quantized_range(int32_t type, int32_t *low, int32_t *high)
 {
     const tq_type_row *row = tq_type(type);
-    bool is_code = row && row->kind == TQ_KIND_INTEGER && row->low >= INT32_MIN && row->high <= INT32_MAX;
-    *low = is_code ? (int32_t)row->low : INT32_MIN;
-    *high = is_code ? (int32_t)row->high : INT32_MAX;
+    bool is_quantized = row && row->kind == TQ_KIND_INTEGER && row->low >= INT32_MIN && row->high <= INT32_MAX;
+    *low = is_quantized ? (int32_t)row->low : INT32_MIN;
+    *high = is_quantized ? (int32_t)row->high : INT32_MAX;
 }
 
-/* Bounds of the real line that an activation leaves; infinite where it has none. */
-static void activation_range(int64_t activation, float *low, float *high)
+/* The bounds of an activation's real values; infinite where it has none. */
+static void real_range(int64_t activation, float *low, float *high)
 {
     *low = -INFINITY;
     *high = INFINITY;
@@ -23,30 +23,30 @@ static void activation_range(int64_t activation, float *low, float *high)
     }
 }
 
-/* XNNPACK's: the zero point is inside the rounding. */
-static int32_t bound_even(float bound, float scale, int32_t zero_point, int32_t low, int32_t high)
+/* XNNPACK adds the zero point before it rounds. */
+static int32_t quantize_even(float bound, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
     return tq_value_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
 }
 
-void tq_activation_codes(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
+void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
 {
     const tq_tensor *output = node->out[0];
     float least, most;
-    int32_t code_low, code_high;
+    int32_t type_low, type_high;
     float scale = tq_scale_at(output, 0);
     int32_t zero_point = tq_zero_point_at(output, 0);
-    int32_t (*code_of)(float, float, int32_t, int32_t, int32_t) =
-        node->numerics == TQ_NUMERICS_XNNPACK ? bound_even : tq_quantize_away;
-    tq_code_range(output->type, &code_low, &code_high);
-    activation_range(activation, &least, &most);
-    *low = least == -INFINITY ? code_low : code_of(least, scale, zero_point, code_low, code_high);
-    *high = most == INFINITY ? code_high : code_of(most, scale, zero_point, code_low, code_high);
+    int32_t (*quantize)(float, float, int32_t, int32_t, int32_t) =
+        node->numerics == TQ_NUMERICS_XNNPACK ? quantize_even : tq_quantize_away;
+    tq_quantized_range(output->type, &type_low, &type_high);
+    real_range(activation, &least, &most);
+    *low = least == -INFINITY ? type_low : quantize(least, scale, zero_point, type_low, type_high);
+    *high = most == INFINITY ? type_high : quantize(most, scale, zero_point, type_low, type_high);
 }
 
-void tq_activation_floats(const tq_node *node, int64_t activation, float *low, float *high)
+void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low, float *high)
 {
-    activation_range(activation, low, high);
+    real_range(activation, low, high);
     if (node->numerics == TQ_NUMERICS_XNNPACK)
         return;
     *low = *low == -INFINITY ? -FLT_MAX : *low;

@@ -8,8 +8,8 @@
 
 #include "ops/op.h"
 
-/* The offset of a part of count * size bytes; *total, the bytes so far, grows by it.  A total that overflows
-   sticks at a size that no machine has. */
+/* The offset of a part of count * size bytes, any numbers; adds the part to *total.  A total above 2^62 bytes becomes
+   2^62, a size that no machine has, so that the request for scratch fails. */
 static inline uint64_t tq_scratch_part(uint64_t *total, uint64_t count, uint64_t size)
 {
     const uint64_t limit = (uint64_t)1 << 62;
@@ -19,7 +19,8 @@ static inline uint64_t tq_scratch_part(uint64_t *total, uint64_t count, uint64_t
     return fits ? at : 0;
 }
 
-/* Where the operator asked for no bytes at all, an address of none: C adds no number to NULL, not even 0. */
+/* The part at `offset` of node->scratch.  Without scratch all parts are empty; the address is then the node's, since C
+   defines no sum of NULL and an offset, not even 0. */
 static inline void *tq_scratch_at(const tq_node *node, uint64_t offset)
 {
     return node->scratch ? (char *)node->scratch + offset : (char *)(uintptr_t)node;

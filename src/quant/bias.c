@@ -42,8 +42,8 @@ tq_status tq_bias_fit(float input_scale, double b_bound, bool per_channel, float
     if (!isfinite(b_bound))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "b holds %g; it must be finite", b_bound);
     float usual = input_scale * weight_scale;
-    double code = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
-    bool fits = per_channel ? code <= most : code < most;
+    double quantized = b_bound == 0 ? 0 : b_bound / usual; /* infinite where the product underflowed */
+    bool fits = per_channel ? quantized <= most : quantized < most;
     *bias_scale = fits ? usual : (float)(b_bound / most);
     *fitted = fits ? weight_scale : (float)(b_bound / most / input_scale);
     return TQ_OK;

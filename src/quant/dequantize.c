@@ -17,14 +17,14 @@ static double zero_point_of(const parameters *p, uint64_t index)
 }
 
 /* `count` neighbours along the last dimension that share one scale. */
-#define RUN(name, type)                                                                                 \
-    static void run_##name(const uint8_t *codes, uint64_t count, double scale, double zero, float *out) \
-    {                                                                                                   \
-        for (uint64_t i = 0; i < count; i++) {                                                          \
-            type code;                                                                                  \
-            memcpy(&code, codes + i * sizeof code, sizeof code);                                        \
-            out[i] = (float)(scale * ((double)code - zero));                                            \
-        }                                                                                               \
+#define RUN(name, type)                                                                                  \
+    static void run_##name(const uint8_t *values, uint64_t count, double scale, double zero, float *out) \
+    {                                                                                                    \
+        for (uint64_t i = 0; i < count; i++) {                                                           \
+            type q;                                                                                      \
+            memcpy(&q, values + i * sizeof q, sizeof q);                                                 \
+            out[i] = (float)(scale * ((double)q - zero));                                                \
+        }                                                                                                \
     }
 RUN(i8, int8_t)
 RUN(u8, uint8_t)
@@ -37,7 +37,7 @@ RUN(u64, uint64_t)
 #undef RUN
 
 static const struct {
-    void (*run)(const uint8_t *codes, uint64_t count, double scale, double zero, float *out);
+    void (*run)(const uint8_t *values, uint64_t count, double scale, double zero, float *out);
     size_t size;
 } types[TQ_SCALAR_COUNT] = {
     [TQ_I8] = {run_i8, 1},   [TQ_U8] = {run_u8, 1},   [TQ_I16] = {run_i16, 2}, [TQ_U16] = {run_u16, 2},
@@ -59,12 +59,12 @@ static uint64_t shared_run(const tq_scale_map *map, int *outer_rank)
     return run;
 }
 
-void tq_dequantize_values(tq_scalar type, const void *codes, const tq_scale_map *map, const float *scale,
+void tq_dequantize_values(tq_scalar type, const void *values, const tq_scale_map *map, const float *scale,
                           const int64_t *zero_point, uint64_t zero_point_count, float *out)
 {
     parameters p = {scale, zero_point, zero_point_count};
     uint64_t index[TQ_SCALE_MAP_MAX_RANK] = {0};
-    const uint8_t *at = codes;
+    const uint8_t *at = values;
     int rank;
     uint64_t run = shared_run(map, &rank);
     for (int d = 0; d < map->rank; d++)

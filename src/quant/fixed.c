@@ -4,24 +4,6 @@
 /* Element i of operand k. */
 #define AT(type, k) (*(type *)(data[k] + (ptrdiff_t)i * strides[k]))
 
-void tq_fixed_quantize(char *const *data, const ptrdiff_t *strides, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int shift;
-        tq_quantize_multiplier(AT(double, 0), &AT(int32_t, 1), &shift);
-        AT(int32_t, 2) = shift;
-    }
-}
-
-void tq_fixed_quantize_single(char *const *data, const ptrdiff_t *strides, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int shift;
-        tq_quantize_multiplier_single(AT(double, 0), &AT(int32_t, 1), &shift);
-        AT(int32_t, 2) = shift;
-    }
-}
-
 void tq_fixed_high_mul(char *const *data, const ptrdiff_t *strides, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -75,9 +57,9 @@ tq_fixed_loop tq_fixed_multiply(tq_requantize_rule rule)
     return loops[rule];
 }
 
-static int64_t low_bits(int64_t x, int places)
+static int64_t low_bits(int64_t x, int bits)
 {
-    return places <= 0 ? 0 : x & (int64_t)(((uint64_t)1 << (places < 63 ? places : 63)) - 1);
+    return bits <= 0 ? 0 : x & (int64_t)(((uint64_t)1 << (bits < 63 ? bits : 63)) - 1);
 }
 
 /* Rules double and up: H, then a rounding shift. */
@@ -118,6 +100,6 @@ void tq_requantize_explain(int32_t acc, const tq_multiplier *multiplier, tq_requ
         break;
     case TQ_REQUANTIZE_RULES: break;
     }
-    s.code = tq_requantize(acc, multiplier, rule, zero_point, low, high);
+    s.quantized = tq_requantize(acc, multiplier, rule, zero_point, low, high);
     *steps = s;
 }

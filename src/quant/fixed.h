@@ -14,10 +14,6 @@
 
 typedef void (*tq_fixed_loop)(char *const *data, const ptrdiff_t *strides, size_t n);
 
-/* double real (finite) -> int32 multiplier, int32 shift; the single form saturates shifts over 30. */
-void tq_fixed_quantize(char *const *data, const ptrdiff_t *strides, size_t n);
-void tq_fixed_quantize_single(char *const *data, const ptrdiff_t *strides, size_t n);
-
 /* int32 a, int32 b -> int32 */
 void tq_fixed_high_mul(char *const *data, const ptrdiff_t *strides, size_t n);
 
@@ -41,7 +37,7 @@ typedef struct tq_requantize_steps {
     int64_t remainder;   /* what those places held: of high, or for rule single of product */
     double real_product; /* acc * the real multiplier, in the precision of a floating-point rule */
     double scaled;       /* before the zero point */
-    int32_t code;
+    int32_t quantized;
 } tq_requantize_steps;
 
 void tq_requantize_explain(int32_t acc, const tq_multiplier *multiplier, tq_requantize_rule rule, int32_t zero_point,

@@ -50,10 +50,10 @@ static inline int32_t tq_q_sub(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a - (uint32_t)b);
 }
 
-/* Qa to Q(a - places): places < 0 drop bits, rounding ties away from zero. */
-static inline int32_t tq_q_rescale(int32_t x, int places)
+/* Qa to Q(a - bits): bits < 0 drop bits, rounding ties away from zero. */
+static inline int32_t tq_q_rescale(int32_t x, int bits)
 {
-    return places >= 0 ? tq_shift_left_saturating(x, places) : tq_rounding_divide_by_pot(x, -places);
+    return bits >= 0 ? tq_shift_left_saturating(x, bits) : tq_rounding_divide_by_pot(x, -bits);
 }
 
 /* (a + b) / 2, ties away from zero. */
@@ -71,8 +71,8 @@ static inline int32_t tq_q_exp_small(int32_t a)
     const int32_t at = 1895147668, third = 715827883; /* e^-1/8 and 1/3 */
     int32_t x = tq_q_add(a, 1 << 28);
     int32_t x2 = tq_q_mul(x, x), x3 = tq_q_mul(x2, x), x4 = tq_q_mul(x2, x2);
-    int32_t tail = tq_q_add(tq_q_mul(tq_q_add(tq_rounding_divide_by_pot(x4, 2), x3), third), x2);
-    return tq_q_add(at, tq_q_mul(at, tq_q_add(x, tq_rounding_divide_by_pot(tail, 1))));
+    int32_t higher = tq_q_add(tq_q_mul(tq_q_add(tq_rounding_divide_by_pot(x4, 2), x3), third), x2);
+    return tq_q_add(at, tq_q_mul(at, tq_q_add(x, tq_rounding_divide_by_pot(higher, 1))));
 }
 
 /* e^a for a <= 0 in Qk, 0 <= k <= 6, in Q0: the fraction of a quarter by the polynomial, and one factor

@@ -29,9 +29,9 @@ static inline int16_t tq_q16_mul(int16_t a, int16_t b)
     return tq_q16_saturate(((int32_t)a * b + (1 << 14)) >> 15);
 }
 
-static inline int16_t tq_q16_shift_left(int16_t x, int places)
+static inline int16_t tq_q16_shift_left(int16_t x, int bits)
 {
-    return tq_q16_saturate((int32_t)x * (1 << places));
+    return tq_q16_saturate((int32_t)x * (1 << bits));
 }
 
 /* e^a for a in [-1/4, 0), Q0 to Q0. */
@@ -41,8 +41,8 @@ static inline int16_t tq_q16_exp_small(int16_t a)
     int16_t x = tq_q16_wrap(a + (1 << 12));
     int16_t x2 = tq_q16_mul(x, x), x3 = tq_q16_mul(x2, x), x4 = tq_q16_mul(x2, x2);
     int16_t quarter = (int16_t)tq_rounding_divide_by_pot(x4, 2);
-    int16_t tail = tq_q16_wrap(tq_q16_mul(tq_q16_wrap(quarter + x3), third) + x2);
-    int16_t sum = tq_q16_wrap(x + tq_rounding_divide_by_pot(tail, 1));
+    int16_t higher = tq_q16_wrap(tq_q16_mul(tq_q16_wrap(quarter + x3), third) + x2);
+    int16_t sum = tq_q16_wrap(x + tq_rounding_divide_by_pot(higher, 1));
     return tq_q16_saturate(at + tq_q16_mul(at, sum));
 }
 

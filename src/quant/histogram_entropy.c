@@ -3,7 +3,7 @@
  * The range whose histogram loses least when its bins are merged into levels.  Sums over all bins before
  * each bin make every candidate cost one logarithm a level.
  */
-#include "quant/histogram_range.h"
+#include "quant/histogram_methods.h"
 
 #include <stdlib.h>
 
@@ -103,9 +103,9 @@ static void window_of(int32_t reach, int32_t first, int32_t last, bool symmetric
 static void entropy_search(const tq_histogram *h, const sums *s, const tq_params_target *target, double *low,
                            double *high)
 {
-    tq_value_range q = tq_value_range_of(target->code, target->narrow);
-    int64_t half = tq_integer_centre_of(target->code).half;
-    int64_t codes = target->symmetric ? 2 * half + 1 : (int64_t)q.high - q.low + 1;
+    tq_value_range q = tq_value_range_of(target->type, target->narrow);
+    int64_t half = tq_integer_centre_of(target->type).half;
+    int64_t levels = target->symmetric ? 2 * half + 1 : (int64_t)q.high - q.low + 1;
     int32_t first = -s->half, last = s->half - 1, from, to;
     while (first < 0 && !tq_histogram_count(h, first))
         first++;
@@ -115,9 +115,9 @@ static void entropy_search(const tq_histogram *h, const sums *s, const tq_params
     double least = INFINITY;
     for (int32_t reach = widest; reach >= 1; reach--) {
         window_of(reach, first, last, target->symmetric, &from, &to);
-        if (to - from < codes || !between(s, from, to))
+        if (to - from < levels || !between(s, from, to))
             break;
-        double lost = divergence(h, s, from, to, (int32_t)codes);
+        double lost = divergence(h, s, from, to, (int32_t)levels);
         if (lost < least - SAME) {
             least = lost;
             best = reach;

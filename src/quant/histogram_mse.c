@@ -2,7 +2,7 @@
  *
  * The range with the least squared error, by descent along its two ends.
  */
-#include "quant/histogram_range.h"
+#include "quant/histogram_methods.h"
 
 #include <stdlib.h>
 
@@ -46,13 +46,13 @@ static tq_status error_of(const search *s, int low, int high, double *sum, tq_er
     tq_status status = tq_params_choose(s->target, end_of(s->min, low), end_of(s->max, high), &p, error);
     if (status)
         return status;
-    tq_value_range q = tq_value_range_of(s->target->code, s->target->narrow);
+    tq_value_range q = tq_value_range_of(s->target->type, s->target->narrow);
     *sum = 0;
     for (size_t i = 0; i < s->n; i++) {
         double x = s->masses[i].centre, scale = p.scale;
         const double whole = tq_round_f64(x / scale);
-        int32_t code = scale > 0 ? tq_value_of_rounded(whole, p.zero_point, q.low, q.high) : p.zero_point;
-        double off = ((double)code - p.zero_point) * scale - x;
+        int32_t q_value = scale > 0 ? tq_value_of_rounded(whole, p.zero_point, q.low, q.high) : p.zero_point;
+        double off = ((double)q_value - p.zero_point) * scale - x;
         *sum += s->masses[i].count * off * off;
     }
     return TQ_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "quant/histogram_range.h"
+#include "quant/histogram_methods.h"
 
 static uint64_t total_of(const tq_histogram *h)
 {

@@ -10,25 +10,25 @@ static const struct {
 #undef INTEGER
 };
 
-const char *tq_integer_name(tq_integer_type code)
+const char *tq_integer_name(tq_integer_type type)
 {
-    return rows[code].name;
+    return rows[type].name;
 }
 
-int tq_integer_bits(tq_integer_type code)
+int tq_integer_bits(tq_integer_type type)
 {
     int bits = 0;
-    for (int64_t last = (int64_t)rows[code].high - rows[code].low; last > 0; last >>= 1)
+    for (int64_t last = (int64_t)rows[type].high - rows[type].low; last > 0; last >>= 1)
         bits++;
     return bits;
 }
 
-bool tq_integer_is_signed(tq_integer_type code)
+bool tq_integer_is_signed(tq_integer_type type)
 {
-    return rows[code].low < 0;
+    return rows[type].low < 0;
 }
 
-tq_value_range tq_value_range_of(tq_integer_type code, bool narrow)
+tq_value_range tq_value_range_of(tq_integer_type type, bool narrow)
 {
-    return (tq_value_range){rows[code].low + narrow, rows[code].high};
+    return (tq_value_range){rows[type].low + narrow, rows[type].high};
 }

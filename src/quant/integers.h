@@ -19,11 +19,11 @@ typedef struct tq_value_range {
     int32_t low, high;
 } tq_value_range;
 
-const char *tq_integer_name(tq_integer_type code);
-int tq_integer_bits(tq_integer_type code);
-bool tq_integer_is_signed(tq_integer_type code);
+const char *tq_integer_name(tq_integer_type type);
+int tq_integer_bits(tq_integer_type type);
+bool tq_integer_is_signed(tq_integer_type type);
 
-/* What the type holds; a narrow range leaves out the lowest code. */
-tq_value_range tq_value_range_of(tq_integer_type code, bool narrow);
+/* What the type holds; a narrow range leaves out the lowest value. */
+tq_value_range tq_value_range_of(tq_integer_type type, bool narrow);
 
 #endif

@@ -162,14 +162,14 @@ static void find_dimensions(walk *w, const tq_measure_shape *shape, const tq_mea
 }
 
 /* Where a row begins. */
-typedef struct place {
+typedef struct position {
     const char *x, *y;
     size_t channel;
-} place;
+} position;
 
-static place place_of(const walk *w, size_t row)
+static position position_of(const walk *w, size_t row)
 {
-    place p = {w->x, w->y, 0};
+    position p = {w->x, w->y, 0};
     for (int i = w->rank - 2; i >= 0; i--) {
         const dimension *d = &w->dims[i];
         size_t at = row % d->n;
@@ -182,7 +182,7 @@ static place place_of(const walk *w, size_t row)
 }
 
 /* n elements of a row from the offset on. */
-static void add_run(const walk *w, const place *p, size_t offset, size_t n, char *table)
+static void add_run(const walk *w, const position *p, size_t offset, size_t n, char *table)
 {
     const dimension *d = &w->dims[w->rank - 1];
     double x[BUFFER], y[BUFFER];
@@ -203,7 +203,7 @@ static void walk_chunks(void *context, size_t begin, size_t end)
         size_t last = w->size - c * w->chunk < w->chunk ? w->size : (c + 1) * w->chunk;
         for (size_t at = c * w->chunk; at < last;) {
             size_t offset = at % length, left = length - offset, n = left < last - at ? left : last - at;
-            place p = place_of(w, at / length);
+            position p = position_of(w, at / length);
             add_run(w, &p, offset, n, table);
             at += n;
         }
@@ -326,7 +326,7 @@ tq_status tq_measure(tq_measure_kind kind, const tq_measure_shape *shape, const 
     tq_status status = sum_up(&w, adders[kind], sizeof(sums), threads, error);
     if (status)
         return status;
-    bool is_wide = x->type == TQ_NUMBER_F64 || y->type == TQ_NUMBER_F64;
+    bool is_wide = x->type == TQ_REAL_F64 || y->type == TQ_REAL_F64;
     if (finish(&w, kind, out) && is_wide) {
         status = sum_up(&w, wide[kind], sizeof(wide_sums), threads, error);
         if (!status)

@@ -13,9 +13,8 @@
 #ifndef TQ_QUANT_MEASURE_H
 #define TQ_QUANT_MEASURE_H
 
-#include <stddef.h>
-
 #include "base/status.h"
+#include "quant/real_values.h"
 
 typedef enum tq_measure_kind {
 #define MEASURE(symbol, name, text) TQ_MEASURE_##symbol,
@@ -23,23 +22,6 @@ typedef enum tq_measure_kind {
 #undef MEASURE
     TQ_MEASURES
 } tq_measure_kind;
-
-/* What an operand's elements are: native byte order, any alignment. */
-typedef enum tq_real_type {
-    TQ_NUMBER_F32,
-    TQ_NUMBER_F64,
-    TQ_NUMBER_F16,
-    TQ_NUMBER_BF16,
-    TQ_NUMBER_I8,
-    TQ_NUMBER_U8,
-    TQ_NUMBER_I16,
-    TQ_NUMBER_U16,
-    TQ_NUMBER_I32,
-    TQ_NUMBER_U32,
-    TQ_NUMBER_I64,
-    TQ_NUMBER_U64,
-    TQ_NUMBERS
-} tq_real_type;
 
 #define TQ_MEASURE_MAX_RANK 64
 

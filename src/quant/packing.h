@@ -17,29 +17,29 @@ static inline size_t tq_packed_size(size_t count, int bits)
 }
 
 /* values: the low bits of each byte. */
-void tq_pack_values(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
+void tq_pack_values(const uint8_t *values, size_t count, int bits, uint8_t *packed);
 
 /* The same, for loops of any instruction set.  Inner loops have a constant number of steps, so that compilers make
    vectors of them. */
-static inline void tq_pack_values_inline(const uint8_t *codes, size_t count, int bits, uint8_t *packed)
+static inline void tq_pack_values_inline(const uint8_t *values, size_t count, int bits, uint8_t *packed)
 {
     size_t each = 8 / (size_t)bits, whole = count / each;
     if (bits == 4)
         for (size_t i = 0; i < whole; i++)
-            packed[i] = (uint8_t)((codes[2 * i] & 15) | codes[2 * i + 1] << 4);
+            packed[i] = (uint8_t)((values[2 * i] & 15) | values[2 * i + 1] << 4);
     else
         for (size_t i = 0; i < whole; i++)
-            packed[i] = (uint8_t)((codes[4 * i] & 3) | (codes[4 * i + 1] & 3) << 2 | (codes[4 * i + 2] & 3) << 4 |
-                                  codes[4 * i + 3] << 6);
+            packed[i] = (uint8_t)((values[4 * i] & 3) | (values[4 * i + 1] & 3) << 2 | (values[4 * i + 2] & 3) << 4 |
+                                  values[4 * i + 3] << 6);
     if (count % each) {
         unsigned byte = 0;
         for (size_t i = whole * each; i < count; i++)
-            byte |= (codes[i] & ((1u << bits) - 1)) << ((i - whole * each) * (size_t)bits);
+            byte |= (values[i] & ((1u << bits) - 1)) << ((i - whole * each) * (size_t)bits);
         packed[whole] = (uint8_t)byte;
     }
 }
 
-/* low: the type's lowest code, 0 or -2^(bits - 1), which tells whether values are sign-extended. */
-void tq_unpack_values(const uint8_t *packed, size_t count, int bits, int low, uint8_t *codes);
+/* low: the type's lowest value, 0 or -2^(bits - 1), which tells whether values are sign-extended. */
+void tq_unpack_values(const uint8_t *packed, size_t count, int bits, int low, uint8_t *values);
 
 #endif

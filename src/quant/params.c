@@ -18,14 +18,14 @@ static const struct {
 #undef PARAMS_RULE
 };
 
-tq_integer_centre tq_integer_centre_of(tq_integer_type code)
+tq_integer_centre tq_integer_centre_of(tq_integer_type type)
 {
-    tq_value_range range = tq_value_range_of(code, false);
-    int32_t middle = tq_integer_is_signed(code) ? 0 : (int32_t)((int64_t)1 << (tq_integer_bits(code) - 1));
+    tq_value_range range = tq_value_range_of(type, false);
+    int32_t middle = tq_integer_is_signed(type) ? 0 : (int32_t)((int64_t)1 << (tq_integer_bits(type) - 1));
     return (tq_integer_centre){middle, range.high - middle};
 }
 
-/* NaN, from a range so narrow that its scale underflows to 0, gives the lowest code. */
+/* NaN, from a range so narrow that its scale underflows to 0, gives the lowest quantized value. */
 static int32_t clamped_zero_point(double zero_point, double rounded, tq_value_range q)
 {
     return !(zero_point >= q.low) ? q.low : zero_point > q.high ? q.high : (int32_t)rounded;
@@ -124,9 +124,9 @@ tq_status tq_params_choose(const tq_params_target *target, double min, double ma
     if (!isfinite(min) || !isfinite(max) || min > max)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "min is %g and max is %g; both must be finite, and min no greater than max", min, max);
-    bool symmetric = target->symmetric || (target->code == TQ_INTEGER_int16 && rows[target->rule].int16_is_symmetric);
-    tq_integer_centre centre = tq_integer_centre_of(target->code);
-    tq_value_range range = tq_value_range_of(target->code, target->narrow);
+    bool symmetric = target->symmetric || (target->type == TQ_INTEGER_int16 && rows[target->rule].int16_is_symmetric);
+    tq_integer_centre centre = tq_integer_centre_of(target->type);
+    tq_value_range range = tq_value_range_of(target->type, target->narrow);
     tq_params chosen = rules[target->rule](fmin(min, 0), fmax(max, 0), range, symmetric ? &centre : NULL);
     if (!isfinite(chosen.scale))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,

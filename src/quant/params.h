@@ -23,7 +23,7 @@ typedef struct tq_params {
 /* What is to be represented: the quantized values, and how they lie about zero. */
 typedef struct tq_params_target {
     tq_params_rule rule;
-    tq_integer_type code;
+    tq_integer_type type;
     bool symmetric, narrow;
 } tq_params_target;
 
@@ -35,11 +35,11 @@ tq_status tq_params_choose(const tq_params_target *target, double min, double ma
 /* Rule TOCO's scale before it is rounded to float32, min <= 0 <= max. */
 double tq_params_scale_toco(double min, double max, tq_value_range q);
 
-/* The middle code and the quantized values above it: symmetric ranges map to middle +- half. */
+/* The middle value and the quantized values above it: symmetric ranges map to middle +- half. */
 typedef struct tq_integer_centre {
     int32_t middle, half;
 } tq_integer_centre;
 
-tq_integer_centre tq_integer_centre_of(tq_integer_type code);
+tq_integer_centre tq_integer_centre_of(tq_integer_type type);
 
 #endif

@@ -58,11 +58,10 @@ LOADER(u64, uint64_t, (double))
 
 tq_real_loader tq_real_loader_of(tq_real_type type)
 {
-    static const tq_real_loader loaders[TQ_NUMBERS] = {
-        [TQ_NUMBER_F32] = load_f32,   [TQ_NUMBER_F64] = load_f64, [TQ_NUMBER_F16] = load_f16,
-        [TQ_NUMBER_BF16] = load_bf16, [TQ_NUMBER_I8] = load_i8,   [TQ_NUMBER_U8] = load_u8,
-        [TQ_NUMBER_I16] = load_i16,   [TQ_NUMBER_U16] = load_u16, [TQ_NUMBER_I32] = load_i32,
-        [TQ_NUMBER_U32] = load_u32,   [TQ_NUMBER_I64] = load_i64, [TQ_NUMBER_U64] = load_u64,
+    static const tq_real_loader loaders[TQ_REAL_TYPES] = {
+        [TQ_REAL_F32] = load_f32, [TQ_REAL_F64] = load_f64, [TQ_REAL_F16] = load_f16, [TQ_REAL_BF16] = load_bf16,
+        [TQ_REAL_I8] = load_i8,   [TQ_REAL_U8] = load_u8,   [TQ_REAL_I16] = load_i16, [TQ_REAL_U16] = load_u16,
+        [TQ_REAL_I32] = load_i32, [TQ_REAL_U32] = load_u32, [TQ_REAL_I64] = load_i64, [TQ_REAL_U64] = load_u64,
     };
     return loaders[type];
 }

@@ -53,7 +53,7 @@ static inline int32_t tq_shift_left_saturating(int32_t x, int shift)
     return tq_saturate_i32((int64_t)x * ((int64_t)1 << (shift < 31 ? shift : 31)));
 }
 
-/* The code for a value that is already an integer or an infinity; NaN gives the zero point.
+/* The quantized value of a scaled value that is already an integer or an infinity; NaN gives the zero point.
    Quantized values and zero points span less than 2^32, so past 2^33 only the side matters. */
 static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, int32_t low, int32_t high)
 {
@@ -64,7 +64,7 @@ static inline int32_t tq_value_of_rounded(double rounded, int32_t zero_point, in
     return tq_clamp_i64((int64_t)rounded + zero_point, low, high);
 }
 
-/* ---- float to code; low <= zero_point <= high, scale finite and > 0 ---- */
+/* ---- float to quantized value; low <= zero_point <= high, scale finite and > 0 ---- */
 
 static inline int32_t tq_quantize_away(float x, float scale, int32_t zero_point, int32_t low, int32_t high)
 {
@@ -83,7 +83,7 @@ static inline int32_t tq_quantize_even(float x, float inverse, int32_t zero_poin
     return tq_value_of_rounded(rintf(x * inverse), zero_point, low, high);
 }
 
-/* ---- code to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
+/* ---- quantized value to float: the reference kernels' f32(scale * (q - zero_point)) ---- */
 
 /* The difference is exact in 64 bits and rounds once on its way to float32; it fits int32, as in
    the runtime, for every type but int32 itself. */
@@ -122,7 +122,7 @@ static inline int32_t tq_rounding_shift_right_up(int32_t x, int exponent)
 }
 
 /* The right part of a shift.  63 places leave what any more would, and -INT_MIN is not an int. */
-static inline int tq_places_right(int shift)
+static inline int tq_right_shift_of(int shift)
 {
     return shift >= 0 ? 0 : shift < -63 ? 63 : -shift;
 }
@@ -132,14 +132,14 @@ static inline int32_t tq_multiply_double(int32_t x, int32_t multiplier, int shif
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_divide_by_pot(high, tq_places_right(shift));
+    return tq_rounding_divide_by_pot(high, tq_right_shift_of(shift));
 }
 
 static inline int32_t tq_multiply_up(int32_t x, int32_t multiplier, int shift)
 {
     int32_t left = tq_shift_left_saturating(x, shift > 0 ? shift : 0);
     int32_t high = tq_saturating_rounding_doubling_high_mul(left, multiplier);
-    return tq_rounding_shift_right_up(high, tq_places_right(shift));
+    return tq_rounding_shift_right_up(high, tq_right_shift_of(shift));
 }
 
 /* One rounding, ties up; the result saturates.  The rule is for shifts of -31 to 30, and others
@@ -172,25 +172,33 @@ static inline int32_t tq_multiply_i64(int64_t x, int32_t multiplier, int shift)
     return tq_saturate_i32((x * reduced + ((int64_t)1 << (total - 1))) >> total);
 }
 
-/* real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, rounded ties away; 0 for 0 and
-   for |real| < 2^-32, which is flushed.  real must be finite.  This is the runtime's
+/* real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, rounded ties away; 0 for 0 and
+   for |real| < 2^-32, which is flushed.  real must be finite; bits: 2 to 31.  With 31 this is the runtime's
    round(frexp(real, &exponent) * 2^31), on the bits: a fraction of 53 bits, 1/2 or more, loses its
-   last 22; below the normal numbers everything is flushed. */
-static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+   last 53 - bits; below the normal numbers everything is flushed. */
+static inline void tq_quantize_multiplier_bits(double real, int number_of_bits, int32_t *multiplier, int *shift)
 {
     uint64_t bits;
     memcpy(&bits, &real, sizeof bits);
     int exponent = (int)(bits >> 52 & 0x7FF) - 1022;
     bool negative = bits >> 63 != 0;
     uint64_t fraction = (bits & (((uint64_t)1 << 52) - 1)) | (uint64_t)1 << 52;
-    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << 21)) >> 22);
-    if (fixed == (int64_t)1 << 31 && !negative) { /* the runtime leaves -2^31, which fits, alone */
+    const int dropped = 53 - number_of_bits;
+    int64_t fixed = (int64_t)((fraction + ((uint64_t)1 << (dropped - 1))) >> dropped);
+    /* The runtime leaves -2^31, which fits, alone. */
+    if (fixed == (int64_t)1 << number_of_bits && !(negative && number_of_bits == 31)) {
         fixed /= 2;
         exponent++;
     }
     bool flushed = exponent < -31;
     *multiplier = flushed ? 0 : (int32_t)(negative ? -fixed : fixed);
     *shift = flushed ? 0 : exponent;
+}
+
+/* real = multiplier * 2^(shift - 31): the runtime's QuantizeMultiplier. */
+static inline void tq_quantize_multiplier(double real, int32_t *multiplier, int *shift)
+{
+    tq_quantize_multiplier_bits(real, 31, multiplier, shift);
 }
 
 /* What single-rounding builds do: a shift above 30 saturates to (2^31 - 1, 30). */
@@ -203,7 +211,7 @@ static inline void tq_quantize_multiplier_single(double real, int32_t *multiplie
     }
 }
 
-/* ---- integer to code ---- */
+/* ---- quantized value to quantized value ---- */
 
 /* One real multiplier in every form that a rule needs, and the rule. */
 typedef struct tq_multiplier {
@@ -229,7 +237,7 @@ static inline int32_t tq_requantize_fixed(int32_t product, int32_t zero_point, i
     return tq_clamp_i64((int64_t)product + zero_point, low, high);
 }
 
-/* acc: the input code less the input's zero point. */
+/* acc: the quantized input less the input's zero point. */
 static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requantize_rule rule, int32_t zero_point,
                                     int32_t low, int32_t high)
 {
@@ -246,6 +254,13 @@ static inline int32_t tq_requantize(int32_t acc, const tq_multiplier *m, tq_requ
     }
     return zero_point;
 }
+
+/* The rules of int64 accumulators. */
+typedef enum tq_requantize_i64_rule {
+#define REQUANTIZE_I64_RULE(symbol, name, text) TQ_REQUANTIZE_I64_##symbol,
+#include "quant/rounding.def"
+    TQ_REQUANTIZE_I64_RULES
+} tq_requantize_i64_rule;
 
 /* A 64-bit sum of 16x8 operators: by the rule FLOAT64_AWAY, or else by the 64-bit form. */
 static inline int32_t tq_requantize_i64(int64_t acc, const tq_multiplier *m, tq_requantize_rule rule,

@@ -67,10 +67,10 @@ static tq_status check_target(const tq_weight_target *target, tq_error *error)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,
                        "block_size is given; rule '%s' has no blocks, only '%s' has", names[target->rule],
                        names[TQ_WEIGHTS_AI_EDGE]);
-    if (!tq_integer_is_signed(target->code) || target->code == TQ_INTEGER_int32 ||
-        (only_int8 && target->code != TQ_INTEGER_int8))
+    if (!tq_integer_is_signed(target->type) || target->type == TQ_INTEGER_int32 ||
+        (only_int8 && target->type != TQ_INTEGER_int8))
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "dtype is '%s'; rule '%s' needs %s",
-                       tq_integer_name(target->code), names[target->rule],
+                       tq_integer_name(target->type), names[target->rule],
                        only_int8 ? "'int8'" : "'int8', 'int16', 'int4' or 'int2'");
     return TQ_OK;
 }
@@ -81,7 +81,7 @@ tq_status tq_weight_scales(const tq_weight_target *target, float *bounds_to_fact
     tq_status status = check_target(target, error);
     if (status)
         return status;
-    float half = (float)tq_integer_centre_of(target->code).half;
+    float half = (float)tq_integer_centre_of(target->type).half;
     for (size_t c = 0; c < count; c++)
         if (!isfinite(bounds_to_factors[c]) || !isfinite(scale_of(target, bounds_to_factors[c], half)))
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET,

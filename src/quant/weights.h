@@ -19,7 +19,7 @@ typedef enum tq_weight_rule {
 
 typedef struct tq_weight_target {
     tq_weight_rule rule;
-    tq_integer_type code;
+    tq_integer_type type;
     bool per_channel; /* false: one region of one channel */
     bool blocks;      /* a channel is a block, whose scale float16 holds */
     bool positive;    /* where that would be 0, it is float16's least number: XNNPACK refuses a scale of 0 */
@@ -54,7 +54,7 @@ float tq_weight_factor(const tq_weight_target *target, float scale);
 
 /* Quantized values of n weights for that range (min <= max, finite); one of q8 (uint8) and q16 (int16) is written.
    Fails where the value is neither, and where min = max = 0 and a weight is not 0. */
-tq_status tq_weight_toco(tq_integer_type code, bool narrow, double min, double max, const float *w, size_t n,
+tq_status tq_weight_toco(tq_integer_type type, bool narrow, double min, double max, const float *w, size_t n,
                          tq_params *params, uint8_t *q8, int16_t *q16, tq_error *error);
 
 /* ---- biases ---- */
@@ -63,7 +63,7 @@ tq_status tq_weight_toco(tq_integer_type code, bool narrow, double min, double m
    finite or negative, or the product infinite. */
 tq_status tq_bias_scale(double input_scale, double weight_scale, float *scale, tq_error *error);
 
-/* The scales of a weight and its bias, grown where the bias's code would pass 2^30 - 1: then, in float64,
+/* The scales of a weight and its bias, grown where the quantized bias would pass 2^30 - 1: then, in float64,
    the bias's scale is |b| / (2^30 - 1) and the weight's that over input_scale.  As TFLiteConverter does,
    a per-tensor scale grows at 2^30 - 1 already.  Fails where b or a scale is not finite, weight_scale is negative
    or input_scale not over 0. */

@@ -90,7 +90,7 @@ static void settle(search *s)
 {
     columns *c = &s->all;
     const uint32_t total = c->count + s->waiting_count;
-    tq_sort_places(s->waiting, s->waiting_count, by_offset, s->items);
+    tq_sort_indices(s->waiting, s->waiting_count, by_offset, s->items);
     while (s->waiting_count > 0) {
         const tq_arena_item *it = &s->items[s->waiting[--s->waiting_count]];
         const uint32_t at = behind(c, it->offset);
@@ -359,7 +359,7 @@ tq_status tq_arena_find_offsets(tq_arena_item *items, uint32_t count, tq_pool *p
     if (status == TQ_OK) {
         for (uint32_t i = 0; i < count; i++)
             order[i] = i;
-        tq_sort_places(order, count, by_size, items);
+        tq_sort_indices(order, count, by_size, items);
         place(&s, items, order, count, total);
     }
     tq_blocks_release(&work);

@@ -4,7 +4,7 @@
  * bits and from sparse ones, and constants that operators read in another form than the file's.
  *
  * The model has a table of shared items (base/shared.h).  An item's key tells how the value is made, and of what: the
- * operator or the tensor, the form that it asked for, and the addresses of the constants.  Addresses suffice: two
+ * operator or the tensor, the key that it asked for, and the addresses of the constants.  Addresses suffice: two
  * interpreters that have a constant at one address have the same constant, and a user of an item also holds the
  * constants that it is made of, so that no other constant can come to lie there while the item lives.
  *
@@ -22,7 +22,7 @@ enum { OF_STEP, OF_TENSOR, OF_FOLDED };
 enum { INPUTS = 8, HEAD = 8 };
 
 typedef struct key {
-    int64_t numbers[HEAD + TQ_FORM + INPUTS];
+    int64_t numbers[HEAD + TQ_PREPACK_KEY + INPUTS];
     size_t count;
 } key;
 
@@ -71,8 +71,8 @@ static key key_of(const tq_graph_run *graph, const tq_step *step)
     /* what depends on shapes, or on more inputs than a key has room for, is not shared */
     put_address(&k, node->foldable || node->in_count > INPUTS ? step : NULL);
     put_inputs(&k, node);
-    for (int i = 0; i < node->request.form_count; i++)
-        put(&k, node->request.form[i]);
+    for (int i = 0; i < node->request.key_count; i++)
+        put(&k, node->request.key[i]);
     return k;
 }
 

@@ -103,7 +103,7 @@ static bool can_wait(const tq_graph_run *graph, const tq_step *step)
 {
     const tq_node *node = &step->node;
     const tq_tensor *out = node->out_count == 1 ? node->out[0] : NULL;
-    return (node->op->flags & TQ_OP_LATER) && !node->shape_later && !node->request.scratch_bytes &&
+    return (node->op->flags & TQ_OP_NO_FLOATS) && !node->shape_later && !node->request.scratch_bytes &&
            !node->request.prepacked_bytes && out && depth_of(graph, step) <= ONCE_DEPTH && out->has_shape &&
            is_float(out) && out->bytes >= ONCE_BYTES && !graph->slots[out->index].is_output;
 }

@@ -76,7 +76,7 @@ tq_status tq_prepare_hashtable(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(RESOURCE), error));
     TQ_TRY(check_pair(node, key, value, error));
     TQ_TRY(tq_node_state(node, sizeof *number, &number, error));
-    *number = tq_hashtable_number(node);
+    *number = tq_hashtable_id(node);
     tq_hashtable_declare(resources_of(node), *number, (int32_t)key, (int32_t)value);
     node->eval = eval_handle;
     node->foldable = true;

@@ -328,13 +328,13 @@ static bool is_registered(const tq_node *node)
 }
 
 /* Marks the nodes whose tensors nothing is to read; prepare says why. */
-static tq_status mark_misfits(tq_graph_run *graph, tq_error *error)
+static tq_status mark_wrong_operands(tq_graph_run *graph, tq_error *error)
 {
     for (uint32_t k = 0; k < graph->step_count; k++) {
         TQ_TRY(tq_run_poll(graph->run, error));
         tq_node *node = &graph->steps[k].node;
         bool fits = is_registered(node) || tq_check_operands(node, NULL) == TQ_OK;
-        node->misfit = graph->steps[k].unbound || !fits;
+        node->wrong_operands = graph->steps[k].unbound || !fits;
     }
     return TQ_OK;
 }
@@ -357,7 +357,7 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));
     TQ_TRY(open_steps(graph, error));
-    TQ_TRY(mark_misfits(graph, error));
+    TQ_TRY(mark_wrong_operands(graph, error));
     TQ_TRY(mark_packed(graph, marks, error));
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         TQ_TRY(tq_run_poll(graph->run, error));

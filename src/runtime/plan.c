@@ -134,7 +134,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
     return status;
 }
 
-bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor)
+bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor)
 {
     const tq_slot *mine = &graph->slots[tensor];
     const int32_t done = (int32_t)graph->end;

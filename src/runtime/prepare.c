@@ -173,7 +173,7 @@ static tq_status check_known(tq_step *step, tq_error *error)
     if (step->unbound) {
         return tq_op_fail(node, error, TQ_BAD_GRAPH, "an input or output is a tensor that does not exist");
     }
-    return node->misfit ? tq_check_operands(node, error) : TQ_OK;
+    return node->wrong_operands ? tq_check_operands(node, error) : TQ_OK;
 }
 
 /* What the inputs of a step say: 0 ready, 1 some wait for data, -1 broken (with an error, or because
@@ -234,7 +234,7 @@ static bool writes_no_element(const tq_node *node)
 
 static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
-    if (!(step->node.op->flags & TQ_OP_LATER))
+    if (!(step->node.op->flags & TQ_OP_NO_FLOATS))
         TQ_TRY(tq_step_compute_inputs(graph, step, error));
     graph->host.in_prepare = true;
     step->phase = TQ_NODE_READY;

@@ -34,7 +34,7 @@ void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name)
     *name = tq_get_string(&node->options.table, TQ_VarHandleOptions_shared_name);
 }
 
-int32_t tq_hashtable_number(const tq_node *node)
+int32_t tq_hashtable_id(const tq_node *node)
 {
     return (int32_t)tq_get_int(&node->options.table, TQ_HashtableOptions_table_id);
 }
@@ -84,7 +84,7 @@ static void list_nodes(tq_resources *r, const tq_graph_run *graph)
             r->entry_count++;
         }
         if (node->row.code == TQ_BuiltinOperator_HASHTABLE) {
-            r->tables[r->table_count].number = tq_hashtable_number(node);
+            r->tables[r->table_count].number = tq_hashtable_id(node);
             r->tables[r->table_count].key_type = -1;
             r->numbers[r->table_count] = r->table_count;
             r->table_count++;
@@ -94,7 +94,7 @@ static void list_nodes(tq_resources *r, const tq_graph_run *graph)
 
 static void sort_names(tq_resources *r)
 {
-    tq_sort_places(r->names, r->entry_count, name_before, r);
+    tq_sort_indices(r->names, r->entry_count, name_before, r);
     for (uint32_t i = 0; i < r->entry_count; i++) {
         const entry *e = &r->entries[r->names[i]];
         if (r->name_count == 0 || compare_names(&r->entries[r->names[r->name_count - 1]], e->container, e->name) != 0)
@@ -104,7 +104,7 @@ static void sort_names(tq_resources *r)
 
 static void sort_numbers(tq_resources *r)
 {
-    tq_sort_places(r->numbers, r->table_count, number_before, r);
+    tq_sort_indices(r->numbers, r->table_count, number_before, r);
     for (uint32_t i = 0; i < r->table_count; i++)
         if (r->number_count == 0 ||
             r->tables[r->numbers[r->number_count - 1]].number != r->tables[r->numbers[i]].number)
@@ -323,7 +323,7 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
     t->places = places->data;
     for (size_t i = 0; i < count; i++)
         t->places[i] = (uint32_t)i;
-    tq_sort_places(t->places, count, comes_before, t);
+    tq_sort_indices(t->places, count, comes_before, t);
     TQ_EACH(i, count)
     if (t->count == 0 || compare_places(t, t->places[t->count - 1], t->places[i]) != 0)
         t->places[t->count++] = t->places[i];

@@ -20,7 +20,7 @@ int32_t tq_resource_id(tq_resources *resources, tq_bytes container, tq_bytes nam
 
 /* The variable that a VAR_HANDLE names, and the table that a HASHTABLE names. */
 void tq_resource_name(const tq_node *node, tq_bytes *container, tq_bytes *name);
-int32_t tq_hashtable_number(const tq_node *node);
+int32_t tq_hashtable_id(const tq_node *node);
 
 /* A variable's value: type, shape, bytes and data; data NULL before anything was assigned to it.
    NULL: there is no such id. */

@@ -32,7 +32,7 @@ typedef struct tq_step {
     tq_node_phase phase;
     tq_backend backend;  /* the kernels whose results the node gives, and why */
     bool writes_nothing; /* no output has elements: the operator need not run */
-    bool unbound;        /* an index in the file leads to no tensor: the node is a misfit */
+    bool unbound;        /* an index in the file leads to no tensor: the node has wrong operands */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
@@ -271,7 +271,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error);
 
 /* Whether a tensor still has the value of the last run: its operator ran, and no operator behind its last reader has
    taken its memory. */
-bool tq_graph_keeps(const tq_graph_run *graph, uint32_t tensor);
+bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 
 /* ---- invoke.c ---- */
 

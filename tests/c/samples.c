@@ -7,7 +7,7 @@ static size_t make_indices(maker *m, unsigned width, uint32_t count, const int64
 {
     tq_table_id id = width == 4 ? TQ_TABLE_Int32Vector : width == 2 ? TQ_TABLE_Uint16Vector : TQ_TABLE_Uint8Vector;
     size_t table = make_table(m, id);
-    set_link(m, table, (tq_field_id)tq_tables[id].first, make_numbers(m, width, count, values));
+    set_link(m, table, (tq_field_id)tq_tables[id].first, make_integers(m, width, count, values));
     return table;
 }
 
@@ -17,8 +17,8 @@ static size_t make_level(maker *m, const sample_level *from)
                     : from->width == 2 ? TQ_SparseIndexVector_Uint16Vector
                                        : TQ_SparseIndexVector_Uint8Vector;
     size_t level = make_table(m, TQ_TABLE_DimensionMetadata);
-    set_number(m, level, TQ_DimensionMetadata_format, from->format);
-    set_number(m, level, TQ_DimensionMetadata_dense_size, from->dense_size);
+    set_integer(m, level, TQ_DimensionMetadata_format, from->format);
+    set_integer(m, level, TQ_DimensionMetadata_dense_size, from->dense_size);
     if (from->width) {
         set_union(m, level, TQ_DimensionMetadata_array_segments, type,
                   make_indices(m, from->width, from->segment_count, from->segments));
@@ -31,12 +31,12 @@ static size_t make_level(maker *m, const sample_level *from)
 size_t make_sparse_tensor(maker *m, const sample_sparsity *from)
 {
     size_t tensor = make_table(m, TQ_TABLE_Tensor), sparsity = make_table(m, TQ_TABLE_SparsityParameters);
-    set_number(m, tensor, TQ_Tensor_type, from->type);
-    set_link(m, tensor, TQ_Tensor_shape, make_numbers(m, 4, from->rank, from->shape));
+    set_integer(m, tensor, TQ_Tensor_type, from->type);
+    set_link(m, tensor, TQ_Tensor_shape, make_integers(m, 4, from->rank, from->shape));
     set_link(m, tensor, TQ_Tensor_sparsity, sparsity);
-    set_link(m, sparsity, TQ_SparsityParameters_traversal_order, make_numbers(m, 4, from->order_count, from->order));
+    set_link(m, sparsity, TQ_SparsityParameters_traversal_order, make_integers(m, 4, from->order_count, from->order));
     if (from->block_count)
-        set_link(m, sparsity, TQ_SparsityParameters_block_map, make_numbers(m, 4, from->block_count, from->block_map));
+        set_link(m, sparsity, TQ_SparsityParameters_block_map, make_integers(m, 4, from->block_count, from->block_map));
     size_t levels = make_vector(m, from->level_count, 4);
     set_link(m, sparsity, TQ_SparsityParameters_dim_metadata, levels);
     for (uint32_t i = 0; i < from->level_count; i++)
@@ -48,10 +48,10 @@ static size_t make_quantization(maker *m)
 {
     static const int64_t scales[] = {0x3f000000, 0x3e800000}, zero_points[] = {-3, 1};
     size_t table = make_table(m, TQ_TABLE_QuantizationParameters);
-    set_link(m, table, TQ_QuantizationParameters_scale, make_numbers(m, 4, COUNT(scales), scales));
-    set_link(m, table, TQ_QuantizationParameters_zero_point, make_numbers(m, 8, COUNT(zero_points), zero_points));
+    set_link(m, table, TQ_QuantizationParameters_scale, make_integers(m, 4, COUNT(scales), scales));
+    set_link(m, table, TQ_QuantizationParameters_zero_point, make_integers(m, 8, COUNT(zero_points), zero_points));
     size_t details = make_table(m, TQ_TABLE_BlockwiseQuantization);
-    set_number(m, details, TQ_BlockwiseQuantization_block_size, 32);
+    set_integer(m, details, TQ_BlockwiseQuantization_block_size, 32);
     set_union(m, table, TQ_QuantizationParameters_details, TQ_QuantizationDetails_BlockwiseQuantization, details);
     return table;
 }
@@ -76,10 +76,10 @@ static size_t make_tensors(maker *m)
     size_t tensors = make_vector(m, 2, 4);
     size_t tensor = make_table(m, TQ_TABLE_Tensor);
     set_element(m, tensors, 0, tensor);
-    set_number(m, tensor, TQ_Tensor_type, TQ_TensorType_INT8);
-    set_number(m, tensor, TQ_Tensor_buffer, 1);
-    set_number(m, tensor, TQ_Tensor_is_variable, 1);
-    set_link(m, tensor, TQ_Tensor_shape, make_numbers(m, 4, COUNT(shape), shape));
+    set_integer(m, tensor, TQ_Tensor_type, TQ_TensorType_INT8);
+    set_integer(m, tensor, TQ_Tensor_buffer, 1);
+    set_integer(m, tensor, TQ_Tensor_is_variable, 1);
+    set_link(m, tensor, TQ_Tensor_shape, make_integers(m, 4, COUNT(shape), shape));
     set_link(m, tensor, TQ_Tensor_name, make_string(m, "x"));
     set_link(m, tensor, TQ_Tensor_quantization, make_quantization(m));
     set_element(m, tensors, 1, make_sparse_tensor(m, &sparse));
@@ -91,9 +91,9 @@ static size_t make_operators(maker *m)
     static const int64_t inputs[] = {0, -1};
     size_t operators = make_vector(m, 1, 4), op = make_table(m, TQ_TABLE_Operator);
     set_element(m, operators, 0, op);
-    set_link(m, op, TQ_Operator_inputs, make_numbers(m, 4, COUNT(inputs), inputs));
+    set_link(m, op, TQ_Operator_inputs, make_integers(m, 4, COUNT(inputs), inputs));
     size_t options = make_table(m, TQ_TABLE_Conv2DOptions);
-    set_number(m, options, TQ_Conv2DOptions_stride_w, 2);
+    set_integer(m, options, TQ_Conv2DOptions_stride_w, 2);
     set_union(m, op, TQ_Operator_builtin_options, TQ_BuiltinOptions_Conv2DOptions, options);
     return operators;
 }
@@ -105,14 +105,14 @@ static void make_buffers(maker *m, size_t model)
     set_link(m, model, TQ_Model_buffers, buffers);
     set_element(m, buffers, 0, make_table(m, TQ_TABLE_Buffer));
     set_element(m, buffers, 1, constant = make_table(m, TQ_TABLE_Buffer));
-    set_link(m, constant, TQ_Buffer_data, make_numbers(m, 1, COUNT(data), data));
+    set_link(m, constant, TQ_Buffer_data, make_integers(m, 1, COUNT(data), data));
     size_t external = make_vector(m, COUNT(ids), 4);
     set_link(m, model, TQ_Model_external_buffers, external);
     for (uint32_t i = 0; i < COUNT(ids); i++) {
         size_t buffer = make_table(m, TQ_TABLE_ExternalBuffer);
         set_element(m, external, i, buffer);
-        set_number(m, buffer, TQ_ExternalBuffer_id, ids[i]);
-        set_number(m, buffer, TQ_ExternalBuffer_length, 100 + ids[i]);
+        set_integer(m, buffer, TQ_ExternalBuffer_id, ids[i]);
+        set_integer(m, buffer, TQ_ExternalBuffer_length, 100 + ids[i]);
     }
 }
 
@@ -120,12 +120,12 @@ void make_sample_model(maker *m)
 {
     make_start(m, TQ_TABLE_Model);
     size_t model = make_table(m, TQ_TABLE_Model);
-    set_number(m, model, TQ_Model_version, 3);
+    set_integer(m, model, TQ_Model_version, 3);
     set_link(m, model, TQ_Model_description, make_string(m, "sample"));
     size_t codes = make_vector(m, 1, 4), code = make_table(m, TQ_TABLE_OperatorCode);
     set_link(m, model, TQ_Model_operator_codes, codes);
     set_element(m, codes, 0, code);
-    set_number(m, code, TQ_OperatorCode_builtin_code, TQ_BuiltinOperator_CONV_2D);
+    set_integer(m, code, TQ_OperatorCode_builtin_code, TQ_BuiltinOperator_CONV_2D);
     size_t subgraphs = make_vector(m, 1, 4), subgraph = make_table(m, TQ_TABLE_SubGraph);
     set_link(m, model, TQ_Model_subgraphs, subgraphs);
     set_element(m, subgraphs, 0, subgraph);

@@ -31,11 +31,11 @@ static bool live_together(const tq_arena_item *a, const tq_arena_item *b)
 }
 
 /* Where `it` goes, beside items that have places and stand by offset. */
-static uint64_t place_one(const tq_arena_item *it, tq_arena_item *const *placed, uint32_t count)
+static uint64_t plan_one(const tq_arena_item *it, tq_arena_item *const *planned, uint32_t count)
 {
     uint64_t free_from = 0, best = 0, smallest = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
-        const tq_arena_item *other = placed[i];
+        const tq_arena_item *other = planned[i];
         if (!live_together(it, other))
             continue;
         if (other->offset > free_from && other->offset - free_from >= it->size &&
@@ -49,9 +49,9 @@ static uint64_t place_one(const tq_arena_item *it, tq_arena_item *const *placed,
     return smallest == UINT64_MAX ? free_from : best;
 }
 
-static uint64_t place_plainly(tq_arena_item *items, uint32_t count)
+static uint64_t plan_plainly(tq_arena_item *items, uint32_t count)
 {
-    static tq_arena_item *placed[MOST];
+    static tq_arena_item *planned[MOST];
     static bool done[MOST];
     uint64_t total = 0;
     memset(done, 0, sizeof done);
@@ -61,10 +61,10 @@ static uint64_t place_plainly(tq_arena_item *items, uint32_t count)
             if (!done[i] && (next == count || comes_before(&items[i], &items[next])))
                 next = i;
         done[next] = true;
-        items[next].offset = place_one(&items[next], placed, n);
-        for (; at > 0 && placed[at - 1]->offset > items[next].offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] = &items[next];
+        items[next].offset = plan_one(&items[next], planned, n);
+        for (; at > 0 && planned[at - 1]->offset > items[next].offset; at--)
+            planned[at] = planned[at - 1];
+        planned[at] = &items[next];
         if (items[next].offset + items[next].size > total)
             total = items[next].offset + items[next].size;
     }
@@ -116,7 +116,7 @@ static void test_equal(void)
             bool same = true;
             fill(items, count, &kinds[k]);
             memcpy(expected, items, sizeof items);
-            const uint64_t expected_total = place_plainly(expected, count);
+            const uint64_t expected_total = plan_plainly(expected, count);
             CHECK(tq_arena_find_offsets(items, count, pool, &total, NULL) == TQ_OK);
             for (uint32_t i = 0; i < count; i++)
                 same &= items[i].offset == expected[i].offset;

@@ -68,7 +68,7 @@ static void test_log(void)
 }
 
 /* Results mean nothing here; nothing may overflow. */
-static void test_strange_arguments(void)
+static void test_unusual_arguments(void)
 {
     static const int32_t odd[] = {INT32_MIN, INT32_MIN + 1, -(1 << 30), -1, 0, 1, 1 << 30, INT32_MAX};
     int32_t sum = 0;
@@ -90,5 +90,5 @@ void test_fixed_math(void)
     test_reciprocal();
     test_inverse_sqrt();
     test_log();
-    test_strange_arguments();
+    test_unusual_arguments();
 }

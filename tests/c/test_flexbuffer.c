@@ -29,25 +29,25 @@ static void test_sample(void)
     CHECK(tq_flex_open(bytes, &r, &root, &error) == TQ_OK && root.kind == TQ_FLEX_MAP && root.count == 8);
     CHECK(tq_flex_map_key(&r, &root, 3, &key) == TQ_OK && same(key, "s", 1));
     CHECK(tq_flex_map_key(&r, &root, 8, &key) == TQ_BAD_FLEXBUFFER);
-    CHECK(tq_flex_item(&r, &root, 0, &item) == TQ_OK && item.kind == TQ_FLEX_INT && tq_flex_number(&r, &item).i == -5);
+    CHECK(tq_flex_item(&r, &root, 0, &item) == TQ_OK && item.kind == TQ_FLEX_INT && tq_flex_scalar(&r, &item).i == -5);
     CHECK(tq_flex_item(&r, &root, 1, &item) == TQ_OK && item.kind == TQ_FLEX_FLOAT &&
-          tq_flex_number(&r, &item).f == 1.5);
+          tq_flex_scalar(&r, &item).f == 1.5);
     CHECK(tq_flex_item(&r, &root, 2, &item) == TQ_OK && item.kind == TQ_FLEX_INT &&
-          tq_flex_number(&r, &item).i == -70000);
+          tq_flex_scalar(&r, &item).i == -70000);
     CHECK(tq_flex_item(&r, &root, 3, &item) == TQ_OK && item.kind == TQ_FLEX_STRING &&
           same(tq_flex_bytes(&r, &item), "hi", 2));
     CHECK(tq_flex_item(&r, &root, 4, &item) == TQ_OK && item.kind == TQ_FLEX_VECTOR && item.count == 3 && item.typing);
-    CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && tq_flex_number(&r, &inner).i == 300);
+    CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && tq_flex_scalar(&r, &inner).i == 300);
     CHECK(tq_flex_item(&r, &item, 3, &inner) == TQ_BAD_FLEXBUFFER && error.status == TQ_BAD_FLEXBUFFER);
     CHECK(tq_flex_item(&r, &root, 5, &item) == TQ_OK && item.kind == TQ_FLEX_VECTOR && !item.typing);
     CHECK(tq_flex_item(&r, &item, 0, &inner) == TQ_OK && inner.kind == TQ_FLEX_NULL);
     CHECK(tq_flex_item(&r, &item, 1, &inner) == TQ_OK && inner.kind == TQ_FLEX_UINT &&
-          tq_flex_number(&r, &inner).u == UINT64_MAX);
+          tq_flex_scalar(&r, &inner).u == UINT64_MAX);
     CHECK(tq_flex_item(&r, &item, 2, &inner) == TQ_OK && inner.kind == TQ_FLEX_MAP && inner.count == 0 &&
           inner.depth == 2);
     CHECK(tq_flex_item(&r, &root, 6, &item) == TQ_OK && item.kind == TQ_FLEX_BLOB &&
           same(tq_flex_bytes(&r, &item), "\0\1", 2));
-    CHECK(tq_flex_item(&r, &root, 7, &item) == TQ_OK && item.kind == TQ_FLEX_BOOL && tq_flex_number(&r, &item).i == 1);
+    CHECK(tq_flex_item(&r, &root, 7, &item) == TQ_OK && item.kind == TQ_FLEX_BOOL && tq_flex_scalar(&r, &item).i == 1);
     CHECK(tq_flex_verify(bytes, NULL) == TQ_OK && tq_flex_is_options(bytes));
     free_copy(bytes);
 }
@@ -66,7 +66,7 @@ static tq_value read_number(unsigned wire, unsigned width, uint64_t bits, tq_sta
     tq_value value = {TQ_VALUE_INT, {0}};
     CHECK(tq_flex_open(bytes, &r, &root, NULL) == expected);
     if (expected == TQ_OK)
-        value = tq_flex_number(&r, &root);
+        value = tq_flex_scalar(&r, &root);
     CHECK(!tq_flex_is_options(bytes));
     free_copy(bytes);
     return value;

@@ -157,7 +157,7 @@ static void test_shape_count(void)
         static maker m;
         make_start(&m, TQ_TABLE_Model);
         tq_vector shape = {
-            {m.bytes, sizeof m.bytes}, make_numbers(&m, 4, rows[i].count, rows[i].shape) + 4, rows[i].count};
+            {m.bytes, sizeof m.bytes}, make_integers(&m, 4, rows[i].count, rows[i].shape) + 4, rows[i].count};
         uint64_t count = 99;
         CHECK(tq_shape_count(&shape, &count, NULL) == rows[i].status);
         CHECK(count == (rows[i].status == TQ_OK ? rows[i].expected : 99));

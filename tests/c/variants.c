@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of kernels.def against its scalar row, and what stands beside the rows, without Python: for
+ * Every available row of elementwise.def against its scalar row, and what stands beside the rows, without Python: for
  * emulated processors and for sanitizers.  Prints how many comparisons were made; exits 1 at the first difference.
  */
 #include "kernels/arrays/arrays.h"
@@ -89,15 +89,15 @@ static int32_t between(int64_t low, int64_t high)
 
 static void choose(struct parameters *p, tq_element in, tq_element out)
 {
-    bool codes_out = tq_element_high(out) != 0, plain = random32() % 2;
-    tq_element zero_type = codes_out ? out : in;
+    bool quantizes = tq_element_high(out) != 0, plain = random32() % 2;
+    tq_element zero_type = quantizes ? out : in;
     p->many = random32() % 2;
     p->many_zero_points = p->many && random32() % 2;
     p->made_before = random32() % 2;
-    p->low = tq_element_low(out) + (codes_out && random32() % 4 == 0);
+    p->low = tq_element_low(out) + (quantizes && random32() % 4 == 0);
     p->high = (int32_t)tq_element_high(out);
     p->value_mask = 0;
-    if (random32() % 4 == 0 && (codes_out ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
+    if (random32() % 4 == 0 && (quantizes ? out == TQ_i8 : in == TQ_i8 || in == TQ_u8)) { /* of 4 bits */
         p->value_mask = 15;
         p->low = -8, p->high = 7;
     }
@@ -105,7 +105,7 @@ static void choose(struct parameters *p, tq_element in, tq_element out)
         p->scale[i] = (float)ldexp(0.5 + random_unit(), plain ? -4 : (int)(random32() % 250) - 125);
         p->multiplier[i] = ldexp(0.5 + (plain ? random_unit() / 2 : 0), (int)(random32() % 44) - 40);
         p->zero_point[i] =
-            between(codes_out ? p->low : tq_element_low(zero_type), codes_out ? p->high : tq_element_high(zero_type));
+            between(quantizes ? p->low : tq_element_low(zero_type), quantizes ? p->high : tq_element_high(zero_type));
         p->input_zero_point[i] = between(tq_element_low(in), tq_element_high(in));
         if (plain && (in == TQ_i32 || out == TQ_i32)) /* or scalar bodies do all the work */
             p->input_zero_point[i] = p->zero_point[i] = 0;
@@ -294,10 +294,10 @@ static size_t compare_fixed_16(void)
     for (size_t i = 0; i < n; i++, done++)
         expect(&out[i], tq_q16_logistic(in[i]), in[i], "logistic");
     for (int k = 0; k <= 6; k++)
-        for (int places = 0; places <= 1; places++) {
-            tq_tanh_q16(in, out, n, k, places);
+        for (int shift = 0; shift <= 1; shift++) {
+            tq_tanh_q16(in, out, n, k, shift);
             for (size_t i = 0; i < n; i++, done++)
-                expect(&out[i], tq_q16_tanh(tq_q16_shift_left(in[i], places), k), in[i], "tanh");
+                expect(&out[i], tq_q16_tanh(tq_q16_shift_left(in[i], shift), k), in[i], "tanh");
         }
     return done;
 }

@@ -106,6 +106,14 @@ def test_fake_quant_comes_first():
     assert parameters(tq.quantize_model(model, "int8", calibration=known))["y2"][1] == [F(12 / 255)]
 
 
+def test_pickles_of_earlier_versions():
+    made = tq.Calibration.__new__(tq.Calibration)
+    made.__setstate__({k: v for k, v in tq.calibrate(network(), samples()).__dict__.items() if k != "encodings"})
+    assert tq.quantize_model(network(), "int8", calibration=made) == tq.quantize_model(
+        network(), "int8", calibration=samples()
+    )
+
+
 # ---- others' files ----
 
 

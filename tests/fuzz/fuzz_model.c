@@ -17,7 +17,7 @@ static bool count_problem(void *context, const tq_problem *problem)
         return true;
     PROMISE((unsigned)problem->code < TQ_PROBLEM_COUNT);
     PROMISE(memchr(problem->text, 0, sizeof problem->text) && problem->text[0]);
-    PROMISE(memchr(problem->place_text, 0, sizeof problem->place_text));
+    PROMISE(memchr(problem->location_text, 0, sizeof problem->location_text));
     ++*(uint64_t *)context;
     return true;
 }

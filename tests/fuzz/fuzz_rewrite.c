@@ -100,7 +100,7 @@ static void same_field(tq_field_id id, const tq_table *a, const tq_table *b)
 }
 
 /* Where bytes stand outside the flatbuffer, their places differ and the bytes are compared. */
-static bool is_place(tq_field_id id)
+static bool is_location(tq_field_id id)
 {
     return id == TQ_Buffer_offset || id == TQ_Operator_large_custom_options_offset;
 }
@@ -109,7 +109,7 @@ static void same_table(tq_table_id id, const tq_table *a, const tq_table *b)
 {
     PROMISE(b->at % 4 == 0);
     for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first; i++)
-        if (!is_place(i))
+        if (!is_location(i))
             same_field(i, a, b);
 }
 

@@ -68,11 +68,11 @@ static void fill_strings(tq_graph_run *graph, tq_tensor *tensor)
     const uint64_t count = tq_tensor_count(tensor), head = 4 * (count + 2);
     if (count > MEMORY / 8 || tq_tensor_allocate(tensor, graph->run->pool, head + count, NULL) != TQ_OK)
         return;
-    int32_t *words = tensor->data;
-    *words++ = (int32_t)count;
+    int32_t *text = tensor->data;
+    *text++ = (int32_t)count;
     for (uint64_t i = 0; i <= count; i++)
-        *words++ = (int32_t)(head + i);
-    memset(words, 'a', count);
+        *text++ = (int32_t)(head + i);
+    memset(text, 'a', count);
 }
 
 static void fill_small(tq_tensor *tensor, size_t element, session *s)
@@ -96,7 +96,7 @@ static void fill_wild(tq_tensor *tensor, session *s)
 }
 
 /* What no caller can set: other numbers than 0 and 1, and values that 4 or 2 bits do not hold. */
-static void keep_in_range(tq_tensor *tensor, const tq_type_row *row)
+static void limit_values(tq_tensor *tensor, const tq_type_row *row)
 {
     uint8_t *at = tensor->data;
     if (row->kind == TQ_KIND_BOOLEAN)
@@ -123,7 +123,7 @@ static void fill(tq_graph_run *graph, session *s)
         } else if (tensor->data && element && tq_type(tensor->type)->kind != TQ_KIND_OPAQUE) {
             PROMISE(tensor->bytes == element * tq_tensor_count(tensor));
             wild ? fill_wild(tensor, s) : fill_small(tensor, element, s);
-            keep_in_range(tensor, tq_type(tensor->type));
+            limit_values(tensor, tq_type(tensor->type));
         }
     }
 }
@@ -134,7 +134,7 @@ static void look(tq_graph_run *graph, session *s)
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const tq_tensor *tensor = &graph->tensors[i];
         const size_t element = tensor->packed ? 0 : tq_element_bytes(tensor->type);
-        if (!tensor->data || !graph->ready || !tq_graph_keeps(graph, i))
+        if (!tensor->data || !graph->ready || !tq_graph_holds(graph, i))
             continue;
         if (element && tensor->has_shape && !graph->slots[i].file_constant)
             PROMISE(tensor->bytes == element * tq_tensor_count(tensor));

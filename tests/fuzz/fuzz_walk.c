@@ -189,10 +189,10 @@ static void walk_packed(sink *s, const tq_table *tensor, tq_bytes bytes)
         return;
     take(s, needed);
     if ((type->bits == 4 || type->bits == 2) && bytes.size) {
-        uint8_t codes[256];
+        uint8_t values[256];
         uint64_t count = bytes.size * 8 / type->bits;
-        tq_unpack_bits(bytes.data, type->bits, type->low < 0, count < 256 ? count : 256, codes);
-        take(s, codes[0]);
+        tq_unpack_bits(bytes.data, type->bits, type->low < 0, count < 256 ? count : 256, values);
+        take(s, values[0]);
     }
 }
 
@@ -267,7 +267,7 @@ static void walk_flex(sink *s, tq_flex_reader *reader, const tq_flex *value)
     if (value->kind == TQ_FLEX_KEY || value->kind == TQ_FLEX_STRING || value->kind == TQ_FLEX_BLOB) {
         take_bytes(s, tq_flex_bytes(reader, value));
     } else if (value->kind != TQ_FLEX_VECTOR && value->kind != TQ_FLEX_MAP) {
-        tq_value number = tq_flex_number(reader, value);
+        tq_value number = tq_flex_scalar(reader, value);
         take_value(s, &number);
     } else {
         for (uint64_t i = 0; i < value->count; i++) {

@@ -283,7 +283,7 @@ static size_t extremes(const block *file, size_t at, unsigned width, uint64_t ou
 }
 
 /* One place: every extreme, in a file opened anew and under the model that is open. */
-static void mutate_place(const block *file, const tq_model *open, size_t at, unsigned width)
+static void mutate_position(const block *file, const tq_model *open, size_t at, unsigned width)
 {
     uint64_t values[24], old = get(file->data + at, width);
     size_t count = extremes(file, at, width, values);
@@ -306,7 +306,7 @@ static void mutate_file(const block *file)
         static const unsigned widths[] = {1, 2, 4};
         for (size_t w = 0; w < 3; w++)
             if (structure[at] && at % widths[w] == 0 && at + widths[w] <= file->size)
-                mutate_place(file, &model, at, widths[w]);
+                mutate_position(file, &model, at, widths[w]);
     }
     free(structure);
     tq_model_close(&model);
@@ -362,18 +362,18 @@ static void havoc_file(const block *file, uint64_t seed, uint64_t count)
 /* All files of 0 to 64 bytes that repeat one interesting word, with an interesting first word. */
 static void run_tiny(void)
 {
-    static const uint32_t words[] = {0,          1,          2,          3,          4,         5,       6,
-                                     8,          12,         16,         32,         60,        64,      0x00040004,
-                                     0x00080008, 0x000c0004, 0x00060006, 0xffff,     0xfffe,    0x10000, 0x7fffffff,
-                                     0x80000000, 0xfffffffc, 0xfffffff8, 0xffffffff, 0x334c4654};
-    enum { COUNT = sizeof words / sizeof *words };
+    static const uint32_t values[] = {0,          1,          2,          3,          4,         5,       6,
+                                      8,          12,         16,         32,         60,        64,      0x00040004,
+                                      0x00080008, 0x000c0004, 0x00060006, 0xffff,     0xfffe,    0x10000, 0x7fffffff,
+                                      0x80000000, 0xfffffffc, 0xfffffff8, 0xffffffff, 0x334c4654};
+    enum { COUNT = sizeof values / sizeof *values };
     now.path = "tiny";
     for (size_t size = 0; size <= 64; size++) {
         for (size_t n = 0; n < (size_t)COUNT * COUNT * COUNT; n++) {
             uint8_t bytes[64];
             for (size_t i = 0; i < 64; i++)
-                bytes[i] = (uint8_t)(words[i % 8 < 4 ? n / COUNT % COUNT : n / COUNT / COUNT] >> i % 4 * 8);
-            put(bytes, 4, words[n % COUNT]);
+                bytes[i] = (uint8_t)(values[i % 8 < 4 ? n / COUNT % COUNT : n / COUNT / COUNT] >> i % 4 * 8);
+            put(bytes, 4, values[n % COUNT]);
             block exact = copy_of(bytes, size);
             run_case(exact.data, exact.size, size, n);
             free(exact.data);

@@ -173,9 +173,9 @@ def test_hostile_names(name):
 
 
 def test_words():
-    assert notebook_html.words('<a b="c">&\'') == "&lt;a b=&quot;c&quot;&gt;&amp;&#x27;"
-    assert notebook_html.words("a\x00\n\ud800\u202eé≤") == "a\\x00\\n\\ud800\\u202eé≤"
-    assert notebook_html.words("x" * 200, 10) == "x" * 10 + "…"
+    assert notebook_html.escaped('<a b="c">&\'') == "&lt;a b=&quot;c&quot;&gt;&amp;&#x27;"
+    assert notebook_html.escaped("a\x00\n\ud800\u202eé≤") == "a\\x00\\n\\ud800\\u202eé≤"
+    assert notebook_html.escaped("x" * 200, 10) == "x" * 10 + "…"
 
 
 def test_model_page_tells_what_the_model_holds():

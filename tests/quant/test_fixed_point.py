@@ -400,7 +400,9 @@ def test_the_examples_of_functions_in_c_hold():
 def test_rules_are_documented():
     rules = tq.rules()
     assert list(rules["requantize"]) == ["double", "single", "up", "float64-away", "float32-even"]
-    assert set(rules) == {"quantize", "requantize", "parameters", "weights", "histogram", "fake_quant"}
+    assert list(rules["requantize_int64"]) == ["int64-up", "float64-away"]
+    families = {"quantize", "requantize", "requantize_int64", "parameters", "weights", "histogram", "fake_quant"}
+    assert set(rules) == families
     assert all(len(text) > 20 for family in rules.values() for text in family.values())
 
 

@@ -2,6 +2,7 @@
 """The shape of the house: which room may include which, what is exported, what an import costs."""
 
 import ast
+import graphlib
 import os
 import re
 import shutil
@@ -32,6 +33,25 @@ BELOW = {
     "convert": [*FILES, *NUMBERS],
     "python": [*FILES, *NUMBERS, "ops", "delegate", "runtime", "convert"],
 }
+# In a room with families: a family includes and calls its room's own files and families before it.
+FAMILIES = {
+    "kernels": ["elementwise", "arrays", "gemm", "depthwise"],
+    "model": ["problems"],
+    "ops": [
+        "elementwise",
+        "movement",
+        "reductions",
+        "search",
+        "products",
+        "recurrent",
+        "random",
+        "signal",
+        "detection",
+    ],
+    "python": ["arrays", "model", "edit", "interpreter"],
+}
+# Tables of functions that their room's families define.
+LISTS = {ROOT / "src/kernels/kernels.c", ROOT / "src/python/module.c"}
 ROOMS = list(BELOW)
 SOURCES = sorted(path for suffix in ("c", "h", "def") for path in (ROOT / "src").rglob(f"*.{suffix}"))
 
@@ -54,6 +74,21 @@ def room_of(path):
     return parts[0] if len(parts) > 1 else ""
 
 
+def family_of(path):
+    """The second folder below src; "" for a file of a room itself."""
+    parts = path.relative_to(ROOT / "src").parts
+    return parts[1] if len(parts) > 2 else ""
+
+
+def may_call(path, other):
+    """Whether what `path` calls may be defined in `other`, by rooms and families."""
+    room = room_of(path)
+    if room_of(other) != room or not family_of(other) or path in LISTS:
+        return room_of(other) in {room, *BELOW[room]}
+    order = ["", *FAMILIES[room]]
+    return order.index(family_of(other)) <= order.index(family_of(path))
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_rooms_include_only_rooms_below_them(path):
     room = room_of(path)
@@ -64,14 +99,16 @@ def test_rooms_include_only_rooms_below_them(path):
             assert (ROOT / "src" / header).is_file(), header
 
 
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="its objects are compiled by a run without a preloaded library")
-@pytest.mark.skipif(not (shutil.which("nm") and shutil.which("clang")), reason="needs nm and clang")
-def test_rooms_call_only_rooms_below_them(objects):
-    """The arrows that the linker sees: a header may declare what a room above defines.
+@pytest.fixture(scope="module")
+def symbols(objects):
+    """What the linker sees of the core: {symbol: the file that defines it}, [(file, symbol that it needs)].
 
-    The objects are those of tests/runtime/test_impossible.py.  Nothing below `python` finds its symbols there, so none
-    may be missing.
+    The objects are those of tests/runtime/test_impossible.py.
     """
+    if "LD_PRELOAD" in os.environ:
+        pytest.skip("its objects are compiled by a run without a preloaded library")
+    if not (shutil.which("nm") and shutil.which("clang")):
+        pytest.skip("needs nm and clang")
     core = [path for path in SOURCES if path.suffix == ".c" and room_of(path) != "python"]
     defined, needed = {}, []
     for path, made in zip(core, compiled(objects, "clang", SANITIZED, core), strict=True):
@@ -80,38 +117,64 @@ def test_rooms_call_only_rooms_below_them(objects):
             if kind == "U":
                 needed.append((path, symbol))
             elif kind.isupper():
-                defined[symbol] = room_of(path)
+                defined[symbol] = path
     assert len(needed) > 1000
-    allowed = {room: {room, *below} for room, below in BELOW.items()}
-    wrong = [(path, symbol) for path, symbol in needed if defined.get(symbol) not in allowed[room_of(path)]]
-    assert [f"{name(path)} needs {symbol} of {defined.get(symbol)}" for path, symbol in wrong] == []
+    return defined, needed
 
 
-# In a room with families: a family includes its room's own files and families before it.
-FAMILIES = {
-    "kernels": ["elementwise", "arrays", "gemm", "depthwise"],
-    "model": ["problems"],
-    "python": ["arrays", "model", "edit", "interpreter"],
-}
-MODULE = ROOT / "src/python/module.c"  # which lists all that the extension holds
-IN_FAMILIES = [path for path in SOURCES if path.relative_to(ROOT / "src").parts[0] in FAMILIES and path != MODULE]
+def test_rooms_and_families_call_only_what_is_below_them(symbols):
+    """No room below `python` finds python's symbols here, so none may be missing."""
+    defined, needed = symbols
+    wrong = [(path, symbol) for path, symbol in needed if not may_call(path, defined[symbol])]
+    assert [f"{name(path)} needs {symbol} of {name(defined[symbol])}" for path, symbol in wrong] == []
+
+
+def test_headers_declare_what_their_own_folder_defines(symbols):
+    defined, _ = symbols
+    words = {path: set(re.findall(r"\btq_\w+", declarations(path))) for path in SOURCES if path.suffix == ".h"}
+    wrong = [
+        f"{name(header)} declares {symbol} of {name(defined[symbol])}"
+        for header, found in words.items()
+        for symbol in sorted(found & defined.keys())
+        if defined[symbol].parent != header.parent
+    ]
+    assert len(set.union(*words.values()) & defined.keys()) > 500
+    assert wrong == []
+
+
+def declarations(path):
+    """The lines of a header that declare functions and arrays: none of comments, nor of bodies, which are indented."""
+    text = re.sub(r"/\*.*?\*/", "", text_of(path), flags=re.DOTALL)
+    return "\n".join(re.findall(r"(?m)^\w[^#{}=;]*\b(tq_\w+)\s*[(\[;]", text))
+
+
+def test_no_file_needs_itself_through_others(symbols):
+    """Neither headers by their includes, nor C files by their symbols, form a circle."""
+    defined, needed = symbols
+    headers = {path: {ROOT / "src" / header for header in includes(path)} for path in SOURCES if path.suffix == ".h"}
+    calls = {}
+    for path, symbol in needed:
+        if defined.get(symbol, path) != path:
+            calls.setdefault(path, set()).add(defined[symbol])
+    for arrows in (headers, calls):
+        graphlib.TopologicalSorter(arrows).prepare()
+
+
+IN_FAMILIES = [path for path in SOURCES if room_of(path) in FAMILIES and path not in LISTS]
 
 
 @pytest.mark.parametrize("path", IN_FAMILIES, ids=name)
 def test_families_include_only_families_above(path):
-    room, *rest = path.relative_to(ROOT / "src").parts
-    families = FAMILIES[room]
-    allowed = families[: families.index(rest[0]) + 1] if len(rest) > 1 else []
+    room, family = room_of(path), family_of(path)
+    allowed = FAMILIES[room][: FAMILIES[room].index(family) + 1] if family else []
     for header in includes(path):
         if header.startswith(f"{room}/") and header.count("/") > 1:
             assert header.split("/")[1] in allowed, f"{name(path)} includes {header}"
 
 
-def test_every_family_says_what_it_is():
+def test_every_folder_with_families_orders_them():
     folders = {(room, path.name) for room in FAMILIES for path in (ROOT / "src" / room).iterdir() if path.is_dir()}
     assert folders == {(room, family) for room, families in FAMILIES.items() for family in families}
-    for room, family in folders:
-        assert (ROOT / "src" / room / family / "README.md").is_file()
 
 
 # Where LiteRT's schema classes stand in tests: as an oracle, or for files that tq would not write.
@@ -136,11 +199,19 @@ def test_every_folder_of_src_is_a_room():
     assert {path.name for path in (ROOT / "src").iterdir() if path.is_dir()} <= set(ROOMS)
 
 
-def test_every_room_says_what_it_is():
-    missing = [
-        room for room in ROOMS if (ROOT / "src" / room).is_dir() and not (ROOT / "src" / room / "README.md").is_file()
-    ]
-    assert missing == []
+def test_every_folder_says_what_it_is():
+    """A README.md in each folder of src and tq, and one for all of tests."""
+    folders = {path.parent for path in committed() if path.relative_to(ROOT).parts[0] in ("src", "tq")}
+    assert len(folders) > 25
+    assert [name(folder) for folder in sorted(folders) if not (folder / "README.md").is_file()] == []
+
+
+def test_the_tests_readme_names_every_folder_and_every_module_of_support():
+    named = set(re.findall(r"`([\w.]+)`", text_of(ROOT / "tests" / "README.md")))
+    parts = [path.relative_to(ROOT / "tests").parts for path in committed() if path.is_relative_to(ROOT / "tests")]
+    folders = {folder for folder, *below in parts if below}
+    support = {below[0] for folder, *below in parts if folder == "support"}
+    assert (folders | support) - named == set()
 
 
 def test_the_table_of_operators_names_their_files():
@@ -163,28 +234,63 @@ def parsed(path):
     return ast.parse(text_of(path))
 
 
-QUANTIZER = sorted((ROOT / "tq" / "quantization").glob("*.py"))
-EDITOR = sorted((ROOT / "tq" / "editing").glob("*.py"))
+MODULES = sorted((ROOT / "tq").rglob("*.py"))
+QUANTIZER = [path for path in MODULES if path.parent.name == "quantization"]
+
+PUBLIC_BY_CONVENTION = {"_asdict", "_replace", "_fields"}  # NamedTuple's
+OF_LITERT = {"_get_op_details", "_get_ops_details"}  # LiteRT's interpreters have no public name for these
 
 
-@pytest.mark.parametrize("path", [*QUANTIZER, *EDITOR], ids=name)
-def test_the_quantizer_and_the_editor_use_public_names_of_other_modules(path):
-    """`x._name` where no class or function of the module itself defines or stores `_name`."""
+def private_names_of_the_core():
+    """Names that the core gives tq's Python and no user."""
+    return set(re.findall(r"\b_[a-zA-Z]\w*", text_of(ROOT / "tq" / "_core.pyi")))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_modules_use_public_names_of_other_modules(path):
+    """No `x._name` and no import of `_name` where the module itself neither defines nor stores `_name`."""
     tree = parsed(path)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    nodes = list(ast.walk(tree))
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {node.target.id for node in nodes if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)}
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
     own |= {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")}
-    named = {"_asdict", "_replace", "_fields", "_file"}  # NamedTuple's, and the core's for the editor
-    used = {node.attr for node in attributes if re.match(r"_[a-z]", node.attr)} - own - named
-    core = {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "_core"}
-    assert used - core == set()
+    used = {node.attr for node in attributes} - own
+    used |= {alias.name for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names}
+    private = {item for item in used if re.match(r"_[a-zA-Z]", item)} - {"_core"}
+    assert private - PUBLIC_BY_CONVENTION - OF_LITERT - private_names_of_the_core() == set()
+
+
+# Modules that import others of tq inside functions, to stay fast: tq/README.md says why.
+LATE = {
+    "tq/calibration/__init__.py",
+    "tq/cli/commands.py",
+    "tq/cli/quantize.py",
+    "tq/quantization/equalization.py",
+    "tq/quantization/plan.py",
+    "tq/running/interpreter.py",
+    "tq/running/runs.py",
+}
+
+
+def test_modules_import_at_their_top():
+    late = set()
+    for path in MODULES:
+        functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+        inside = [node for item in functions for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
+        late |= {path.relative_to(ROOT).as_posix() for node in inside if (node.module or "").split(".")[0] == "tq"}
+    assert late == LATE
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name)
+def test_no_type_is_ignored(path):
+    assert "type: ignore" not in text_of(path)
 
 
 @pytest.mark.parametrize("path", QUANTIZER, ids=name)
-def test_the_quantizer_needs_no_ignored_type_and_no_late_import_of_its_own(path):
-    assert "type: ignore" not in text_of(path)
-    inside = [item for item in ast.walk(parsed(path)) if isinstance(item, ast.FunctionDef)]
-    late = [node.module for item in inside for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
+def test_the_quantizer_imports_its_own_modules_at_their_top(path):
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
+    late = [node.module for item in functions for node in ast.walk(item) if isinstance(node, ast.ImportFrom)]
     assert [module for module in late if module.startswith("tq.quantization")] == []
 
 

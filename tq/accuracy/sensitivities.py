@@ -24,6 +24,7 @@ from tq.accuracy.measuring import Noise, Samples
 from tq.editing.editor import Editor
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
+from tq.texts import dotted
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -71,14 +72,10 @@ class Sensitivity:
         for row in self.rows:
             place = "" if row.operator is None else row.operator
             lines.append(
-                f"{row.sqnr_db:7.2f}  {row.kind:10} {place:>3}  {row.operator_name[:20]:20} {_one_line(row.name)}"
+                f"{row.sqnr_db:7.2f}  {row.kind:10} {place:>3}  {row.operator_name[:20]:20} {dotted(row.name[:60])}"
             )
         lines.append(f"all of it: {self.sqnr_db:.2f} dB at the outputs, over {self.samples} samples")
         return "\n".join(lines)
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else "." for c in text[:60])
 
 
 def measure(
@@ -181,7 +178,7 @@ class _Runs:
         """The float model with the numbers that its constants' codes stand for."""
         editor = Editor(self.model)
         for left, right in pairs:
-            editor.main._tensors[left.index].data = right.dequantized().astype(left.dtype)
+            editor.main.tensors[left.index].data = right.dequantized().astype(left.dtype)
         return self._interpreter(editor.to_model())
 
     def _interpreter(self, model: Model) -> Interpreter:

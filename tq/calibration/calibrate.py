@@ -90,6 +90,9 @@ class Calibration:
             frozenset()
         )  # of the model and samples, which save() leaves alone
 
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update({"encodings": {}, **state})  # pickles of earlier versions have none
+
     @classmethod
     def from_model(cls, model: Source) -> Calibration:
         """The ranges, scales and zero points of a quantized model, whichever program made it, by the names of its
@@ -247,12 +250,11 @@ class Calibration:
                 found[name] = Encoding((low,), (high,))
         return found
 
+    # Without __hash__: equality is that of the observers' contents, which change.
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibration):
             return NotImplemented
         return {**self.__dict__, "_input_files": None} == {**other.__dict__, "_input_files": None}
-
-    __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
     def __repr__(self) -> str:
         known = f", {len(self.encodings)} encodings" if self.encodings else ""

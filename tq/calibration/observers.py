@@ -55,13 +55,12 @@ class _Observer:
         for name in self._fields:
             setattr(self, name, state[name])
 
+    # Without __hash__: equality is that of the contents, which change.
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
         a, b = self.__getstate__(), other.__getstate__()
         return all(_same(a[name], b[name]) for name in self._fields)
-
-    __hash__ = None  # type: ignore[assignment]  # equal by what was seen, and that changes
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self._arguments().items())

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from tq import _core
 from tq._core import Model, RunError
 from tq.calibration.samples import Calls, Progress, Reservoir, Values
-from tq.running import recurrent
-from tq.running import watching as bodies
+from tq.running import recurrent, watching
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
@@ -70,12 +69,12 @@ def observed_tensors(model: Model) -> dict[int, str]:
     if not model.subgraphs:
         raise ValueError("the model has no subgraphs")
     found: dict[int, str] = {}
-    for place in bodies.reached(model):
+    for place in watching.reached(model):
         graph = model.subgraphs[place]
         tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
-        indices = [tensor.index for tensor in tensors if tensor is not None and bodies.is_float32(tensor)]
+        indices = [tensor.index for tensor in tensors if tensor is not None and watching.is_float32(tensor)]
         indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
-        found |= {bodies.key_of(place, index): graph.tensors[index].name for index in indices}
+        found |= {watching.key_of(place, index): graph.tensors[index].name for index in indices}
     return found
 
 
@@ -91,7 +90,7 @@ class _Runner:
         self._names = observed_tensors(model)
         self._is_stateful = task.resets and any(code.name in _STATEFUL for code in model.operator_codes)
         self._interpreter: Interpreter | None = None
-        self._bodies: bodies.Bodies | None = None
+        self._watcher: watching.Watcher | None = None
         self._shapes: dict[int, dict[int, tuple[int, ...]]] = {}  # by subgraph
         self._seen = Part(self._observers(), 0)
 
@@ -121,7 +120,7 @@ class _Runner:
         if self._interpreter is None or self._is_stateful:
             self._interpreter = Interpreter(model=self._model, numerics="reference", **self._limits._asdict())
             self._shapes = {}
-            self._bodies = bodies.Bodies(self._model, self._limits)
+            self._watcher = watching.Watcher(self._model, self._limits)
         interpreter = self._interpreter
         if shapes != self._shapes.get(subgraph):
             for index, shape in shapes.items():
@@ -136,12 +135,12 @@ class _Runner:
 
     def _observe(self, interpreter: Interpreter, subgraph: int, observers: Mapping[int, Any]) -> None:
         def update(subgraph: int, index: int, values: NDArray[Any]) -> None:
-            observer = observers.get(bodies.key_of(subgraph, index))
+            observer = observers.get(watching.key_of(subgraph, index))
             if observer is not None:
                 observer.update(values, num_threads=1)
 
-        assert self._bodies is not None
-        self._bodies.watch(interpreter, subgraph, update)
+        assert self._watcher is not None
+        self._watcher.watch(interpreter, subgraph, update)
 
 
 # ---- on this machine ----

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+import tq
 from tq.cli import commands
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain
@@ -141,6 +142,13 @@ def _places(text: str) -> tuple[str, list[int]]:
 _places.__name__ = "inputs, as MyOp=1,2"
 
 
+def _indices(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+_indices.__name__ = "index, as 0,3,5,1"
+
+
 _WRITES = "the file to write; -: standard output"
 
 
@@ -256,6 +264,13 @@ def _add_running(add: _Add) -> None:
     _limits(profile)
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
+    explain = add(commands.explain, "show how one element of a run comes about, step by step", "FILE")
+    explain.add_argument("tensor", metavar="TENSOR", help="name or index of an int8, uint8 or int16 tensor")
+    explain.add_argument("index", metavar="INDEX", type=_indices, help="of the element: 0,3,5,1, or one number, flat")
+    _inputs(explain)
+    _limits(explain)
+    _numerics(explain)
+    _json(explain)
     backends = add(commands.backends, "say whose kernels LiteRT would run each operator with, and why", "FILE")
     _numerics(backends, "xnnpack")
     backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
@@ -383,19 +398,15 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
-        import tq
-
         _write(f"tq {tq.__version__}")
         return FINE
     if not hasattr(args, "run"):
         raise Failure("a command is needed (see 'tq --help')")
-    from tq import Error
-
     try:
         text: str
         code: int
         text, code = args.run(args)
-    except Error as error:  # a part of the model that cannot be read
+    except tq.Error as error:  # a part of the model that cannot be read
         raise Failure(str(error)) from error
     _write(text)
     return code

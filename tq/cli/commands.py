@@ -13,6 +13,11 @@ import zipfile
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+import tq
+from tq.texts import dotted
+
 if TYPE_CHECKING:
     from tq._core import Model
     from tq.running.interpreter import Interpreter
@@ -48,10 +53,9 @@ def refusing(place: str = "") -> Iterator[None]:
 
 def complain(message: str) -> None:
     """One line on stderr; names in files and paths may hold anything."""
-    line = "".join(c if c.isprintable() else "." for c in message)
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"tq: {line}\n")
+            sys.stderr.write(f"tq: {dotted(message)}\n")
 
 
 # ---- writing ----
@@ -79,8 +83,6 @@ def saved(path: str, text: str) -> str:
 
 
 def open_model(path: str) -> Model:
-    import tq
-
     try:
         with using(path):
             return tq.Model(path)
@@ -90,8 +92,6 @@ def open_model(path: str) -> Model:
 
 def read_array(path: str) -> Any:
     """The arrays of an .npz file as a dict, or the array of an .npy file."""
-    import numpy as np
-
     try:
         with using(path), open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -122,8 +122,6 @@ def show(args: argparse.Namespace) -> Result:
 
 
 def _array_text(value: Any) -> str:
-    import numpy as np
-
     if isinstance(value, np.ndarray):
         return np.array2string(value, separator=", ", threshold=8, edgeitems=3, max_line_width=10**6)
     return getattr(value, "__name__", None) or str(value)
@@ -216,8 +214,6 @@ def _interpreter(path: str, args: argparse.Namespace, keep: bool = False, numeri
 
 def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
     """Inputs in the model's order, or by name: from files, else at random from --seed."""
-    import numpy as np
-
     if args.input:
         if args.seed:
             raise Failure("--seed is given and has no effect: --input gives what is read, and nothing is random")
@@ -255,8 +251,6 @@ def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
 
 
 def run(args: argparse.Namespace) -> Result:
-    import numpy as np
-
     refuse_inputs(args.output, args.file, args.input)
     interpreter = _fed(_interpreter(args.file, args, keep=args.all, numerics=args.numerics), args)
     interpreter.invoke()
@@ -293,6 +287,17 @@ def compare(args: argparse.Namespace) -> Result:
 def profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
     return str(interpreter.profile(runs=args.runs)), FINE
+
+
+def explain(args: argparse.Namespace) -> Result:
+    from tq.explanation.element import explain as explain_element
+
+    interpreter = _fed(_interpreter(args.file, args, keep=True, numerics=args.numerics), args)
+    interpreter.invoke()
+    tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
+    with refusing():
+        explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
+    return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
 
 
 def backends(args: argparse.Namespace) -> Result:

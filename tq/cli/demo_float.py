@@ -14,6 +14,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from tq.editing.builder import ModelBuilder
+from tq.inspection.export import write_npz
 from tq.saving import Target
 
 CLASSES = ("horizontal", "rising", "vertical", "falling")
@@ -37,8 +39,6 @@ def _filters() -> NDArray[np.float64]:
 
 def float_model() -> bytes:
     """The net, as float32: input "picture" [1, 32, 32, 3] between -1 and 1, output "direction" [1, 4]."""
-    from tq.editing.builder import ModelBuilder
-
     b = ModelBuilder(description="tq's float demonstration model")
     half, quarter = _SIZE // 2, _SIZE // 4
     picture = b.input("picture", [1, _SIZE, _SIZE, 3])
@@ -93,8 +93,6 @@ def pictures(count: int = 32, seed: int = 0) -> tuple[NDArray[np.float32], NDArr
 
 def write(folder: str | os.PathLike[str]) -> tuple[str, str]:
     """Writes demo_float.tflite and demo_samples.npz into a folder that there is; returns their paths."""
-    from tq.inspection.export import write_npz
-
     model, samples = (os.path.join(folder, name) for name in ("demo_float.tflite", "demo_samples.npz"))
     Target(model).save(float_model())
     write_npz(samples, {"picture": pictures()[0]})

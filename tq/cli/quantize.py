@@ -9,6 +9,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import tq
 from tq.cli.commands import FINE, Failure, Result, limits, open_model, read_array, refuse_inputs, refusing, saved, using
 
@@ -221,8 +223,6 @@ def demo(args: argparse.Namespace) -> Result:
 
 def _demo_run(model: Model) -> str:
     """What the demonstration model computes: a picture of a bright and a dark half."""
-    import numpy as np
-
     from tq.running.interpreter import Interpreter
 
     tensor, output = model.inputs[0], model.outputs[0]

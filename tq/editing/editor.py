@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from tq import _core, enums, saving
 from tq._core import Model, ModelError, _Node
-from tq.editing import fields
+from tq.editing import fields, io_types
 from tq.editing.graph import SubgraphPart
 from tq.editing.names import Metadata, SignaturePart
 from tq.editing.operator import CUSTOM, OperatorPart, TensorLike
 from tq.editing.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
 from tq.editing.tensor import TensorPart
-from tq.editing.trailing_data import find_tail
+from tq.editing.trailing_data import find_trailing_data
 from tq.sources import Source, opened
 
 _HALF_MAX = 65504.0
@@ -47,7 +47,7 @@ class Editor:
         self._path = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else None
         self._model = model
         self.tree = _core._Tree(model)
-        self.trailing = None if model is None else find_tail(model, self.tree)  # the data behind the flatbuffer
+        self.trailing = None if model is None else find_trailing_data(model, self.tree)
         self.root = self.tree.root
         self._rows: dict[str, list[_Node]] = {}  # signatures and metadata, which grow one by one
         self._new_rows: set[str] = set()  # the fields of them that the root has not got yet
@@ -430,9 +430,7 @@ class Editor:
 
     def set_io_types(self, inputs: Any = None, outputs: Any = None, subgraph: int = 0) -> None:
         """Changes the types of a subgraph's inputs and outputs: see tq.editing.io_types.set_io_types."""
-        from tq.editing.io_types import set_io_types
-
-        set_io_types(self.subgraphs[subgraph], inputs, outputs)
+        io_types.set_io_types(self.subgraphs[subgraph], inputs, outputs)
 
     # -- writing
 

@@ -29,7 +29,7 @@ _MOST_ALIGNMENT = 4096
 _MOST_PADDING = 1 << 16
 
 
-class Tail(NamedTuple):
+class TrailingData(NamedTuple):
     """Bytes behind a model, from `start` in its file."""
 
     data: bytes
@@ -129,7 +129,7 @@ def _bytecode(root: _Node, end: int, size: int) -> dict[_Node, int]:
     return found
 
 
-def find_tail(model: Model, tree: _core._Tree) -> Tail | None:
+def find_trailing_data(model: Model, tree: _core._Tree) -> TrailingData | None:
     """What stands behind a model, or None where nothing but zeros does."""
     tail = model._file[tree.end :].tobytes()
     if not tail.strip(b"\0"):
@@ -138,4 +138,4 @@ def find_tail(model: Model, tree: _core._Tree) -> Tail | None:
     start = min([tree.end + len(tail) - len(tail.lstrip(b"\0")), *bytecode.values()])
     align = min([_MOST_ALIGNMENT, *(offset & -offset for offset in bytecode.values())]) if bytecode else 1
     data = tail[start - tree.end :]
-    return Tail(data, start, align, _archive_offsets(data, start), bytecode)
+    return TrailingData(data, start, align, _archive_offsets(data, start), bytecode)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One requantization, step by step: how an int32 accumulator becomes a code."""
+"""One requantization, step by step: how an accumulator becomes a quantized value."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from math import ldexp
+from fractions import Fraction
+from math import floor, ldexp
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -19,7 +20,7 @@ class RequantizeExplanation:
     """The steps of one requantization, as attributes, as a dict (`as_dict()`, `e["code"]`) and, by `str`, as a table.
 
     Steps that a rule does not have are None: the rules on floating point ('float64-away', 'float32-even') have no
-    fixed-point multiplier, and 'single' has no high part.
+    fixed-point multiplier, 'single' and 'int64-up' no high part; only 'int64-up' has a short multiplier.
     """
 
     __module__ = "tq"  # pickles name it so, wherever it is defined
@@ -40,6 +41,7 @@ class RequantizeExplanation:
     dtype: str
     low: int  #: the dtype's lowest code
     high_code: int  #: and highest
+    short_multiplier: int | None = None  #: of int64 accumulators: the multiplier's upper 15 bits, rounded
 
     @property
     def result(self) -> int | float:
@@ -81,7 +83,11 @@ class RequantizeExplanation:
                 wanted = self.acc << self.shift
                 note = f"accumulator * 2^{self.shift}" + (", saturated" if wanted != self.shifted else "")
                 yield "shifted", self.shifted, note
-            yield "product", self.product, "times the multiplier, 64 bits"
+            if self.short_multiplier is not None:
+                yield "short multiplier", self.short_multiplier, "multiplier / 2^16 to the nearest, below 2^15"
+                yield "product", self.product, "times the short multiplier, 64 bits"
+            else:
+                yield "product", self.product, "times the multiplier, 64 bits"
             if self.high is not None:
                 yield "high part", self.high, "product / 2^31 to the nearest, ties up"
             of = "the high part" if self.high is not None else "the product"
@@ -135,6 +141,8 @@ def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
 
 
 _INT32 = (-(2**31), 2**31 - 1)
+_INT64 = (-(2**63), 2**63 - 1)
+_FAR = 2**47  # int64 accumulators beyond it saturate
 _FLOAT32_OVERFLOW = 2.0**128 - 2.0**103  # what rounds to infinity
 _FIXED_POINT_STEPS = ("multiplier", "shift", "shifted", "high", "right_shift", "remainder")
 
@@ -150,7 +158,8 @@ def explain_requantize(
 ) -> RequantizeExplanation:
     """Each step of requantizing one value: `requantize` and the operators do the same to arrays.
 
-    acc: an int32 accumulator, or a code whose zero point is `input_zero_point`. multiplier: the real multiplier
+    acc: an int32 accumulator, or a quantized value whose zero point is `input_zero_point`; an int64 one under the rules
+    of tq.rules()["requantize_int64"], those of 16x8 operators. multiplier: the real multiplier
     (input scale * weight scale / output scale), finite and not negative, or the pair that quantize_multiplier gives of
     it. zero_point: the output's, within dtype. dtype: the output's. rounding: a name of tq.rules()["requantize"].
     TypeError and ValueError name the argument that is no number or does not fit.
@@ -168,6 +177,10 @@ def explain_requantize(
     zero point                    3  added
     code                         15  int8: -128 to 127
     """
+    if rounding in _core.rules()["requantize_int64"] and (
+        rounding == "int64-up" or not _INT32[0] <= operator.index(acc) <= _INT32[1]
+    ):
+        return _explain_int64(acc, multiplier, zero_point, input_zero_point, dtype, rounding)
     acc = _integer(acc, "acc", *_INT32)
     acc = _integer(acc - _integer(input_zero_point, "input_zero_point", *_INT32), "acc - input_zero_point", *_INT32)
     zero_point = _integer(zero_point, "zero_point", *_INT32)
@@ -186,3 +199,36 @@ def explain_requantize(
         **{name: steps.pop(name, None) for name in _FIXED_POINT_STEPS},
         **steps,
     )
+
+
+def _explain_int64(
+    acc: int,
+    multiplier: float | tuple[int, int],
+    zero_point: int,
+    input_zero_point: int,
+    dtype: DTypeLike,
+    rounding: str,
+) -> RequantizeExplanation:
+    """The same of an int64 accumulator, on Python's integers."""
+    acc = _integer(acc, "acc", *_INT64) - _integer(input_zero_point, "input_zero_point", *_INT32)
+    acc = min(max(acc, _INT64[0]), _INT64[1])
+    given = _multiplier(multiplier, rounding)
+    real = ldexp(given[0], given[1] - 31) if isinstance(given, tuple) else given
+    _steps, name, low, high = _core._requantize_steps(0, real, zero_point, "double", dtype)  # checks zero_point, dtype
+    steps: dict[str, Any] = dict.fromkeys(_FIXED_POINT_STEPS)
+    if rounding == "int64-up":
+        fixed, shift = given if isinstance(given, tuple) else map(int, _core.quantize_multiplier(real))
+        short = (fixed + 2**15) >> 16 if fixed < 0x7FFF0000 else 0x7FFF
+        right = 15 - min(max(shift, -31), 14)
+        product = min(max(acc, -_FAR), _FAR - 1) * short
+        scaled: int = min(max((product + (1 << (right - 1))) >> right, _INT32[0]), _INT32[1])
+        steps |= {"multiplier": fixed, "shift": shift, "shifted": acc, "right_shift": right, "short_multiplier": short}
+        steps |= {"remainder": product & ((1 << right) - 1), "product": product}
+    else:
+        steps |= {"product": float(acc) * real}
+        scaled = floor(abs(Fraction(steps["product"])) + Fraction(1, 2)) * (1 if steps["product"] >= 0 else -1)
+    code = min(max(scaled + zero_point, low), high)
+    return RequantizeExplanation(
+        acc=acc, rounding=rounding, real_multiplier=real, scaled=scaled, zero_point=zero_point, code=code, dtype=name,
+        low=low, high_code=high, **steps,
+    )  # fmt: skip

@@ -98,7 +98,7 @@ def real(taken: Sample, tensor: "Tensor") -> "NDArray[np.float64] | None":
     return numbers
 
 
-def count_codes(codes: "NDArray[Any]", most: int) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
+def count_quantized(codes: "NDArray[Any]", most: int) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
     """Counts of integers in at most `most` bins that each hold the same number of codes, and the bins' edges.
 
     A bin that held more codes than its neighbour would show as a comb that is not in the data.

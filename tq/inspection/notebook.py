@@ -38,10 +38,10 @@ class _Sized(Protocol[_T]):
 
 def _shapes(tensor: "Tensor") -> str:
     """The shape, and the signature where it says something else."""
-    shape = f'<span class="tq-fit">{h.shape_words(tensor.shape)}</span>'
+    shape = f'<span class="tq-fit">{h.shape_text(tensor.shape)}</span>'
     if tuple(tensor.shape_signature) == tuple(tensor.shape):
         return shape
-    return f'{shape} <span class="tq-muted tq-fit">signature {h.shape_words(tensor.shape_signature)}</span>'
+    return f'{shape} <span class="tq-muted tq-fit">signature {h.shape_text(tensor.shape_signature)}</span>'
 
 
 def _label(tensor: "Tensor") -> str:
@@ -64,7 +64,7 @@ def _span(values: np.ndarray) -> str:
     if finite.size == 0:
         return "none finite"
     low, high = finite.min(), finite.max()
-    return h.float_words(low) if low == high else f"{h.float_words(low)} … {h.float_words(high)}"
+    return h.float_text(low) if low == high else f"{h.float_text(low)} … {h.float_text(high)}"
 
 
 def _quantization_line(quantization: "Quantization") -> str:
@@ -73,8 +73,8 @@ def _quantization_line(quantization: "Quantization") -> str:
         return ""
     scales = np.asarray(quantization.scale)
     if quantization.kind in ("none", "per-tensor") and scales.size <= 1 and quantization.min.size <= 1:
-        return h.words(str(quantization), h.LINE)
-    parts = [h.words(quantization.kind)]
+        return h.escaped(str(quantization), h.LINE)
+    parts = [h.escaped(quantization.kind)]
     if quantization.kind == "per-axis":
         parts.append(f"dimension {quantization.quantized_dimension}")
     if quantization.kind == "blockwise":
@@ -112,7 +112,7 @@ def _channel_table(quantization: "Quantization", scales: np.ndarray) -> str:
     ]
     total = max(len(c) for c in columns)
     shown = min(total, _CHANNELS)
-    rows = ([str(i), *(h.float_words(c[i]) if i < len(c) else h.NOTHING for c in columns)] for i in range(shown))
+    rows = ([str(i), *(h.float_text(c[i]) if i < len(c) else h.NOTHING for c in columns)] for i in range(shown))
     heads = [f"#{_parameter_noun(quantization)}", "#scale", "#zero point", "#min", "#max", "#range min", "#range max"]
     return h.table(heads, rows, total, shown)
 
@@ -143,13 +143,13 @@ def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
         return '<p class="tq-muted">The file gives no quantization.</p>'
     scales = _drawable(quantization.scale)
     many = max(scales.size, quantization.min.size, quantization.max.size, quantization.zero_point.size) > 1
-    facts: list[tuple[str, str] | None] = [("kind", h.words(quantization.kind))]
+    facts: list[tuple[str, str] | None] = [("kind", h.escaped(quantization.kind))]
     if not many:
-        line = h.words(str(quantization), h.LINE)
+        line = h.escaped(str(quantization), h.LINE)
         facts.append(("line", f"<code>{line}</code>") if line else None)
         for name in ("scale", "zero_point", "min", "max", "range_min", "range_max"):
             value = _drawable(getattr(quantization, name))
-            facts.append((name, f"<code>{h.float_words(value[0])}</code>" if len(value) else h.NOTHING))
+            facts.append((name, f"<code>{h.float_text(value[0])}</code>" if len(value) else h.NOTHING))
     else:
         facts.append(("quantized_dimension", str(quantization.quantized_dimension)))
         step = -(-max(scales.size, 1) // _COLUMNS)
@@ -159,7 +159,7 @@ def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
     if quantization.block_size:
         facts.append(("block_size", str(quantization.block_size)))
     if quantization.details:
-        facts.append(("details", f"<code>{h.value_words(quantization.details)}</code>"))
+        facts.append(("details", f"<code>{h.value_text(quantization.details)}</code>"))
     parts = [h.facts(facts)]
     if chart:
         parts.append(axis_chart(_range_bars(quantization)))
@@ -173,7 +173,7 @@ def _quantization_body(quantization: "Quantization", chart: bool = True) -> str:
 def quantization_html(quantization: "Quantization") -> str:
     """The page of a Quantization: its line or its channels, and the stored and the representable range on one axis."""
     count = int(np.size(quantization.scale))
-    chips = [h.chip(h.words(quantization.kind))] if quantization else []
+    chips = [h.chip(h.escaped(quantization.kind))] if quantization else []
     if count > 1:
         chips.append(h.chip(h.count(count, "scale")))
     return h.page("Quantization", "", chips, [_quantization_body(quantization)])
@@ -199,7 +199,7 @@ def _role(tensor: "Tensor", inputs: set[int], outputs: set[int]) -> str:
 
 
 def _tensor_cells(tensor: "Tensor") -> list[str]:
-    return [h.words(tensor.name) or h.NOTHING, h.enum_words(tensor.type), _shapes(tensor), f"{tensor.nbytes:,}"]
+    return [h.escaped(tensor.name) or h.NOTHING, h.enum_text(tensor.type), _shapes(tensor), f"{tensor.nbytes:,}"]
 
 
 def _line_cell(tensor: "Tensor") -> str:
@@ -232,12 +232,12 @@ def _port_table(tensors: Sequence["Tensor | None"], indices: Sequence[int], mark
 
 
 def _operator_link(operator: "Operator") -> str:
-    return f"Op#{operator.index} {h.words(operator.name)}"
+    return f"Op#{operator.index} {h.escaped(operator.name)}"
 
 
 def _few_values(values: Sequence[object]) -> str:
     """The first values of a tensor, as its type prints them."""
-    return ", ".join(h.value_words(v) for v in values)
+    return ", ".join(h.value_text(v) for v in values)
 
 
 def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
@@ -254,7 +254,7 @@ def _tensor_values(tensor: "Tensor") -> tuple[str, Histogram | None, str, bool]:
     label = "values" if values is not None else "codes"
     counted = None
     if taken.whole_numbers and (values is None or tensor.quantization.kind in ("none", "per-tensor")):
-        counts, edges = histograms.count_codes(taken.codes, _BINS)
+        counts, edges = histograms.count_quantized(taken.codes, _BINS)
         if values is not None and tensor.quantization.kind == "per-tensor":
             edges = (edges - float(tensor.quantization.zero_point[0])) * float(tensor.quantization.scale[0])
         counted = counts, edges
@@ -282,7 +282,7 @@ def _tensor_picture(tensor: "Tensor") -> str:
         few, histogram, label, shared = _tensor_values(tensor)
     except (ValueError, RuntimeError, OSError, ImportError) as error:
         # A page shows what can be shown; the reason stands where the values would.
-        return f'<p class="tq-warn">The values cannot be read: {h.words(error, h.LINE)}</p>' + axis_chart(bars)
+        return f'<p class="tq-warn">The values cannot be read: {h.escaped(error, h.LINE)}</p>' + axis_chart(bars)
     parts = []
     if few:
         what = "stored" if tensor.quantization else "values"
@@ -306,27 +306,27 @@ def tensor_html(tensor: "Tensor") -> str:
     subgraph = tensor.subgraph
     role = _role(tensor, set(subgraph.input_indices), set(subgraph.output_indices))
     chips = [
-        h.chip(h.enum_words(tensor.type)),
-        h.chip(h.shape_words(tensor.shape)),
-        h.chip(h.size_words(tensor.nbytes)),
+        h.chip(h.enum_text(tensor.type)),
+        h.chip(h.shape_text(tensor.shape)),
+        h.chip(h.size_text(tensor.nbytes)),
     ]
     chips += [h.chip(role)] if role else []
     external = tensor.external_buffer
     place = f"{tensor.index} in subgraph {subgraph.index}"
     elsewhere = ""
     if external:
-        elsewhere = f"{h.words(external.group or '')} at {external.offset:,}, {h.count(external.length, 'byte')}"
+        elsewhere = f"{h.escaped(external.group or '')} at {external.offset:,}, {h.count(external.length, 'byte')}"
     facts = [
-        ("index", place + (f" “{h.words(subgraph.name)}”" if subgraph.name else "")),
-        ("shape", h.shape_words(tensor.shape) if tensor.has_rank or tensor.shape else "[] (no rank given)"),
-        ("shape_signature", h.shape_words(tensor.shape_signature)),
-        ("type", f"{h.enum_words(tensor.type)} <span class='tq-muted'>dtype {h.words(tensor.dtype)}</span>"),
+        ("index", place + (f" “{h.escaped(subgraph.name)}”" if subgraph.name else "")),
+        ("shape", h.shape_text(tensor.shape) if tensor.has_rank or tensor.shape else "[] (no rank given)"),
+        ("shape_signature", h.shape_text(tensor.shape_signature)),
+        ("type", f"{h.enum_text(tensor.type)} <span class='tq-muted'>dtype {h.escaped(tensor.dtype)}</span>"),
         ("bytes", f"{tensor.nbytes:,}"),
         ("buffer", str(tensor.buffer) if tensor.buffer else "0 <span class='tq-muted'>none</span>"),
         ("is_variable", str(bool(tensor.is_variable))),
         ("external", elsewhere) if external else None,
-        ("sparsity", f"<code>{h.value_words(tensor.sparsity)}</code>") if tensor.sparsity else None,
-        ("variants", f"<code>{h.value_words(tensor.variant_tensors)}</code>") if tensor.variant_tensors else None,
+        ("sparsity", f"<code>{h.value_text(tensor.sparsity)}</code>") if tensor.sparsity else None,
+        ("variants", f"<code>{h.value_text(tensor.variant_tensors)}</code>") if tensor.variant_tensors else None,
     ]
     consumers = tensor.consumers
     made = _operator_link(tensor.producer) if tensor.producer is not None else h.NOTHING
@@ -340,7 +340,7 @@ def tensor_html(tensor: "Tensor") -> str:
         body.append(h.fold("Quantization", line, _quantization_body(quantization, chart=False)))
     links = h.facts([("made by", made), ("used by", used)])
     body.append(h.fold("Producer and consumers", h.count(len(consumers), "consumer"), links, shown=True))
-    return h.page("Tensor", f"{_label(tensor)} {h.words(tensor.name)}", chips, body)
+    return h.page("Tensor", f"{_label(tensor)} {h.escaped(tensor.name)}", chips, body)
 
 
 # Operators
@@ -349,8 +349,8 @@ def tensor_html(tensor: "Tensor") -> str:
 def _options(options: object) -> str:
     # A custom operator's flexbuffer is a map by custom, yet any value can be its root.
     if not isinstance(options, Mapping):
-        return f"<p><code>{h.value_words(options)}</code></p>"
-    facts = [(h.words(k), f"<code>{h.value_words(v)}</code>") for k, v in islice(options.items(), _SHORT_ROWS)]
+        return f"<p><code>{h.value_text(options)}</code></p>"
+    facts = [(h.escaped(k), f"<code>{h.value_text(v)}</code>") for k, v in islice(options.items(), _SHORT_ROWS)]
     cut = f'<p class="tq-warn">The first {_SHORT_ROWS} of {len(options):,} are listed.</p>'
     return h.facts(facts) + (cut if len(options) > _SHORT_ROWS else "")
 
@@ -359,7 +359,7 @@ def operator_html(operator: "Operator") -> str:
     """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options."""
     chips = [h.chip(f"version {operator.version}")]
     if operator.options_type:
-        chips.append(h.chip(h.words(operator.options_type)))
+        chips.append(h.chip(h.escaped(operator.options_type)))
     inputs = _port_table(operator.inputs, operator.input_indices, operator.mutating_variable_inputs)
     outputs = _port_table(operator.outputs, operator.output_indices)
     body = [
@@ -370,12 +370,12 @@ def operator_html(operator: "Operator") -> str:
         table = _port_table(operator.intermediates, operator.intermediate_indices)
         body.append(h.fold("Intermediates", f"{len(operator.intermediates):,}", table))
     if operator.options:
-        body.append(h.fold("Options", h.words(operator.options_type or ""), _options(operator.options), shown=True))
+        body.append(h.fold("Options", h.escaped(operator.options_type or ""), _options(operator.options), shown=True))
     if operator.custom_options:
         size = h.count(len(operator.custom_options), "byte")
         body.append(h.fold("Custom options", size, h.hex_dump(operator.custom_options), shown=not operator.options))
     where = f"Op#{operator.index}" + (f" in subgraph {operator.subgraph.index}" if operator.subgraph.index else "")
-    return h.page("Operator", f"{where} {h.words(operator.name)}", chips, body)
+    return h.page("Operator", f"{where} {h.escaped(operator.name)}", chips, body)
 
 
 def _ports(subgraph: int, indices: Sequence[int]) -> str:
@@ -387,12 +387,12 @@ def _operator_table(subgraph: "Subgraph", shown: int) -> str:
     rows = []
     for op in islice(subgraph.operators, shown):
         first = op.outputs[0] if op.outputs else None
-        made = f"{h.enum_words(first.type)} {h.shape_words(first.shape)}" if first is not None else ""
+        made = f"{h.enum_text(first.type)} {h.shape_text(first.shape)}" if first is not None else ""
         version = f' <span class="tq-muted">v{op.version}</span>' if op.version != 1 else ""
         rows.append(
             [
                 str(op.index),
-                h.words(op.name) + version,
+                h.escaped(op.name) + version,
                 _ports(subgraph.index, op.input_indices),
                 _ports(subgraph.index, op.output_indices),
                 made,
@@ -411,7 +411,7 @@ def _census(subgraph: "Subgraph", shown: int) -> str:
     for operator in islice(subgraph.operators, shown):
         counts[operator.name] = counts.get(operator.name, 0) + 1
     ordered = sorted(counts.items(), key=lambda item: -item[1])
-    names = [h.words(name, 40) + (f" ×{n}" if n > 1 else "") for name, n in ordered[:6]]
+    names = [h.escaped(name, 40) + (f" ×{n}" if n > 1 else "") for name, n in ordered[:6]]
     return ", ".join(names) + (f", {len(ordered) - 6} more" if len(ordered) > 6 else "")
 
 
@@ -427,7 +427,7 @@ def _subgraph_sections(subgraph: "Subgraph", operators: int, tensors: int, first
     note = f"{total_operators:,}" + (f" · {_census(subgraph, operators)}" if operators == total_operators > 0 else "")
     sections.append(h.fold("Operators", note, _operator_table(subgraph, operators)))
     constants = sum(t.nbytes for t in islice(subgraph.tensors, tensors) if t.is_constant)
-    note = f"{total_tensors:,}" + (f" · {h.size_words(constants)} of constants" if tensors == total_tensors else "")
+    note = f"{total_tensors:,}" + (f" · {h.size_text(constants)} of constants" if tensors == total_tensors else "")
     sections.append(h.fold("Tensors", note, _tensor_table(subgraph, tensors)))
     return sections
 
@@ -440,7 +440,7 @@ def _subgraphs(model: "Model") -> list[str]:
         parts = _subgraph_sections(subgraph, operators, tensors, subgraph.index == 0)
         operators -= min(operators, len(subgraph.operators))
         tensors -= min(tensors, len(subgraph.tensors))
-        name = f"“{h.words(subgraph.name)}” · " if subgraph.name else ""
+        name = f"“{h.escaped(subgraph.name)}” · " if subgraph.name else ""
         note = f"{name}{h.count(len(subgraph.operators), 'operator')}, {h.count(len(subgraph.tensors), 'tensor')}"
         sections.append(h.fold(f"Subgraph {subgraph.index}", note, "".join(parts), shown=subgraph.index == 0))
     if len(model.subgraphs) > _SUBGRAPHS:
@@ -452,18 +452,18 @@ def _subgraphs(model: "Model") -> list[str]:
 def _signature_row(signature: "Signature") -> list[str]:
     def ports(names: Mapping[str, int]) -> str:
         shown = [
-            f"{h.words(k)}: {_tensor_label(signature.subgraph_index, i)}" for k, i in islice(names.items(), h.LIST)
+            f"{h.escaped(k)}: {_tensor_label(signature.subgraph_index, i)}" for k, i in islice(names.items(), h.LIST)
         ]
         return "<br>".join(shown) + h.rest(len(names))
 
-    return [h.words(signature.key), str(signature.subgraph_index), ports(signature.inputs), ports(signature.outputs)]
+    return [h.escaped(signature.key), str(signature.subgraph_index), ports(signature.inputs), ports(signature.outputs)]
 
 
 def _metadata_row(name: str, data: bytes) -> list[str]:
     head = bytes(data[:96])
     text = head.rstrip(b"\0").decode("ascii", "replace")
     plain = text if text and "\ufffd" not in text and text.isprintable() else head[:24].hex(" ")
-    return [h.words(name), f"{len(data):,}", f"<code>{escape(plain)}{'…' if len(data) > 96 else ''}</code>"]
+    return [h.escaped(name), f"{len(data):,}", f"<code>{escape(plain)}{'…' if len(data) > 96 else ''}</code>"]
 
 
 def _problem_role(problem: "Problem") -> str:
@@ -471,12 +471,12 @@ def _problem_role(problem: "Problem") -> str:
 
 
 def _problem_row(problem: "Problem") -> list[str]:
-    code = f'<span class="tq-{_problem_role(problem)}">{h.words(problem.code)}</span>'
-    return [code, h.words(problem.severity), h.words(problem.place, h.LINE), h.words(problem.text, 2 * h.LINE)]
+    code = f'<span class="tq-{_problem_role(problem)}">{h.escaped(problem.code)}</span>'
+    return [code, h.escaped(problem.severity), h.escaped(problem.place, h.LINE), h.escaped(problem.text, 2 * h.LINE)]
 
 
 def _external_row(buffer: "ExternalBuffer") -> list[str]:
-    group, packing = h.words(buffer.group or ""), h.words(buffer.packing or "")
+    group, packing = h.escaped(buffer.group or ""), h.escaped(buffer.packing or "")
     return [str(buffer.id), group, f"{buffer.offset:,}", f"{buffer.length:,}", packing]
 
 
@@ -512,7 +512,7 @@ def model_html(model: "Model") -> str:
     # Walks the whole model, so once.  Errors come first, since a long list is cut.
     problems = sorted(model.problems, key=_problem_role)
     chips = [
-        h.chip(h.size_words(model.nbytes)),
+        h.chip(h.size_text(model.nbytes)),
         h.chip(h.count(operators, "operator")),
         h.chip(h.count(tensors, "tensor")),
     ]
@@ -524,13 +524,13 @@ def model_html(model: "Model") -> str:
         chips.append(h.chip("no problems", "good"))
     facts = h.facts(
         [
-            ("path", f"<code>{h.words(model.path, 2 * h.LINE)}</code>") if model.path else None,
-            ("description", h.words(model.description, 2 * h.LINE)) if model.description else None,
+            ("path", f"<code>{h.escaped(model.path, 2 * h.LINE)}</code>") if model.path else None,
+            ("description", h.escaped(model.description, 2 * h.LINE)) if model.description else None,
             ("version", f"{model.version}" + ("" if model.has_identifier else " (the file has no identifier TFL3)")),
-            ("min_runtime_version", h.words(model.min_runtime_version)) if model.min_runtime_version else None,
+            ("min_runtime_version", h.escaped(model.min_runtime_version)) if model.min_runtime_version else None,
             ("bytes", f"{model.nbytes:,}"),
         ]
     )
     # What is wrong comes before the long tables.
     wrong = _section("Problems", problems, ["|code", "|severity", "~place", "what"], _problem_row, shown=True)
-    return h.page("Model", h.words(name), chips, [facts, wrong, *_subgraphs(model), *_extras(model)])
+    return h.page("Model", h.escaped(name), chips, [facts, wrong, *_subgraphs(model), *_extras(model)])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tq.inspection import histograms
+from tq.texts import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -19,7 +20,7 @@ _MOST_SPANS = 25  # a range wider than this many spans of the values (an int32 b
 _MOST_CODES = 256  # codes that get a bin of their own; more are counted several to a bin
 
 
-def _new_axes() -> "Axes":
+def new_axes() -> "Axes":
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -30,8 +31,7 @@ def _new_axes() -> "Axes":
 
 def _title(tensor: "Tensor") -> str:
     # A name is any bytes: a `$` would start mathematics, and fonts have no picture for what does not print.
-    name = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in tensor.name[:60])
-    name += "…" if len(tensor.name) > 60 else ""
+    name = visible(tensor.name[:60]) + ("…" if len(tensor.name) > 60 else "")
     kind = tensor.quantization.kind if tensor.quantization else ""
     facts = [
         getattr(tensor.type, "name", f"type {tensor.type}"),
@@ -66,7 +66,7 @@ def _by_code(tensor: "Tensor", bins: int | None, dequantized: bool) -> "tuple[ND
     codes = _values(tensor, False)
     if codes.dtype.kind == "V" or codes.dtype == np.bool_:
         codes = codes.astype(np.int8 if codes.dtype.name != "bool" else np.uint8)
-    counts, edges = histograms.count_codes(codes, min(bins or _MOST_CODES, _MOST_CODES) if codes.size else 1)
+    counts, edges = histograms.count_quantized(codes, min(bins or _MOST_CODES, _MOST_CODES) if codes.size else 1)
     if how == "scalar":
         edges = (edges - float(quantization.zero_point[0])) * float(quantization.scale[0])
     if not np.all(np.isfinite(edges)) or edges[0] == edges[-1]:
@@ -187,7 +187,7 @@ def plot_tensor(
         raise ValueError(f"bins is {bins}, and at least 1 is needed")
     # What cannot be drawn is said before an empty figure appears.
     _values(tensor, False)
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     if kind == "channels":
         _draw_channels(ax, tensor)
         if log:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tq.texts import dotted
+
 if TYPE_CHECKING:
     from tq._core import Model, Subgraph
 
@@ -268,8 +270,7 @@ def _one_line(text: str, width: int = 60) -> str:
     if len(text) <= width and text.isprintable():
         return text
     text = text[: width + 1]
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else "." for c in text)
+    text = dotted(text)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 

@@ -13,6 +13,7 @@ from itertools import islice
 import numpy as np
 
 from tq.pages.style import style_sheet
+from tq.texts import visible
 
 NAME = 120  # characters of a name
 LINE = 200  # characters of a quantization line
@@ -21,14 +22,11 @@ HEX = 256  # bytes in a preview
 NOTHING = '<span class="tq-muted">–</span>'
 
 
-def words(value: object, most: int = NAME) -> str:
+def escaped(value: object, most: int = NAME) -> str:
     """Text from a file, cut, made visible (controls, bidirectional marks, lone surrogates as escapes) and escaped."""
     text = str(value)
     cut = len(text) > most
-    text = text[:most]
-    if not text.isprintable():
-        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return escape(text) + ("…" if cut else "")
+    return escape(visible(text[:most])) + ("…" if cut else "")
 
 
 def count(n: int, noun: str) -> str:
@@ -36,45 +34,45 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
-def size_words(nbytes: int) -> str:
+def size_text(nbytes: int) -> str:
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
         if nbytes >= factor:
             return f"{nbytes / factor:.3g} {unit}"
     return count(nbytes, "byte")
 
 
-def enum_words(value: object) -> str:
+def enum_text(value: object) -> str:
     """An enum member's name; a number that the schema does not know, as it is."""
-    return words(value.name if isinstance(value, Enum) else value)
+    return escaped(value.name if isinstance(value, Enum) else value)
 
 
-def shape_words(shape: Sequence[int]) -> str:
+def shape_text(shape: Sequence[int]) -> str:
     items = ", ".join(map(str, shape[:LIST]))
     return f"[{items}{', …' if len(shape) > LIST else ''}]"
 
 
-def float_words(value: object) -> str:
+def float_text(value: object) -> str:
     """The shortest decimal that gives this value back in its own type."""
     return str(value).replace("-", "−")
 
 
-def value_words(value: object, depth: int = 0) -> str:
+def value_text(value: object, depth: int = 0) -> str:
     """A value of an options table or a details table, bounded, escaped."""
     if isinstance(value, Enum):
-        return enum_words(value)
+        return enum_text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         plain = bytes(value[:NAME])
         if plain and all(32 <= b < 127 for b in plain):
             return f"“{escape(plain.decode())}{'…' if len(value) > NAME else ''}”"
         return f"{count(len(value), 'byte')}: {bytes(value[:LIST]).hex(' ')}{' …' if len(value) > LIST else ''}"
     if isinstance(value, str):
-        return f"“{words(value)}”"
+        return f"“{escaped(value)}”"
     if depth < 4 and isinstance(value, Mapping):
-        items = [f"{words(k)}: {value_words(v, depth + 1)}" for k, v in islice(value.items(), LIST)]
+        items = [f"{escaped(k)}: {value_text(v, depth + 1)}" for k, v in islice(value.items(), LIST)]
         return "{" + ", ".join(items) + rest(len(value)) + "}"
     if depth < 4 and isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) != 0:
-        return "[" + ", ".join(value_words(v, depth + 1) for v in value[:LIST]) + rest(len(value)) + "]"
-    return words(value)
+        return "[" + ", ".join(value_text(v, depth + 1) for v in value[:LIST]) + rest(len(value)) + "]"
+    return escaped(value)
 
 
 def rest(n: int) -> str:

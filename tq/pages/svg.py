@@ -56,7 +56,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
     return [low]
 
 
-def _limits(values: Sequence[float]) -> tuple[float, float] | None:
+def finite_span(values: Sequence[float]) -> tuple[float, float] | None:
     """The finite span of `values`, widened where it is a single point; None where nothing is finite."""
     finite = [float(v) for v in values if math.isfinite(v)]
     if not finite:
@@ -68,14 +68,20 @@ def _limits(values: Sequence[float]) -> tuple[float, float] | None:
     return (low, high) if math.isfinite(high - low) else None
 
 
-def _open(height: float, label: str) -> str:
+def horizontal(low: float, high: float, left: float, right: float) -> Callable[[float], float]:
+    """The x coordinate of a value on an axis from `low` at `left` to `high` at `right`; others lie at its ends."""
+    scale = (right - left) / (high - low)
+    return lambda value: left + (min(max(float(value), low), high) - low) * scale
+
+
+def opening(height: float, label: str) -> str:
     return (
         f'<svg class="tq-chart" role="img" aria-label="{escape(label)}" viewBox="0 0 {_WIDTH} {height:g}" '
         f'width="{_WIDTH}" height="{height:g}" fill="currentColor">'
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", role: str = "") -> str:
+def text_at(x: float, y: float, text: str, anchor: str = "start", role: str = "") -> str:
     kind = f' class="{role}"' if role else ""
     return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
@@ -97,30 +103,26 @@ def _bars(histogram: Histogram, x_of: Callable[[float], float], bottom: float) -
 def axis_chart(bars: Sequence[Bar], histogram: Histogram | None = None, label: str = "values") -> str:
     """Ranges as bars under an optional histogram, all on one horizontal axis.  `label` names the histogram."""
     bars = [bar for bar in bars if math.isfinite(bar.low) and math.isfinite(bar.high)]
-    limits = _limits([v for bar in bars for v in bar[1:3]] + ([*histogram.edges] if histogram else []))
+    limits = finite_span([v for bar in bars for v in bar[1:3]] + ([*histogram.edges] if histogram else []))
     if limits is None:
         return ""
     low, high = limits
-    scale = (_RIGHT - _LEFT) / (high - low)
-
-    def x_of(value: float) -> float:
-        return _LEFT + (min(max(float(value), low), high) - low) * scale
-
+    x_of = horizontal(low, high, _LEFT, _RIGHT)
     top = 6 + (_HISTOGRAM if histogram else 0)
     bottom = top + _ROW * len(bars) + (0 if bars else 4)
     marks = ticks(low, high)
     spoken = [label] * bool(histogram) + [f"{bar.label} {bar.low:g} to {bar.high:g}" for bar in bars]
-    parts = [_open(bottom + 22, "; ".join(spoken))]
+    parts = [opening(bottom + 22, "; ".join(spoken))]
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{x_of(t):.1f} 4V{bottom + 4:.1f}" for t in marks)}"/>')
     if histogram:
-        parts.append(_text(0, top - _HISTOGRAM / 2, label, role="tq-label"))
+        parts.append(text_at(0, top - _HISTOGRAM / 2, label, role="tq-label"))
         parts.append(_bars(histogram, x_of, top))
         parts.append(f'<path class="tq-grid" d="M{_LEFT} {top}H{_RIGHT}"/>')
     for row, bar in enumerate(bars):
         y = top + row * _ROW
         left, right = sorted((x_of(bar.low), x_of(bar.high)))
-        parts.append(_text(0, y + 15, bar.label, role="tq-label"))
-        parts.append(_text(0, y + 29, f"{number(bar.low)} … {number(bar.high)}"))
+        parts.append(text_at(0, y + 15, bar.label, role="tq-label"))
+        parts.append(text_at(0, y + 29, f"{number(bar.low)} … {number(bar.high)}"))
         size = f'x="{left:.1f}" y="{y + 10}" width="{max(right - left, 2):.1f}" height="14" rx="2"'
         parts.append(f'<rect class="tq-{bar.role}" {size}/>')
     if low < 0 < high:
@@ -128,14 +130,14 @@ def axis_chart(bars: Sequence[Bar], histogram: Histogram | None = None, label: s
     for t in marks:
         x = x_of(t)
         anchor = "end" if x > _RIGHT - 14 else "middle"
-        parts.append(_text(x if anchor == "middle" else _RIGHT + 12, bottom + 17, number(t), anchor))
+        parts.append(text_at(x if anchor == "middle" else _RIGHT + 12, bottom + 17, number(t), anchor))
     parts.append("</svg>")
     return "".join(parts)
 
 
 def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str], noun: str = "channel") -> str:
     """A column for each channel or block: `bars[i]` are its ranges, widest role first; `names` label the ends."""
-    limits = _limits([v for column in bars for bar in column for v in bar[1:3]] + [0.0])
+    limits = finite_span([v for column in bars for bar in column for v in bar[1:3]] + [0.0])
     if limits is None or not bars:
         return ""
     low, high = limits
@@ -148,7 +150,7 @@ def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str], noun: str
     def y_of(value: float) -> float:
         return bottom - (min(max(float(value), low), high) - low) * _STRIP / (high - low)
 
-    parts = [_open(bottom + 22, f"ranges of {len(bars)} {noun}s between {low:g} and {high:g}")]
+    parts = [opening(bottom + 22, f"ranges of {len(bars)} {noun}s between {low:g} and {high:g}")]
     marks = ticks(low, high, 5)
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{_LEFT} {y_of(t):.1f}H{_RIGHT}" for t in marks)}"/>')
     roles: dict[str, list[str]] = {}
@@ -163,19 +165,19 @@ def channel_strip(bars: Sequence[Sequence[Bar]], names: Sequence[str], noun: str
         width = max(min(pitch * (0.8 if depth == 0 else 0.35), 9), 0.7)
         parts.append(f'<path class="tq-line-{role}" stroke-width="{width:.1f}" d="{"".join(paths)}"/>')
         parts.append(f'<rect class="tq-{role}" x="0" y="{top + 4 + 20 * depth}" width="10" height="10" rx="2"/>')
-        parts.append(_text(16, top + 13 + 20 * depth, legend[role], role="tq-label"))
+        parts.append(text_at(16, top + 13 + 20 * depth, legend[role], role="tq-label"))
     parts.append(f'<path class="tq-zero" d="M{_LEFT} {y_of(0):.1f}H{_RIGHT}"/>')
-    parts.extend(_text(_LEFT - 6, y_of(t) + 4, number(t), "end") for t in marks)
-    parts.append(_text(_LEFT, bottom + 17, names[0]))
+    parts.extend(text_at(_LEFT - 6, y_of(t) + 4, number(t), "end") for t in marks)
+    parts.append(text_at(_LEFT, bottom + 17, names[0]))
     if len(names) > 1:
-        parts.append(_text(_RIGHT, bottom + 17, names[-1], "end"))
+        parts.append(text_at(_RIGHT, bottom + 17, names[-1], "end"))
     parts.append("</svg>")
     return "".join(parts)
 
 
 def sparkline(values: Sequence[float], label: str) -> str:
     """The run of `values` as a line 120 by 22 pixels, from zero (or the lowest, where negative) to the highest."""
-    limits = _limits([*values, 0.0])
+    limits = finite_span([*values, 0.0])
     if limits is None or len(values) < 2:
         return ""
     low, high = limits

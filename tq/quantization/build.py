@@ -49,7 +49,7 @@ from tq.quantization.trained import (
 )
 from tq.quantization.view import View
 from tq.quantization.weights import can_change, check_custom_weights, find_uses
-from tq.running.watching import place_of
+from tq.running.watching import subgraph_and_index
 
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]
@@ -260,7 +260,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
     if not given.samples and not given.encodings:
         raise ValueError("the calibration is empty")
     for key, name in given.names.items():
-        subgraph, index = place_of(key)
+        subgraph, index = subgraph_and_index(key)
         tensors = model.subgraphs[subgraph].tensors if subgraph < len(model.subgraphs) else ()
         found = tensors[index].name if index < len(tensors) else None
         if found != name:

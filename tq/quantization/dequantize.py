@@ -27,7 +27,7 @@ from tq.quantization.integer import FLOAT, INTEGER, LIMITS, SAME
 from tq.quantization.preparation import ends as first_ends
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
-from tq.sources import Source, kept
+from tq.sources import Source, snapshot
 
 DTYPES = ("float32", "float16")
 _NARROW = ("INT2", "INT4", "UINT4", "INT8", "UINT8", "INT16")
@@ -94,7 +94,7 @@ def dequantize_model(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; it must be one of {', '.join(map(repr, DTYPES))}")
-    model = kept(model)
+    model = snapshot(model)
     goal = saving.target(output, model=model, in_place=in_place)
     editor = Editor(model)
     try:

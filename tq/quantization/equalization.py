@@ -29,7 +29,7 @@ from tq.editing.tensor import TensorPart
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits
 from tq.saving import target
-from tq.sources import Source, kept
+from tq.sources import Source, snapshot
 
 Array = NDArray[Any]
 
@@ -108,7 +108,7 @@ def equalize(
     """
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
-    model = kept(model)
+    model = snapshot(model)
     goal = target(output, samples, model=model, in_place=in_place)
     result, found = scaled(model, samples, Limits(max_memory, max_multiply_adds), relu6=relu6, per_axis=per_axis)
     if not found:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from tq.texts import dotted
+
 _MOST_TENSORS = 4  # of a group that a table names
 _WIDTH = 60  # of a table's column
 
@@ -108,13 +110,13 @@ class QuantizationPlan:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        from tq.pages.html import count, fold, page, table, words
+        from tq.pages.html import count, escaped, fold, page, table
 
         body = []
         for name, rows in self._tables():
-            cells = [[words(cell) for cell in _cells(row)] for row in rows]
+            cells = [[escaped(cell) for cell in _cells(row)] for row in rows]
             body.append(fold(name, count(len(rows), "row"), table(_heads(rows[0]), cells, len(rows), len(rows)), True))
-        return page("quantization plan", words(self.recipe), [], body)
+        return page("quantization plan", escaped(self.recipe), [], body)
 
 
 def _heads(row: Row) -> list[str]:
@@ -132,4 +134,4 @@ def _cell(value: object) -> str:
         rest = f" and {len(value) - _MOST_TENSORS} more" if len(value) > _MOST_TENSORS else ""
         return ", ".join(_cell(item) for item in value[:_MOST_TENSORS]) + rest
     text = str(value)
-    return "".join(c if c.isprintable() else "." for c in text[: _WIDTH if " " not in text else 200])
+    return dotted(text[: _WIDTH if " " not in text else 200])

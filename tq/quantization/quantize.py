@@ -20,7 +20,7 @@ from tq.quantization.plan import QuantizationPlan
 from tq.quantization.recipes import Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
-from tq.sources import Source, kept
+from tq.sources import Source, snapshot
 
 
 def quantize_model(
@@ -99,7 +99,7 @@ def quantize_model(
     that does not exist, or that contradict each other; an io that an input or output is not inside; a rule, an override
     or an option that has no effect.  OSError: output is the model's own path, an input, no regular file, or read-only.
     """
-    model = kept(model)
+    model = snapshot(model)
     options = Options(
         recipes.find(recipe),
         calibration=calibration,
@@ -171,4 +171,4 @@ def plan_quantization(
         input_stats=dict(input_stats or {}),
         limits=Limits(max_memory, max_multiply_adds),
     )
-    return build.plan(kept(model), check(options))
+    return build.plan(snapshot(model), check(options))

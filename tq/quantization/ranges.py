@@ -29,7 +29,7 @@ from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids
 from tq.quantization.integer import LIMITS
 from tq.quantization.recipes import Recipe
-from tq.running.watching import key_of, place_of
+from tq.running.watching import key_of, subgraph_and_index
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
@@ -163,7 +163,7 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
 def main_ran(calibration: Calibration | None) -> bool:
     """Whether the first subgraph ran, or nothing did."""
     observers = calibration.observers.items() if calibration is not None else ()
-    seen = {place_of(key)[0] for key, item in observers if item.min <= item.max}
+    seen = {subgraph_and_index(key)[0] for key, item in observers if item.min <= item.max}
     return 0 in seen or not seen
 
 
@@ -251,7 +251,7 @@ class Ranges:
             return False
         observer = self._calibration.observers[key]
         # a branch that never ran, or a signature without samples, has min > max
-        return bool(observer.min <= observer.max) or (place_of(key)[0] == 0 and self._main_ran)
+        return bool(observer.min <= observer.max) or (subgraph_and_index(key)[0] == 0 and self._main_ran)
 
     def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
         """The range unless it is a calibration's."""

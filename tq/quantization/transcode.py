@@ -21,7 +21,7 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.integer import INTEGER
-from tq.sources import Source, kept
+from tq.sources import Source, snapshot
 
 _SHIFT = 128
 _MOST = 127
@@ -65,7 +65,7 @@ def transcode(
     """
     if dtype != "int8":
         raise ValueError(f"dtype is {dtype!r}; uint8 models become 'int8'")
-    model = kept(model)
+    model = snapshot(model)
     goal = saving.target(output, model=model, in_place=in_place)
     editor = Editor(model)
     try:

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import tq
 from tq.accuracy.matching import BETWEEN, is_computed, type_kind
 from tq.enums import name_of
-from tq.pages.html import count, shape_words, size_words, words
+from tq.pages.html import count, escaped, shape_text, size_text
 from tq.pages.svg import number
 from tq.reports import svg as report_svg
 from tq.reports.style import SCRIPT, style_sheet
@@ -32,9 +33,9 @@ _DASH = "–"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def page(report: Report) -> str:
+def document(report: Report) -> str:
     """The document of a report."""
-    names = f"{words(report.float_name)} and {words(report.quantized_name)}"
+    names = f"{escaped(report.float_name)} and {escaped(report.quantized_name)}"
     sections = [
         ("outputs", "Outputs", _outputs(report)),
         ("network", "Along the network", _network(report)),
@@ -135,30 +136,28 @@ def _header(report: Report) -> str:
         cards.append(_card("Same greatest output", f"{100 * tops[0]:.1f} %", f"of {count(report.samples, 'sample')}"))
     ratio = a.nbytes / max(b.nbytes, 1)
     change = f"{ratio:.2f} times smaller" if ratio >= 1 else f"{1 / ratio:.2f} times larger"
-    cards.append(_card("File", size_words(b.nbytes), f"{size_words(a.nbytes)} before; {change}"))
+    cards.append(_card("File", size_text(b.nbytes), f"{size_text(a.nbytes)} before; {change}"))
     if all(report.arena):
-        cards.append(
-            _card("Memory of activations", size_words(report.arena[1]), f"{size_words(report.arena[0])} before")
-        )
+        cards.append(_card("Memory of activations", size_text(report.arena[1]), f"{size_text(report.arena[0])} before"))
     note = ", ".join(f"{kinds[kind]} {kind}" for kind in ("hybrid", "float") if kinds[kind]) or "all of them"
     cards.append(_card("Operators on integers", f"{kinds['integer']} of {total}", note))
     if report.activations:
         worst = report.worst[0]
         cards.append(
-            _card("Lowest tensor", f"{_decibels(worst.sqnr_db)} dB", words(worst.operator_name),
+            _card("Lowest tensor", f"{_decibels(worst.sqnr_db)} dB", escaped(worst.operator_name),
                   report_svg.grade(worst.sqnr_db))
         )  # fmt: skip
     return (
         '<header><div><h1>Quantization report</h1><div class="files muted"><code>'
-        f"{words(report.float_name)}</code> beside <code>{words(report.quantized_name)}</code> on "
+        f"{escaped(report.float_name)}</code> beside <code>{escaped(report.quantized_name)}</code> on "
         f'{count(report.samples, "sample")}</div><div class="cards">{"".join(cards)}</div></div></header>'
     )
 
 
 def _outputs(report: Report) -> str:
     rows = [
-        f'<tr><td class="name mono">{words(row.name)}</td><td class="fit">{shape_words(row.shape)}</td>'
-        f"<td>{words(row.type)}</td>{_sqnr_cell(row.sqnr_db)}{_cell(_short(row.max_error))}"
+        f'<tr><td class="name mono">{escaped(row.name)}</td><td class="fit">{shape_text(row.shape)}</td>'
+        f"<td>{escaped(row.type)}</td>{_sqnr_cell(row.sqnr_db)}{_cell(_short(row.max_error))}"
         f"{_cell(_short(row.mean_error))}{_cell(_short(row.cosine))}"
         f"{_cell(_DASH if math.isnan(row.same_top) else f'{100 * row.same_top:.1f}')}</tr>"
         for row in report.outputs
@@ -171,7 +170,7 @@ def _network(report: Report) -> str:
     pictured = _pictured(report)
     rows = [
         (
-            f"{words(row.operator_name)} {words(row.name, 80)}: {_decibels(row.sqnr_db)} dB",
+            f"{escaped(row.operator_name)} {escaped(row.name, 80)}: {_decibels(row.sqnr_db)} dB",
             row.sqnr_db,
             f"a{row.index}" if row.index in pictured else "",
         )
@@ -216,8 +215,8 @@ def _pictures(report: Report) -> str:
 
 def _picture(row: TensorReport, prefix: str) -> str:
     place = row.operator_name if row.operator is None else f"{row.operator_name} {row.operator}"
-    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', words(place)]
-    line.append(f"{words(row.type)} {shape_words(row.shape)}")
+    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', escaped(place)]
+    line.append(f"{escaped(row.type)} {shape_text(row.shape)}")
     if row.scale is not None:
         line.append(f"scale {_number(row.scale)}, zero point {row.zero_point}")
     elif row.scales:
@@ -232,7 +231,7 @@ def _picture(row: TensorReport, prefix: str) -> str:
     codes = None if row.codes is None else (row.codes[0].tolist(), row.codes[1].tolist())
     errors = "" if row.errors is None else report_svg.errors((row.errors[0].tolist(), row.errors[1].tolist()))
     return (
-        f'<article class="tensor" id="{prefix}{row.index}"><h3 class="mono">{words(row.name)}</h3>'
+        f'<article class="tensor" id="{prefix}{row.index}"><h3 class="mono">{escaped(row.name)}</h3>'
         f'<div class="line">{"".join(f"<span>{part}</span>" for part in line)}</div>'
         f"{report_svg.histograms(values, codes, ranges)}{errors}</article>"
     )
@@ -242,12 +241,12 @@ def _activations(report: Report) -> str:
     pictured = _pictured(report)
     rows = []
     for row in report.worst[:ROWS]:
-        name = words(row.name) or f"tensor {row.index}"
+        name = escaped(row.name) or f"tensor {row.index}"
         link = f'<a href="#a{row.index}">{name}</a>' if row.index in pictured else name
         rows.append(
             f"<tr>{_sqnr_cell(row.sqnr_db)}{_cell('' if row.operator is None else str(row.operator))}"
-            f'<td class="fit">{words(row.operator_name)}</td><td class="name mono"><div>{link}</div></td>'
-            f"<td>{words(row.type)}</td>{_cell(_short(row.max_error), row.max_error)}"
+            f'<td class="fit">{escaped(row.operator_name)}</td><td class="name mono"><div>{link}</div></td>'
+            f"<td>{escaped(row.type)}</td>{_cell(_short(row.max_error), row.max_error)}"
             f"{_cell(_short(row.mean_error), row.mean_error)}{_range_cell(row)}"
             f"{_cell(_percent(row.clipped), row.clipped)}{_cell(_percent(row.at_low), row.at_low)}"
             f"{_cell(_percent(row.at_high), row.at_high)}</tr>"
@@ -282,14 +281,14 @@ def _constants(report: Report) -> str:
     pictured = {row.index for row in worst[:WEIGHTS]}
     rows = []
     for row in worst[:ROWS]:
-        name = words(row.name) or f"tensor {row.index}"
+        name = escaped(row.name) or f"tensor {row.index}"
         link = f'<a href="#c{row.index}">{name}</a>' if row.index in pictured else name
         reader = "" if row.operator is None else str(row.operator)
         channel = "" if row.worst_channel is None else f"{row.worst_channel}: {_decibels(row.worst_channel_db)}"
         rows.append(
-            f'<tr>{_sqnr_cell(row.sqnr_db)}{_cell(reader)}<td class="fit">{words(row.operator_name)}</td>'
-            f'<td class="name mono"><div>{link}</div></td><td>{words(row.type)}</td>'
-            f'<td class="fit">{shape_words(row.shape)}</td>'
+            f'<tr>{_sqnr_cell(row.sqnr_db)}{_cell(reader)}<td class="fit">{escaped(row.operator_name)}</td>'
+            f'<td class="name mono"><div>{link}</div></td><td>{escaped(row.type)}</td>'
+            f'<td class="fit">{shape_text(row.shape)}</td>'
             f"{_cell(f'{row.scales}')}{_cell(_short(row.max_error), row.max_error)}{_range_cell(row)}"
             f"{_cell(channel, row.worst_channel_db)}</tr>"
         )
@@ -335,7 +334,7 @@ def _operators(report: Report) -> str:
         numbers = "".join(_cell(dash or str(cell)) for dash, cell in zip(between, cells, strict=True))
         said = ", ".join(map(str, sorted(versions.get(name, ()))))
         rows.append(
-            f'<tr><td class="mono">{words(name)}</td>{numbers}<td>{said}</td>'
+            f'<tr><td class="mono">{escaped(name)}</td>{numbers}<td>{said}</td>'
             f"{_cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
         )
     heads = ("Operator", "#Before", "#After", "#Integer", "#Hybrid", "#Float", "Versions", "#Multiply-adds")
@@ -356,7 +355,7 @@ def _bytes(model: Model) -> Counter[str]:
 
 def _size(report: Report) -> str:
     before, after = _bytes(report.float_model), _bytes(report.quantized)
-    rows = [(f"constants of {words(kind)}", before[kind], after[kind]) for kind in sorted(before | after)]
+    rows = [(f"constants of {escaped(kind)}", before[kind], after[kind]) for kind in sorted(before | after)]
     rest = [model.nbytes - sum(sizes.values()) for model, sizes in
             ((report.float_model, before), (report.quantized, after))]  # fmt: skip
     if min(rest) >= 0:
@@ -372,10 +371,8 @@ def _size(report: Report) -> str:
 
 
 def _footer() -> str:
-    from tq import __version__
-
     return (
-        f"<footer>Made by tq {__version__}. SQNR is 10 log10(Σ float² / Σ (float − quantized)²) over all samples; "
+        f"<footer>Made by tq {tq.__version__}. SQNR is 10 log10(Σ float² / Σ (float − quantized)²) over all samples; "
         "the outputs' is of the mean of their ratios. Both models ran in tq, integers with the bits of TFLite's "
         "reference kernels.</footer>"
     )

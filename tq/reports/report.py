@@ -23,6 +23,7 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
 from tq.enums import name_of
+from tq.reports.page import document
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 from tq.saving import Target, files_of, target
@@ -127,9 +128,7 @@ class Report:
 
     def to_html(self) -> str:
         """The page: one file without links to anything else."""
-        from tq.reports.page import page
-
-        return page(self)
+        return document(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page; it appears whole or not at all.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tq.pages.svg import _limits, _open, _text, number, ticks
+from tq.pages.svg import finite_span, horizontal, number, opening, text_at, ticks
 
 Counts = tuple[Sequence[float], Sequence[float]]
 
@@ -49,19 +49,15 @@ def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tup
     for counts in (values, codes):
         if counts is not None:
             ends += [counts[1][0], counts[1][-1]]
-    limits = _limits([float(end) for end in ends])
+    limits = finite_span([float(end) for end in ends])
     if limits is None:
         return ""
     low, high = limits
-    scale = (_RIGHT - _LEFT) / (high - low)
-
-    def x_of(value: float) -> float:
-        return _LEFT + (min(max(float(value), low), high) - low) * scale
-
+    x_of = horizontal(low, high, _LEFT, _RIGHT)
     axis = 4 + _HALF
     bottom = axis + (_HALF if codes is not None else 6)
     spoken = "; ".join(f"{name} {number(a)} to {number(b)}" for name, a, b, _role in ranges)
-    parts = [_open(bottom + _ROW * len(ranges) + 20, f"histograms; {spoken}")]
+    parts = [opening(bottom + _ROW * len(ranges) + 20, f"histograms; {spoken}")]
     marks = ticks(low, high)
     lowest = bottom + _ROW * len(ranges)
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{x_of(t):.1f} 4V{lowest}" for t in marks)}"/>')
@@ -79,7 +75,7 @@ def histograms(values: Counts | None, codes: Counts | None, ranges: Sequence[tup
     for mark in marks:
         x = x_of(mark)
         anchor = "end" if x > _RIGHT - 24 else "start" if x < _LEFT + 12 else "middle"
-        parts.append(_text(min(max(x, 2), _WIDTH - 2), lowest + 15, number(mark), anchor))
+        parts.append(text_at(min(max(x, 2), _WIDTH - 2), lowest + 15, number(mark), anchor))
     return "".join(parts) + "</svg>"
 
 
@@ -95,12 +91,12 @@ def errors(counts: Counts) -> str:
         return _LEFT + (float(value) + end) * scale
 
     axis = _HALF - 6
-    parts = [_open(axis + 18, f"histogram of errors from {number(low)} to {number(high)}")]
+    parts = [opening(axis + 18, f"histogram of errors from {number(low)} to {number(high)}")]
     parts.append(f'<path class="tq-grid" d="M{x_of(0):.1f} 0V{axis}"/>')
     parts.append(f'<path class="tq-stored" d="{_outline(counts, x_of, axis, -1)}"/>')
     parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
-    parts += [_text(2, axis + 14, number(-end)), _text(x_of(0), axis + 14, "0", "middle")]
-    parts.append(_text(_WIDTH - 2, axis + 14, number(end), "end"))
+    parts += [text_at(2, axis + 14, number(-end)), text_at(x_of(0), axis + 14, "0", "middle")]
+    parts.append(text_at(_WIDTH - 2, axis + 14, number(end), "end"))
     return "".join(parts) + "</svg>"
 
 
@@ -120,8 +116,8 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
     ]
     marks = (0, 10, 20, 30, 40, 50, 60)
     parts.append(f'<path class="tq-grid" d="{"".join(f"M{_SQNR_LEFT} {y_of(m):.1f}H{right}" for m in marks)}"/>')
-    parts += [_text(_SQNR_LEFT - 6, y_of(mark) + 4, f"{mark}", "end") for mark in marks]
-    parts.append(_text(4, 12, "dB"))
+    parts += [text_at(_SQNR_LEFT - 6, y_of(mark) + 4, f"{mark}", "end") for mark in marks]
+    parts.append(text_at(4, 12, "dB"))
     width = max(pitch - (1 if pitch > 3 else 0), 0.6)
     for place, (label, decibels, link) in enumerate(rows[:_MOST]):
         if math.isnan(decibels):
@@ -133,13 +129,13 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
         parts.append(f'<a href="#{link}">{bar}</a>' if link else bar)
     parts.append(f'<path class="tq-axis" d="M{_SQNR_LEFT} {bottom}H{right}"/>')
     first, last = (_SQNR_LEFT, bottom + 15), (right, bottom + 15)
-    parts.append(_text(*first, "input") + _text(*last, "output", "end"))
+    parts.append(text_at(*first, "input") + text_at(*last, "output", "end"))
     return "".join(parts) + "</svg>"
 
 
 def small_range(low: float, high: float, range_low: float, range_high: float) -> str:
     """What the values use (the thick bar) of what codes can stand for (the thin one)."""
-    limits = _limits([low, high, range_low, range_high])
+    limits = finite_span([low, high, range_low, range_high])
     if limits is None or not all(map(math.isfinite, (low, high, range_low, range_high))):
         return ""
     scale = 108 / (limits[1] - limits[0])

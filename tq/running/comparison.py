@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tq.nearest import hint
+from tq.running.difference_steps import DifferenceSteps, explain_element
+from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 from tq.sources import opened
-
-if TYPE_CHECKING:
-    from tq.running.difference_steps import DifferenceSteps
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,6 @@ def _interpreter(source: Any, numerics: str | None, limits: Limits) -> Any:
         if limits != NONE:
             raise ValueError(f"max_memory and max_multiply_adds need a model; {source!r} is an interpreter")
         return source
-    from tq.running.interpreter import Interpreter
-
     model = opened(source)
     return Interpreter(model=model, experimental_preserve_all_tensors=True, numerics=numerics, **limits._asdict())
 
@@ -252,15 +249,11 @@ def _compare_runs(one: Any, two: Any) -> Comparison:
 
 def _backend(interpreter: Any, operator: int) -> str | None:
     """Whose arithmetic an operator of a tq run follows; None: not known."""
-    from tq.running.interpreter import Interpreter
-
     return interpreter._backends()[operator][0] if isinstance(interpreter, Interpreter) else None
 
 
 def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
     """How the first difference arises, where the two runs are of the same operators and at least one is tq's."""
-    from tq.running.interpreter import Interpreter
-
     known = next((item for item in (one, two) if isinstance(item, Interpreter)), None)
     if first is None or first.operator is None or first.index != first.index_b or known is None:
         return None
@@ -272,8 +265,6 @@ def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceStep
     reads = [index for index in op.input_indices if index >= 0]
     if any(_differs(_value(one, index), _value(two, index)) for index in reads):
         return None
-    from tq.running.difference_steps import explain_element
-
     values = _value(one, first.index), _value(two, first.index)
     if any(value.dtype.kind not in "iuf" for value in values):
         return None

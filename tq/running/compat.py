@@ -70,15 +70,15 @@ class StandIn:
             parent = sys.modules.get(name.rpartition(".")[0])
             if parent is not None and name.endswith(".interpreter"):
                 self._attributes.append((parent, parent.__dict__.get("interpreter")))
-                parent.interpreter = module  # type: ignore[attr-defined]
+                parent.__dict__["interpreter"] = module
 
     def end(self) -> None:
         """Puts everything back as it was.  A second call does nothing."""
         for parent, before in reversed(self._attributes):
             if before is not None:
-                parent.interpreter = before  # type: ignore[attr-defined]
+                parent.__dict__["interpreter"] = before
             elif "interpreter" in parent.__dict__:
-                del parent.interpreter
+                del parent.__dict__["interpreter"]
         for name, module in self._before.items():
             if module is not None:
                 sys.modules[name] = module

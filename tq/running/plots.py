@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tq.inspection.plots import _new_axes
+from tq.inspection.plots import new_axes
 
 if TYPE_CHECKING:
     from tq.inspection.plots import Axes
@@ -16,7 +16,7 @@ _MOST_NAMES = 60  # operators that get a name on the axis
 
 def plot_profile(profile: Profile, ax: Axes | None) -> Axes:
     """A bar for each operator, in their order, a color for each kind."""
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     for name in profile.by_name():
         rows = [row for row in profile.rows if row.name == name]
         ax.barh([row.index for row in rows], [row.microseconds for row in rows], label=name)
@@ -34,7 +34,7 @@ def plot_memory_plan(plan: MemoryPlan, ax: Axes | None) -> Axes:
     """A box for each tensor: the operators that it lives for across, its bytes upwards."""
     from matplotlib.patches import Rectangle
 
-    ax = _new_axes() if ax is None else ax
+    ax = new_axes() if ax is None else ax
     colors = ["#3a8ee0", "#d5690f", "#7b8da3", "#4c9f70", "#b5539c"]
     end = max((item.last for item in plan.placed), default=0) + 1
     for k, item in enumerate(plan.placed):

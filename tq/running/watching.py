@@ -34,7 +34,7 @@ def key_of(subgraph: int, index: int) -> int:
     return subgraph << _SHIFT | index
 
 
-def place_of(key: int) -> tuple[int, int]:
+def subgraph_and_index(key: int) -> tuple[int, int]:
     """(subgraph, tensor index)."""
     return key >> _SHIFT, key & ((1 << _SHIFT) - 1)
 
@@ -71,7 +71,7 @@ def reached(model: Model) -> list[int]:
     return found
 
 
-class Bodies:
+class Watcher:
     """Runs what is called a second time."""
 
     def __init__(self, model: Model, limits: Limits = NONE) -> None:

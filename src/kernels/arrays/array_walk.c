@@ -6,30 +6,30 @@
 #include "base/threads.h"
 #include "kernels/arrays/narrow_values.h"
 
-#define SHORT_RUN 64         /* elements; shorter runs are spread out, where that pays */
-#define FEW_SETS 1024        /* sets whose columns are made at a time, where each is used in one place */
-/* Of a pattern that is too long for the first-level cache, a strip is done at a time, of some patterns. */
+#define SHORT_RUN 64         /* elements; the parameters of shorter runs are expanded where that pays */
+#define FEW_SETS 1024        /* sets whose columns are computed at a time, where each set is used once */
+/* A pattern that is too long for the first-level cache is computed in strips, of several patterns in turn. */
 #define STRIP 2048           /* elements, whose parameters take 16 KiB or so */
 #define STRIP_ROWS 16
 #define LONG_PATTERN 512     /* elements; shorter ones are repeated until whole blocks of kernels fit */
 #define REPEATS_THAT_PAY_BLOCKS 16
-#define REPEATS_THAT_PAY 4   /* spreading a pattern costs about as much as using it a few times */
+#define REPEATS_THAT_PAY 4   /* expanding a pattern costs about as much as using it a few times */
 #define BUFFER 1024          /* elements of a conversion's buffer */
-#define CODES 8192           /* of the buffer of narrow values, which are all that is converted then */
+#define NARROW_BUFFER 8192           /* elements of the buffer of narrow values, the only conversion then */
 #define GRAIN 1024           /* elements: no thread gets less */
-#define BYTES_A_THREAD 131072 /* below it, another thread costs more than it brings */
-#define STREAM_BYTES (16u << 20) /* an output this large leaves the caches before it is read */
+#define BYTES_A_THREAD 131072 /* with fewer, another thread costs more than it saves */
+#define STREAM_BYTES (16u << 20) /* larger outputs leave the caches before they are read */
 
-/* Rows that follow each other, as many elements as fit the buffers through which they are converted. */
+/* Contiguous rows that fit the conversion buffers. */
 static void run_converted(const tq_walk *w, const char *in, char *out, size_t n, size_t rows, size_t entry)
 {
     _Alignas(64) float buffer[BUFFER];
-    _Alignas(64) uint8_t codes[CODES];
+    _Alignas(64) uint8_t extended[NARROW_BUFFER];
     const size_t count = n * rows;
     const void *from = in;
     if (w->extend) {
-        tq_extend_values((const uint8_t *)in, count, w->extend, w->is_signed, codes);
-        from = codes;
+        tq_extend_values((const uint8_t *)in, count, w->extend, w->is_signed, extended);
+        from = extended;
     } else if (w->widen) {
         w->widen(in, buffer, count, 1, 0, NULL, 0);
         from = buffer;
@@ -39,7 +39,7 @@ static void run_converted(const tq_walk *w, const char *in, char *out, size_t n,
         w->narrow(buffer, out, count, 1, 0, NULL, 0);
 }
 
-/* `rows` rows of n elements from `at`, one every `stride`, their parameters from entry `first`. */
+/* `rows` rows of n elements from `at` on, `stride` elements apart, with the parameters from entry `first` on. */
 static void run(const tq_walk *w, size_t at, size_t n, size_t rows, size_t stride, size_t first)
 {
     const char *in = w->in + at * w->in_size;
@@ -48,16 +48,17 @@ static void run(const tq_walk *w, size_t at, size_t n, size_t rows, size_t strid
         w->kernel(in, out, n, rows, stride, w->params, first);
         return;
     }
-    size_t most = w->widen || w->narrow ? BUFFER : CODES, together = stride == n && n <= most / 2 ? most / n : 1;
+    size_t most = w->widen || w->narrow ? BUFFER : NARROW_BUFFER,
+           together = stride == n && n <= most / 2 ? most / n : 1;
     for (size_t r = 0, some; r < rows; r += some) {
-        some = rows - r < together ? rows - r : together; /* whole rows, if there are more than one */
+        some = rows - r < together ? rows - r : together; /* several rows are whole rows */
         for (size_t i = 0; i < n; i += most)
             run_converted(w, in + (r * stride + i) * w->in_size, out + (r * stride + i) * w->out_size,
                           n - i < most ? n - i : most, some, w->pattern ? first + i : first + r);
     }
 }
 
-/* Makes parameters point at columns of a few sets; what all sets have alike is there at once, in `entries`. */
+/* Points params at columns of a few sets; computes the columns in which all sets are equal, with `entries` entries. */
 static void begin_few(tq_walk *w, tq_walk_params *params, tq_few_sets *few, size_t entries)
 {
     *params = *w->params;
@@ -79,17 +80,17 @@ static void walk_rows(void *context, size_t begin, size_t end)
     tq_walk_params params;
     tq_few_sets few;
     size_t inner = w.layout.inner, channels = w.layout.channels, group = w.layout.outer * channels;
-    size_t once = w.ready ? w.pitch : channels; /* sets that follow each other */
+    size_t once = w.ready ? w.pitch : channels; /* sets of consecutive rows */
     if (!w.ready)
         begin_few(&w, &params, &few, channels < FEW_SETS ? channels : FEW_SETS);
     for (size_t at = begin; at < end;) {
-        size_t row = at / inner, offset = at % inner, within = row % group, place = within % once;
-        size_t set = row / group * once + place, n = inner - offset, rows = 1;
+        size_t row = at / inner, offset = at % inner, within = row % group, position = within % once;
+        size_t set = row / group * once + position, n = inner - offset, rows = 1;
         if (n > end - at)
             n = end - at;
-        else if (offset == 0) { /* whole rows, as far as their sets follow each other */
+        else if (offset == 0) { /* whole rows with consecutive sets */
             rows = (end - at) / inner;
-            rows = rows < once - place ? rows : once - place;
+            rows = rows < once - position ? rows : once - position;
             rows = rows < group - within ? rows : group - within;
             rows = w.ready || rows < FEW_SETS ? rows : FEW_SETS;
         }
@@ -100,8 +101,8 @@ static void walk_rows(void *context, size_t begin, size_t end)
     }
 }
 
-/* Whole patterns, a strip of each at a time, so that a strip's parameters stay in the first-level cache, and
-   few enough patterns that the strips between are still in the second. */
+/* Whole patterns, in strips: a strip's parameters stay in the first-level cache, and few enough patterns at a time that
+   the other strips stay in the second. */
 static void run_patterns(const tq_walk *w, size_t at, size_t patterns, size_t first)
 {
     size_t strip = STRIP, most = STRIP_ROWS;
@@ -136,7 +137,7 @@ static void walk_patterns(void *context, size_t begin, size_t end)
     }
 }
 
-/* Runs as far as their sets follow each other, TQ_FOLD elements at most. */
+/* At most TQ_FOLD elements of runs with consecutive sets at a time. */
 static void walk_folded(void *context, size_t begin, size_t end)
 {
     tq_walk w = *(const tq_walk *)context;
@@ -183,8 +184,8 @@ tq_way tq_layout_way(const tq_layout *layout)
     return layout->inner == 1 || layout->outer >= REPEATS_THAT_PAY ? TQ_WAY_PATTERNS : TQ_WAY_FOLDED;
 }
 
-/* How often a pattern of `once` entries is written out: until whole blocks of kernels fit, if there is use enough for
-   that; at least, if it is shorter than a block, until a block is full. */
+/* How often a pattern of `once` entries is repeated in columns: until it is whole blocks of kernels, where the array
+   uses it often enough; else until it fills a block. */
 static size_t count_repeats(size_t once, size_t outer)
 {
     size_t whole = TQ_COLUMN_PADDING, full = (TQ_COLUMN_PADDING + once - 1) / once;
@@ -197,7 +198,7 @@ static size_t count_repeats(size_t once, size_t outer)
     return full < outer ? full : outer;
 }
 
-/* How often the sets of few channels are written out, so that kernels have many rows to do at a time. */
+/* How often the sets of few channels are repeated in columns, so that one call of a kernel has many rows. */
 static size_t count_turns(const tq_layout *l)
 {
     size_t turns = FEW_SETS / l->channels, most = l->outer / REPEATS_THAT_PAY;
@@ -222,7 +223,7 @@ tq_walk_needs tq_layout_needs(const tq_layout *l)
     return needs;
 }
 
-/* The columns of all sets in the form that the walk's kernel reads, if they are used often. */
+/* Computes the columns of all sets, as the walk's kernel reads them, where tq_layout_needs says so. */
 static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
 {
     tq_layout l = w->layout;
@@ -238,7 +239,7 @@ static tq_status lay_out(tq_walk *w, tq_columns *c, tq_error *error)
     w->pattern = needs.pattern;
     w->pitch = needs.pitch;
     if (needs.spread) {
-        l.inner = needs.pattern ? l.inner : 1; /* rows: a set each */
+        l.inner = needs.pattern ? l.inner : 1; /* rows: an entry a set */
         size_t repeats = (needs.pattern ? needs.pattern : needs.pitch) / (l.channels * l.inner);
         status = tq_columns_spread(c, &l, repeats, error);
     }
@@ -267,7 +268,7 @@ tq_layout tq_layout_joined(tq_layout layout, bool many)
     return many ? layout : (tq_layout){1, 1, 1, tq_layout_elements(&layout)};
 }
 
-/* The walk's kernels, from its layout.  The array is not empty. */
+/* Chooses the walk's kernels.  The array is not empty. */
 static tq_status plan(tq_walk *w, const tq_array_job *job, tq_operation operation, tq_error *error)
 {
     tq_element in = job->in_type, out = job->out_type;

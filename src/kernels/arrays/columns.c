@@ -14,7 +14,7 @@ void tq_columns_free(tq_columns *c)
     free(c->memory[1]);
 }
 
-/* Columns of whole cache lines, with padding. */
+/* Entries with padding, rounded up to whole cache lines. */
 static bool pad(size_t entries, uint64_t *padded)
 {
     uint64_t more = 0;
@@ -25,7 +25,7 @@ static bool pad(size_t entries, uint64_t *padded)
 
 bool tq_columns_bytes(const tq_columns *c, size_t entries, uint64_t *bytes)
 {
-    uint64_t padded = 0, total = LINE, column; /* to begin with a line */
+    uint64_t padded = 0, total = LINE, column; /* room to align the first column */
     bool fits = pad(entries, &padded);
     for (int i = 0; i < c->count && fits; i++)
         fits = tq_mul_u64(padded, c->size[i], &column) && tq_add_u64(total, column, &total);
@@ -59,8 +59,8 @@ tq_status tq_columns_allocate(tq_columns *c, size_t entries, tq_error *error)
     return allocate(c, 0, entries, error);
 }
 
-/* `count` values from `from`, `run` times each.  Only whole vectors are written: the next value overwrites what one has
-   too much, and padding takes the last's. */
+/* Writes each of `count` values `run` times, in whole vectors: the excess of one value is overwritten by the next, and
+   that of the last lies in the padding. */
 #define SPILL 8
 #define REPEAT(name, type)                                                                   \
     static void name(type *restrict to, const type *restrict from, size_t count, size_t run) \
@@ -83,7 +83,7 @@ static void repeat(const tq_columns *c, int i, char *to, const char *from, size_
         repeat_u64((uint64_t *)to, (const uint64_t *)from, count, run);
 }
 
-/* With the last entry, so that what kernels read there is harmless. */
+/* Repeats the last entry. */
 void tq_columns_pad(tq_columns *c)
 {
     for (int i = 0; i < c->count; i++) {
@@ -92,7 +92,7 @@ void tq_columns_pad(tq_columns *c)
     }
 }
 
-/* Puts `more` entries behind `entries`, which repeat them.  Each step copies all that is there, and so doubles it. */
+/* Repeats the first `entries` entries until there are `more` further ones; each step doubles the length. */
 static void go_on(char *column, size_t size, size_t entries, size_t more)
 {
     size_t done = entries * size;
@@ -118,7 +118,7 @@ tq_status tq_columns_spread(tq_columns *c, const tq_layout *layout, size_t repea
     return TQ_OK;
 }
 
-size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char *data[])
+size_t tq_columns_lay_out(const tq_columns *c, char *memory, size_t entries, char *data[])
 {
     size_t total = 0;
     for (int i = 0; i < c->count; i++) {
@@ -128,7 +128,7 @@ size_t tq_columns_place(const tq_columns *c, char *memory, size_t entries, char 
     return total;
 }
 
-/* Entries of a column. */
+/* The entries of a column that fit TQ_SETS_BYTES: whole cache lines. */
 static size_t fitting(const tq_columns *c)
 {
     size_t bytes = 0;
@@ -139,7 +139,7 @@ static size_t fitting(const tq_columns *c)
 
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c)
 {
-    tq_columns_place(c, f->memory, fitting(c), f->data);
+    tq_columns_lay_out(c, f->memory, fitting(c), f->data);
 }
 
 void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
@@ -153,7 +153,7 @@ void tq_few_sets_constant(tq_few_sets *f, const tq_columns *c, size_t entries)
 void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *const *sets, size_t inner, size_t cut,
                     size_t n)
 {
-    size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, tail = (n - head) % inner;
+    size_t head = inner - cut < n ? inner - cut : n, whole = (n - head) / inner, rest = (n - head) % inner;
     for (int i = 0; i < c->count; i++) {
         size_t size = c->size[i];
         char *to = f->data[i];
@@ -161,13 +161,13 @@ void tq_folded_fill(tq_folded *f, const tq_columns *c, unsigned columns, char *c
             continue;
         repeat(c, i, to, sets[i], 1, head);
         repeat(c, i, to + head * size, sets[i] + size, whole, inner);
-        if (tail)
-            repeat(c, i, to + (n - tail) * size, sets[i] + (1 + whole) * size, 1, tail);
+        if (rest)
+            repeat(c, i, to + (n - rest) * size, sets[i] + (1 + whole) * size, 1, rest);
     }
 }
 
 void tq_folded_init(tq_folded *f, const tq_columns *c, char *const *sets)
 {
-    memset(f->memory, 0, tq_columns_place(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
+    memset(f->memory, 0, tq_columns_lay_out(c, f->memory, TQ_FOLD + TQ_COLUMN_PADDING, f->data));
     tq_folded_fill(f, c, c->needed & c->constant, sets, TQ_FOLD, 0, TQ_FOLD);
 }

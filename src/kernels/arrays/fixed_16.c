@@ -2,8 +2,8 @@
  *
  * Rows of quant/fixed_math_16.h: one body an instruction set.
  *
- * AVX2 has its product, rounded with ties up, as one instruction of 16 lanes.  It does not saturate the one product
- * that would be 2^15, of two -2^15: no factor is that small.
+ * AVX2 has the product tq_q16_mul as one instruction of 16 lanes (vpmulhrsw).  It does not saturate -2^15 * -2^15,
+ * which does not occur: no factor is -2^15.
  */
 #include "kernels/arrays/fixed_16.h"
 
@@ -17,60 +17,60 @@
 #if TQ_X86
 
 #define LANES 16
-#define WORD static inline __attribute__((always_inline, target("avx2")))
+#define INLINE static inline __attribute__((always_inline, target("avx2")))
 typedef __m256i vec;
 
 /* clang-format off: one operation a line */
-WORD vec all(int x)
+INLINE vec all(int x)
 {
     return _mm256_set1_epi16((int16_t)x);
 }
-WORD vec load(const int16_t *p)
+INLINE vec load(const int16_t *p)
 {
     return _mm256_loadu_si256((const vec *)p);
 }
-WORD void store(int16_t *p, vec x)
+INLINE void store(int16_t *p, vec x)
 {
     _mm256_storeu_si256((vec *)p, x);
 }
-WORD vec add(vec a, vec b)
+INLINE vec add(vec a, vec b)
 {
     return _mm256_add_epi16(a, b);
 }
-WORD vec sub(vec a, vec b)
+INLINE vec sub(vec a, vec b)
 {
     return _mm256_sub_epi16(a, b);
 }
-WORD vec mul(vec a, vec b)
+INLINE vec mul(vec a, vec b)
 {
     return _mm256_mulhrs_epi16(a, b);
 }
-WORD vec doubled(vec a)
+INLINE vec doubled(vec a)
 {
     return _mm256_adds_epi16(a, a);
 }
-WORD vec where(vec mask, vec a, vec b)
+INLINE vec where(vec mask, vec a, vec b)
 {
     return _mm256_blendv_epi8(b, a, mask);
 }
-WORD vec equal(vec a, vec b)
+INLINE vec equal(vec a, vec b)
 {
     return _mm256_cmpeq_epi16(a, b);
 }
 
 /* tq_q16_exp_small */
-WORD vec exp_small(vec a)
+INLINE vec exp_small(vec a)
 {
     const vec at = all(28918);
     vec x = add(a, all(1 << 12)), x2 = mul(x, x), x3 = mul(x2, x), x4 = mul(x2, x2);
     vec quarter = _mm256_srai_epi16(add(x4, all(2)), 2);
-    vec tail = add(mul(add(quarter, x3), all(10923)), x2);
-    vec half = _mm256_srai_epi16(add(add(tail, all(1)), _mm256_srai_epi16(tail, 15)), 1); /* ties away from 0 */
+    vec higher = add(mul(add(quarter, x3), all(10923)), x2);
+    vec half = _mm256_srai_epi16(add(add(higher, all(1)), _mm256_srai_epi16(higher, 15)), 1); /* ties away from 0 */
     return add(at, mul(at, add(x, half)));
 }
 
 /* tq_q16_exp_negative */
-WORD vec exp_negative(vec a, int k)
+INLINE vec exp_negative(vec a, int k)
 {
     static const int16_t factor[] = {25520, 19875, 12055, 4435, 600, 11, 0};
     const int fraction = 15 - k;
@@ -87,7 +87,7 @@ WORD vec exp_negative(vec a, int k)
 }
 
 /* tq_q16_newton */
-WORD vec newton(vec a)
+INLINE vec newton(vec a)
 {
     vec half = add(_mm256_srai_epi16(a, 1), all(1 << 14)), x = add(all(23130), mul(half, all(-15420)));
     for (int i = 0; i < 3; i++) {
@@ -97,13 +97,13 @@ WORD vec newton(vec a)
     return x;
 }
 
-WORD vec negative_of(vec a)
+INLINE vec negative_of(vec a)
 {
     return sub(all(0), _mm256_abs_epi16(a));
 }
 /* clang-format on */
 
-WORD vec logistic(vec a)
+INLINE vec logistic(vec a)
 {
     vec positive = doubled(newton(exp_negative(negative_of(a), 3)));
     vec below = sub(all(INT16_MAX), positive);
@@ -111,7 +111,7 @@ WORD vec logistic(vec a)
     return where(equal(a, all(0)), all(1 << 14), y);
 }
 
-WORD vec tangent(vec a, int k)
+INLINE vec tangent(vec a, int k)
 {
     vec x = newton(exp_negative(negative_of(a), k + 1));
     return _mm256_sign_epi16(doubled(doubled(sub(x, all(1 << 13)))), a);
@@ -119,7 +119,7 @@ WORD vec tangent(vec a, int k)
 
 #define BLOCKS __attribute__((target("avx2"))) static size_t
 
-/* These do whole vectors, and say how many elements. */
+/* Compute whole vectors; return the number of elements. */
 BLOCKS logistics(const int16_t *in, int16_t *out, size_t n)
 {
     size_t i = 0;
@@ -128,12 +128,12 @@ BLOCKS logistics(const int16_t *in, int16_t *out, size_t n)
     return i;
 }
 
-BLOCKS tangents(const int16_t *in, int16_t *out, size_t n, int k, int places)
+BLOCKS tangents(const int16_t *in, int16_t *out, size_t n, int k, int shift)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         vec a = load(in + i);
-        store(out + i, tangent(places ? doubled(a) : a, k));
+        store(out + i, tangent(shift ? doubled(a) : a, k));
     }
     return i;
 }
@@ -151,13 +151,13 @@ void tq_logistic_q16(const int16_t *in, int16_t *out, size_t n)
         out[i] = tq_q16_logistic(in[i]);
 }
 
-void tq_tanh_q16(const int16_t *in, int16_t *out, size_t n, int k, int places)
+void tq_tanh_q16(const int16_t *in, int16_t *out, size_t n, int k, int shift)
 {
     size_t i = 0;
 #if TQ_X86
     if (tq_kernels_features() & TQ_CPU_AVX2)
-        i = tangents(in, out, n, k, places);
+        i = tangents(in, out, n, k, shift);
 #endif
     for (; i < n; i++)
-        out[i] = tq_q16_tanh(tq_q16_shift_left(in[i], places), k);
+        out[i] = tq_q16_tanh(tq_q16_shift_left(in[i], shift), k);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table of all bytes, applied to an array: one body an instruction set.
+ * A table of 256 bytes, applied to an array: one body an instruction set.
  *
- * AVX2 shuffles take 16 entries and give 0 where an index's top bit is set.  So the entries of part k are kept as
- * their difference (exclusive or) from part k - 1, and the indices fall by 16 a part: what has fallen below 0 gets
- * no more differences, and holds its own entry.  The upper 128 entries are a second such chain.
+ * An AVX2 shuffle looks up 16 entries and gives 0 where an index's top bit is set.  Part k of the table is stored as
+ * its difference (exclusive or) from part k - 1, and indices fall by 16 a part.  Once an index is below 0, later
+ * differences add nothing, and the sum of differences is its entry.  The upper 128 entries are a second such chain.
  */
 #include "kernels/arrays/lookup.h"
 
@@ -16,7 +16,7 @@
 #include <arm_neon.h>
 #endif
 
-#define SHORT 64 /* below it, filling registers costs more than it brings */
+#define SHORT 64 /* elements; below, loading the table into registers costs more than it saves */
 
 static void lookup_scalar(const uint8_t *table, const uint8_t *in, uint8_t *out, size_t n)
 {
@@ -88,7 +88,7 @@ static void lookup_neon(const uint8_t *table, const uint8_t *in, uint8_t *out, s
     for (; i + 16 <= n; i += 16) {
         uint8x16_t at = vld1q_u8(in + i);
         uint8x16_t y = vqtbl4q_u8(part[0], at);
-        for (int k = 1; k < 4; k++) { /* an index out of range leaves what is there */
+        for (int k = 1; k < 4; k++) { /* an index out of range leaves the lane as it is */
             at = vsubq_u8(at, step);
             y = vqtbx4q_u8(y, part[k], at);
         }

@@ -38,8 +38,9 @@ typedef void (*run_double_fn)(const double *x, size_t n, tq_observed *o);
 static const run_float_fn run_floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_float);
 static const run_double_fn run_doubles[TQ_ISAS] = TQ_ISA_FUNCTIONS(run_double);
 
-#define LEAST_CHANNEL_RUN \
-    64  /* elements of each channel that a thread must have for records of its own to be worth it */
+#define LEAST_CHANNEL_RUN                                                                        \
+    64  /* elements of a channel; with fewer a thread, records a thread cost more than they save \
+         */
 
 static void clear(tq_observed *observed, size_t channels)
 {
@@ -82,7 +83,7 @@ static void merge(tq_observed *to, const tq_observed *from)
     to->infinite += from->infinite;
 }
 
-/* Each thread has records of its own; without memory for them one thread does it all. */
+/* Each thread has its own records; without memory for them one thread observes everything. */
 static void observe_apart(const tq_reals *x, size_t threads, tq_observed *observed)
 {
     size_t channels = x->view.channels, total = tq_axis_view_size(x->view);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run of floats for observe.c, a block at a time.  The includer defines, and this file undefines at the end:
+ * Template: one run of floats or doubles.  observe.c defines, and this file undefines at its end:
  *
  *   NAME        begins the names of functions
  *   TYPE        float or double, with
  *   ABSOLUTE    fabsf or fabs, and
  *   GREATEST    FLT_MAX or DBL_MAX
  *
- * Compilers may not reorder a minimum of floats, so a block is cut by hand into LANES, which compilers make vectors of.
- * v - v is 0 for finite v and NaN for others, so a sum of them says whether all values are finite; other blocks are
- * done again, value by value.  A NaN fails every comparison, and a block that holds an infinity discards its bounds.
+ * Compilers may not reorder a minimum of floats, so a block is cut by hand into LANES, which they vectorize.  v - v is
+ * 0 for finite v and NaN for others, so the sum of v - v says whether all values are finite.  A block with other values
+ * discards its bounds and is computed again, value by value.
  */
 #define LOCAL__(name, part) name##_##part
 #define LOCAL_(name, part) LOCAL__(name, part)

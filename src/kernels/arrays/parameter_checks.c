@@ -5,10 +5,11 @@
 
 #include "kernels/isa.h"
 
-/* Nothing leaves these loops early, so that compilers make vectors of them; what is wrong is gathered in bits. */
+/* These loops have no early exit, so that compilers vectorize them; faults are gathered in bits. */
 
-/* The bits of a positive normal number are from LEAST to MOST.  One of the two differences has the sign bit for all
-   others, modulo 2^32: the second for those up to 0x80000000 + LEAST, the first for those from there on. */
+/* Positive normal floats have bits from `least` to `most`.  For all other bits one of the two differences, modulo 2^32,
+   has the sign bit: the first below `least`; the second from most + 1 to most + 2^31; the first from least + 2^31 on.
+ */
 TQ_BODY bool scales_fit(const float *scale, size_t count)
 {
     const uint32_t least = 0x00800000, most = 0x7F7FFFFF;
@@ -21,8 +22,8 @@ TQ_BODY bool scales_fit(const float *scale, size_t count)
     return bad >> 31 == 0;
 }
 
-/* Of v < low the first difference has the sign bit, unless it wraps: then the second is 2^63 or a little more.  Of
-   v > high the second has it: it does not wrap, since high is not negative. */
+/* For v < low the first difference has the sign bit, unless it wraps; then the second is 2^63 or slightly more.  For
+   v > high the second has the sign bit: it does not wrap, since high >= 0. */
 TQ_BODY bool fit_i64(const int64_t *restrict from, size_t count, int32_t low, int32_t high, int32_t *restrict to,
                      bool *differ)
 {

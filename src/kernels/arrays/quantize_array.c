@@ -6,11 +6,12 @@
 #include "kernels/arrays/array_walk.h"
 #include "kernels/isa.h"
 
-/* Quantize has the most columns. */
+/* Of the operations that tq_array_scratch serves, quantize has the most columns. */
 #define QUANTIZE_COLUMNS .size = {4, 4, 4, 4, 4}, .count = Q_COLUMNS
 enum { Q_SCALE, Q_INVERSE, Q_SLOPE, Q_OFFSET, Q_ZERO, Q_COLUMNS };
 
-/* Whether a slope is infinite.  With short rows there are many sets. */
+/* Computes slopes and, unless NULL, inverses; returns whether a slope is infinite.  Vectorized: short rows have many
+ * sets. */
 TQ_BODY bool slopes(const float *restrict scale, size_t n, float *restrict inverse, float *restrict slope)
 {
     int infinite_slope = 0;
@@ -32,7 +33,7 @@ typedef bool (*slopes_fn)(const float *, size_t, float *, float *);
     }
 TQ_EVERY_ISA(SLOPES)
 
-/* Offsets of fixed_simd.h: exact where they are used, for 8-bit values. */
+/* Offsets of fixed_simd.h.  Exact for 8-bit values, which alone use them. */
 TQ_BODY void offsets(const int32_t *restrict zero, size_t n, int32_t center, float *restrict offset)
 {
     for (size_t i = 0; i < n; i++)
@@ -69,10 +70,10 @@ static void fill_quantize(tq_walk_params *p, char *const *data, unsigned columns
     of_zeros[tq_isa()](zeros, sets, tq_integer_center(from->out), (float *)data[Q_OFFSET]);
 }
 
-/* The lower 8 bits, four times. */
-static int32_t four_bytes(int32_t code)
+/* The low 8 bits, four times. */
+static int32_t four_bytes(int32_t value)
 {
-    const uint32_t bytes = ((uint32_t)code & 0xFF) * 0x01010101u;
+    const uint32_t bytes = ((uint32_t)value & 0xFF) * 0x01010101u;
     int32_t four;
     memcpy(&four, &bytes, sizeof four);
     return four;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, ranges begin where
- * rows of channels do.
+ * Work is cut into ranges of elements, one a thread.  Where neighbours belong to different channels, a range begins
+ * with channel 0.
  */
 #include "kernels/arrays/quantize_weights.h"
 
@@ -16,8 +16,8 @@
 #include "quant/rounding.h"
 
 enum {
-    BYTES_A_THREAD = 1 << 19, /* of floats: below it, waking another costs more than it brings */
-    LEAST_CHANNEL_RUN = 64, /* elements of each channel that a thread must have for bounds of its own to be worth it */
+    BYTES_A_THREAD = 1 << 19, /* of weights; with fewer, waking a thread costs more than it saves */
+    LEAST_CHANNEL_RUN = 64, /* elements of a channel; with fewer a thread, bounds a thread cost more than they save */
     GRAIN = 1024, /* elements; a multiple of what a byte packs */
     PIECE = 4096, /* elements that are packed at a time */
 };
@@ -34,7 +34,7 @@ static walk walk_of(const float *w, const tq_weight_layout *l)
     return (walk){w, l->region, l->regions};
 }
 
-/* The elements that ranges are multiples of. */
+/* Ranges begin at multiples of so many elements. */
 static size_t unit_of(const walk *k)
 {
     return k->regions > 1 ? tq_axis_view_size(k->view) : k->view.inner == 1 ? k->view.channels : 1;
@@ -55,7 +55,7 @@ static int threads_of(const walk *k, int wanted)
 typedef struct bounds_job {
     walk walk;
     size_t parts, each; /* units of a part */
-    float *bounds; /* of each part its own */
+    float *bounds; /* [parts][channels] */
 } bounds_job;
 
 static void bounds_parts(void *context, size_t begin, size_t end)
@@ -70,7 +70,7 @@ static void bounds_parts(void *context, size_t begin, size_t end)
     }
 }
 
-/* Each thread finds bounds of its own.  False: there is no memory for them. */
+/* Each thread finds its own bounds.  false: there is no memory for them. */
 static bool bounds_apart(const walk *k, size_t threads, float *bounds)
 {
     size_t channels = k->view.channels, units = size_of(k) / unit_of(k);
@@ -105,10 +105,10 @@ void tq_weight_bounds(const float *w, const tq_weight_layout *l, int threads, fl
 
 static tq_weight_quantizer quantizer_of(const tq_weight_target *target)
 {
-    tq_integer_centre centre = tq_integer_centre_of(target->code);
+    tq_integer_centre centre = tq_integer_centre_of(target->type);
     tq_weight_quantizer k = {target->rule == TQ_WEIGHTS_AI_EDGE, false, -centre.half, centre.half};
-    if (k.divides && tq_integer_bits(target->code) < 8)
-        k.low = tq_value_range_of(target->code, false).low;
+    if (k.divides && tq_integer_bits(target->type) < 8)
+        k.low = tq_value_range_of(target->type, false).low;
     return k;
 }
 
@@ -151,11 +151,11 @@ static void bytes_from(const quantize_job *job, size_t begin, size_t end, int8_t
 
 static void packed_from(const quantize_job *job, size_t begin, size_t end)
 {
-    int8_t codes[PIECE];
+    int8_t values[PIECE];
     for (size_t at = begin; at < end; at += PIECE) {
         size_t n = end - at < PIECE ? end - at : PIECE;
-        bytes_from(job, at, at + n, codes);
-        tq_weight_loops_chosen()->pack((const uint8_t *)codes, n, job->bits, job->packed + at * (size_t)job->bits / 8);
+        bytes_from(job, at, at + n, values);
+        tq_weight_loops_chosen()->pack((const uint8_t *)values, n, job->bits, job->packed + at * (size_t)job->bits / 8);
     }
 }
 
@@ -193,44 +193,44 @@ void tq_quantize_weights(const tq_weight_target *target, const float *w, const t
 void tq_quantize_weights_packed(const tq_weight_target *target, const float *w, const tq_weight_layout *l,
                                 const float *factors, int threads, uint8_t *packed)
 {
-    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->code), NULL, NULL,
+    quantize_job job = {walk_of(w, l), quantizer_of(target), factors, tq_integer_bits(target->type), NULL, NULL,
                         packed};
     run_quantize(&job, threads);
 }
 
-/* ---- all at once ---- */
+/* ---- bounds, scales and values in one walk ---- */
 
 typedef struct walk_job {
-    quantize_job codes;
+    quantize_job quantize;
     const tq_weight_target *target;
     float *factors, *scales;
     atomic_bool failed;
 } walk_job;
 
-/* Of a few channels, which stay in the first cache meanwhile. */
-static bool walk_some(const walk_job *job, quantize_job *codes, size_t begin, size_t end)
+/* Channels [begin, end), few enough to stay in the first-level cache. */
+static bool walk_some(const walk_job *job, quantize_job *quantize, size_t begin, size_t end)
 {
-    const tq_axis_view view = codes->walk.view;
+    const tq_axis_view view = quantize->walk.view;
     float *factors = job->factors + begin;
     memset(factors, 0, (end - begin) * sizeof *factors);
-    tq_weight_loops_chosen()->bounds(codes->walk.w, view, begin * view.inner, end * view.inner, job->factors);
+    tq_weight_loops_chosen()->bounds(quantize->walk.w, view, begin * view.inner, end * view.inner, job->factors);
     if (tq_weight_scales(job->target, factors, end - begin, job->scales + begin, NULL) != TQ_OK)
         return false;
-    codes->quantizer.is_near = !job->target->blocks;
+    quantize->quantizer.stays_in_range = !job->target->blocks;
     for (size_t c = 0; c < end - begin; c++)
-        codes->quantizer.is_near &= tq_weight_is_near(factors[c]);
-    quantize_range(codes, begin * view.inner, end * view.inner);
+        quantize->quantizer.stays_in_range &= tq_weight_stays_in_range(factors[c]);
+    quantize_range(quantize, begin * view.inner, end * view.inner);
     return true;
 }
 
 static void walk_channels(void *context, size_t begin, size_t end)
 {
     walk_job *job = context;
-    quantize_job codes = job->codes;
-    const size_t some = GRAIN / codes.walk.view.inner + 1;
+    quantize_job quantize = job->quantize;
+    const size_t some = GRAIN / quantize.walk.view.inner + 1;
     for (size_t at = begin, n; at < end; at += n) {
         n = end - at < some ? end - at : some;
-        if (!walk_some(job, &codes, at, at + n)) {
+        if (!walk_some(job, &quantize, at, at + n)) {
             atomic_store_explicit(&job->failed, true, memory_order_relaxed);
             return;
         }
@@ -241,15 +241,15 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
                     float *factors, float *scales, int8_t *q8, uint8_t *packed)
 {
     const tq_axis_view view = l->region;
-    const int bits = tq_integer_bits(target->code);
-    const size_t most = 1 << 17; /* elements of a channel, so that it is still in the cache when its values are made */
+    const int bits = tq_integer_bits(target->type);
+    const size_t most = 1 << 17; /* elements of a channel that stays in the cache until its values are computed */
     if (l->regions != 1 || view.outer != 1 || view.inner < 2 || view.inner > most ||
         (packed && view.inner * (size_t)bits % 8))
         return false;
     walk_job job = {
         {walk_of(w, l), quantizer_of(target), factors, bits, q8, NULL, packed}, target, factors, scales, false};
     const size_t grain = GRAIN / view.inner + 1; /* channels */
-    tq_parallel_for(view.channels, grain, threads_of(&job.codes.walk, threads), walk_channels, &job);
+    tq_parallel_for(view.channels, grain, threads_of(&job.quantize.walk, threads), walk_channels, &job);
     return !atomic_load(&job.failed);
 }
 
@@ -258,13 +258,13 @@ bool tq_weight_walk(const tq_weight_target *target, const float *w, const tq_wei
 tq_status tq_weight_range(const float *w, size_t n, double *min, double *max, tq_error *error)
 {
     tq_reals reals = {w, false, {1, 1, n}};
-    tq_observed seen;
-    tq_observe(&reals, 1, &seen);
-    if (seen.nan || seen.infinite)
+    tq_observed observed;
+    tq_observe(&reals, 1, &observed);
+    if (observed.nan || observed.infinite)
         return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "w holds %s; weights must be finite",
-                       seen.nan ? "nan" : "inf");
-    *min = fmin(seen.min, 0); /* of nothing: infinity */
-    *max = fmax(seen.max, 0);
+                       observed.nan ? "nan" : "inf");
+    *min = fmin(observed.min, 0); /* n = 0: min is infinity */
+    *max = fmax(observed.max, 0);
     if (*min == *max)
         *max = 1;
     return TQ_OK;

@@ -28,7 +28,7 @@ static double power_of_two(int exponent)
     return power;
 }
 
-/* The real multiplier that a rule's fixed-point parts stand for, or its own. */
+/* The real multiplier of a rule: exactly its fixed-point or floating-point form. */
 static double real_of(const tq_multiplier *m, tq_requantize_rule rule)
 {
     if (rule == TQ_REQUANTIZE_FLOAT64_AWAY)
@@ -38,7 +38,7 @@ static double real_of(const tq_multiplier *m, tq_requantize_rule rule)
     return m->fixed * power_of_two(m->shift - 31);
 }
 
-/* How far a rule shifts its ties, for acc >= 0 and acc < 0: see kernels/elementwise/requantize_simd.h. */
+/* d of kernels/elementwise/requantize_simd.h, the shift of ties, for acc >= 0 and for acc < 0. */
 static void tie_shift_of(const tq_multiplier *m, tq_requantize_rule rule, double shift[2])
 {
     const double unit = m->shift < 0 ? power_of_two(m->shift - 1) : 0;
@@ -46,7 +46,7 @@ static void tie_shift_of(const tq_multiplier *m, tq_requantize_rule rule, double
     shift[1] = rule == TQ_REQUANTIZE_DOUBLE ? -shift[0] : shift[0];
 }
 
-/* 2^16 (real + 1/2) + E, for kernels' 16.16 fixed point. */
+/* 2^16 (real + 1/2) + E: an offset of fixed_simd.h. */
 static float fixed_offset(double real, double error)
 {
     return (float)((real + 0.5) * 65536 + error);
@@ -62,7 +62,7 @@ static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_e
     *slope = (float)(real * 65536);
     *offset = fixed_offset(zero_point - center + shift[0], error);
     *offset_negative = fixed_offset(zero_point - center + shift[1], error);
-    return isnormal(*slope) || real == 0; /* of which every sum is the zero point */
+    return isnormal(*slope) || real == 0; /* real 0: every value is the zero point */
 }
 
 bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
@@ -71,7 +71,7 @@ bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_eleme
     return fixed_point_of(m, rule, out, zero_point, TQ_FIXED_ERROR, slope, offset, offset_negative);
 }
 
-/* Twice the error of fixed point that is enough for these sets (fixed_simd.h). */
+/* 2 E of fixed_simd.h that is enough for these sets. */
 static uint8_t undecided_of(const tq_walk_source *from, size_t first, size_t sets)
 {
     const double *multiplier = from->multiplier.data + (from->multiplier.many ? first : 0);
@@ -98,12 +98,12 @@ static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const
 
 static const tq_columns all_columns = {.size = {8, 4, 4, 4, 4, 4, 4, 4, 4, 4}, .count = R_COLUMNS};
 
-/* Those of sets that are made before. */
+/* Copies the columns of sets that were computed before. */
 static void fill_made(tq_requantize_params *p, char *const *data, const tq_walk_source *from, size_t first, size_t sets)
 {
     const tq_requantize_sets *made = from->sets;
     char *columns[R_COLUMNS];
-    tq_columns_place(&all_columns, made->columns, made->count, columns);
+    tq_columns_lay_out(&all_columns, made->columns, made->count, columns);
     for (int i = 0; i < R_COLUMNS; i++)
         memcpy(data[i], columns[i] + first * all_columns.size[i], sets * all_columns.size[i]);
     p->shifts_left = made->shifts_left;
@@ -173,7 +173,7 @@ tq_status tq_requantize_sets_make(tq_column_f64 multiplier, tq_column_i32 input_
     if (status != TQ_OK)
         return status;
     char *data[R_COLUMNS];
-    tq_columns_place(&all_columns, made.columns, count, data);
+    tq_columns_lay_out(&all_columns, made.columns, count, data);
     tq_walk_params p = {0};
     const tq_walk_source source = {.multiplier = multiplier,
                                    .zero_point = zero_point,

@@ -7,9 +7,9 @@
 #include "kernels/isa.h"
 #include "quant/packing.h"
 
-enum { BLOCK = 512 }; /* weights that are divided anew where one of them is undecided */
+enum { BLOCK = 512 }; /* weights; where a quotient is undecided, its block is divided by hardware */
 
-bool tq_weight_is_near(float factor)
+bool tq_weight_stays_in_range(float factor)
 {
     return factor >= FLT_MIN && factor <= 1 / FLT_MIN;
 }
@@ -30,7 +30,7 @@ TQ_BODY float float_of(int32_t bits)
 
 /* ---- bounds ---- */
 
-/* Without the sign bit, a greater float has greater bits, and a NaN the greatest: a maximum of bits keeps a NaN. */
+/* Without sign bits, floats are ordered as their bits, and NaN is the greatest: a maximum of bits preserves NaN. */
 TQ_BODY int32_t magnitude_bits(float x)
 {
     return bits_of(x) & 0x7FFFFFFF;
@@ -62,17 +62,17 @@ TQ_BODY void bounds_body(const float *w, tq_axis_view view, size_t begin, size_t
 
 /* ---- values ---- */
 
-/* The number just below 1/2, with the sign of x.  Adding it and cutting off the fraction rounds ties away from zero;
-   1/2 itself would carry the number just below a tie to the next integer. */
+/* The float just below 1/2, with the sign of x.  Adding it and truncating rounds ties away from zero; 1/2 itself would
+   round the float just below a tie up. */
 TQ_BODY float half_like(float x)
 {
     return float_of((bits_of(x) & INT32_MIN) | 0x3EFFFFFF);
 }
 
-#define ROUNDER 0x1.8p23f /* a float of less than 2^22 that it is added to becomes an integer, ties to even */
+#define ROUNDER 0x1.8p23f /* x + ROUNDER rounds |x| < 2^22 to an integer, ties to even */
 
-/* A value, without a branch and without double: a loop of it becomes vectors.  It limits first, since the limits are
- * integers. */
+/* One value, without branches and doubles, so that loops are vectorized.  Clamping before rounding gives the same,
+   since the limits are integers. */
 TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float high)
 {
     float x = divides ? w / factor : w * factor;
@@ -82,7 +82,7 @@ TQ_BODY int8_t byte_of(float w, float factor, bool divides, float low, float hig
     return (int8_t)(int32_t)(divides ? (x + ROUNDER) - ROUNDER : x + half_like(x));
 }
 
-/* n values, each with a factor of its own, or all with the first. */
+/* n values, each with its own factor; same: all with factors[0]. */
 TQ_BODY void any_bytes(tq_weight_quantizer k, bool divides, const float *w, size_t n, const float *factors, bool same,
                        int8_t *restrict q)
 {
@@ -96,7 +96,7 @@ TQ_BODY void any_bytes(tq_weight_quantizer k, bool divides, const float *w, size
             q[i] = byte_of(w[i], factors[i], divides, low, high);
 }
 
-/* The same where no weight passes the limits: is_near. */
+/* Values of a multiplying rule under stays_in_range. */
 TQ_BODY void multiplied_bytes(const float *w, size_t n, float factor, int8_t *restrict q)
 {
     for (size_t i = 0; i < n; i++) {
@@ -105,19 +105,19 @@ TQ_BODY void multiplied_bytes(const float *w, size_t n, float factor, int8_t *re
     }
 }
 
-/* Quotients by way of the reciprocal r = 1 / factor, which divides four times as fast as hardware.
+/* Quotients w / factor as products with the reciprocal r = 1 / factor: four times as fast as hardware's division.
 
-   x = w * r is off w / factor by at most |x| * 2^-23 (two roundings, each of 2^-24), the rounded quotient by another
-   |x| * 2^-24.  So where x is farther than |x| * 2^-22 from the middle between two integers, both round to the same
-   one.  False: some x is not; |x| is at most `high`, and a little more. */
+   x = w * r differs from w / factor by at most |x| * 2^-23 (two roundings by 2^-24), and the rounded quotient by
+   another |x| * 2^-24.  So where x is farther than |x| * 2^-22 from a tie, both round to the same integer.  |x| < high
+   + 1. false: some x is nearer to a tie. */
 TQ_BODY bool reciprocal_bytes(const float *w, size_t n, float r, float high, int8_t *restrict q)
 {
-    int32_t farthest = 0; /* from the integer: as magnitude_bits */
+    int32_t farthest = 0; /* distance from the nearest integer, as magnitude_bits */
     for (size_t i = 0; i < n; i++) {
         float x = w[i] * r, moved = x + ROUNDER;
         int32_t far = magnitude_bits(x - (moved - ROUNDER)); /* an exact difference */
         farthest = far > farthest ? far : farthest;
-        q[i] = (int8_t)bits_of(moved); /* ROUNDER's own low byte is 0, and a step of it one bit */
+        q[i] = (int8_t)bits_of(moved); /* the low byte of ROUNDER is 0, and its last bit is worth 1 */
     }
     return float_of(farthest) < 0.5f - (high + 1) * 0x1p-22f;
 }
@@ -147,7 +147,7 @@ TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_
         return;
     }
     for (tq_axis_run r = tq_axis_run_first(view, begin, end); r.count; tq_axis_run_next(&r, view, end))
-        if (k.is_near)
+        if (k.stays_in_range)
             near_bytes(k, divides, w + r.at, r.count, factors[r.channel], q + (r.at - begin));
         else
             any_bytes(k, divides, w + r.at, r.count, factors + r.channel, true, q + (r.at - begin));
@@ -168,9 +168,9 @@ TQ_BODY void bytes_body(tq_weight_quantizer k, bool divides, const float *w, tq_
         else                                                                                                           \
             bytes_body(k, false, w, view, begin, end, factors, q);                                                     \
     }                                                                                                                  \
-    target static void pack_##isa(const uint8_t *codes, size_t count, int bits, uint8_t *packed)                       \
+    target static void pack_##isa(const uint8_t *values, size_t count, int bits, uint8_t *packed)                      \
     {                                                                                                                  \
-        tq_pack_values_inline(codes, count, bits, packed);                                                             \
+        tq_pack_values_inline(values, count, bits, packed);                                                            \
     }
 TQ_EVERY_ISA(LOOPS)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The loops of weight_codes.h over a piece of one array, for several instruction sets.
+ * The loops of quantize_weights.c over a part of one array, for several instruction sets.
  *
- * A value is w * factor rounded ties away from zero, or w / factor rounded ties to even, within limits; NaN gives 0.
+ * A value is w * factor rounded ties away from zero, or w / factor rounded ties to even, clamped; NaN gives 0.
  */
 #ifndef TQ_KERNELS_WEIGHT_LOOPS_H
 #define TQ_KERNELS_WEIGHT_LOOPS_H
@@ -13,31 +13,30 @@
 
 #include "quant/axis_view.h"
 
-/* How a rule rounds, and its limits.
-   is_near: no weight leads beyond `high` or `-high`, since factors were made from the greatest |w| of their channel:
-   see tq_weight_is_near. */
+/* How a rule rounds, and its limits. */
 typedef struct tq_weight_quantizer {
-    bool divides, is_near;
-    int32_t low, high;
+    bool divides;        /* w / factor, ties to even; false: w * factor, ties away from zero */
+    bool stays_in_range; /* no value lies beyond -high or high: tq_weight_stays_in_range */
+    int32_t low, high;   /* low <= 0 <= high */
 } tq_weight_quantizer;
 
-/* Whether a factor that tq_weight_scales made from the bound of finite weights allows is_near; never that of a block,
+/* Whether values of a channel need no clamp, given its factor from tq_weight_scales and its bound.  Not for blocks,
    whose scale was rounded to float16.
 
-   The scale is at least bound / half, but for roundings u = 2^-24 of each operation; what is divided or multiplied by
-   it is at most half * (1 + 4 u) < half + 1/2, and rounds to half at most.  That needs a factor, and its reciprocal,
-   which are neither infinite nor denormal: those of denormal bounds under rules that have no least scale are. */
-bool tq_weight_is_near(float factor);
+   The scale is at least bound / half, up to a rounding by u = 2^-24 in each operation.  So the quotient or product is
+   at most half * (1 + 4 u) < half + 1/2, and rounds to at most half.  That needs a factor and a reciprocal that are
+   neither infinite nor denormal; rules without a least scale give such factors for denormal bounds. */
+bool tq_weight_stays_in_range(float factor);
 
-/* Elements from begin to end.  bounds: by channel; grow to the greatest |w|, or NaN. */
+/* Elements [begin, end).  bounds[channels] grow to the greatest |w|, or NaN. */
 typedef void (*tq_weight_bounds_fn)(const float *w, tq_axis_view view, size_t begin, size_t end, float *bounds);
 
-/* q[0] is the first one's; values of 8 bits and fewer.  factors: by channel. */
+/* Quantized values of 8 bits and fewer for elements [begin, end), from q[0] on.  factors[channels]. */
 typedef void (*tq_weight_bytes_fn)(tq_weight_quantizer quantizer, const float *w, tq_axis_view view, size_t begin,
                                    size_t end, const float *factors, int8_t *q);
 
-/* What tq_pack_values does. */
-typedef void (*tq_weight_pack_fn)(const uint8_t *codes, size_t count, int bits, uint8_t *packed);
+/* As tq_pack_values. */
+typedef void (*tq_weight_pack_fn)(const uint8_t *values, size_t count, int bits, uint8_t *packed);
 
 typedef struct tq_weight_loops {
     tq_weight_bounds_fn bounds;
@@ -45,7 +44,7 @@ typedef struct tq_weight_loops {
     tq_weight_pack_fn pack;
 } tq_weight_loops;
 
-/* Those of the best of the chosen instruction sets. */
+/* The loops of the best of the chosen instruction sets. */
 const tq_weight_loops *tq_weight_loops_chosen(void);
 
 #endif

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convolutions of each channel by itself.
+ * Depthwise convolutions: each output channel reads one input channel.
  *
  *     sum[r][c] = bias[c] + over taps t of (pixel[r][t][c / multiplier] - row zero point) *
  *                                          (weight[t][c] - weight zero point)
  *
- * Arithmetic, stores and scans are those of gemm.h.
+ * Orders of floats, stores, scans and alignment are those of gemm.h.
+ *
+ * Prepare: tq_depthwise_plan; tq_depthwise_pack; the store by tq_gemm_store_make; scratch of
+ * tq_depthwise_scratch_bytes.  Eval: tq_depthwise_run.
  */
 #ifndef TQ_KERNELS_DEPTHWISE_H
 #define TQ_KERNELS_DEPTHWISE_H
@@ -14,30 +17,38 @@
 
 typedef struct tq_depthwise_kernel tq_depthwise_kernel;
 
+/* A planned convolution.  Callers read packed_bytes; the other fields belong to the files of depthwise_parts.h. */
 typedef struct tq_depthwise {
     uint64_t packed_bytes;
     const tq_depthwise_kernel *kernel;
-    tq_element in;
-    size_t channels, multiplier, taps; /* channels: of the output, a multiple of multiplier */
-    bool wide, fused, non_finite;
-    const void *weights, *bias, *padding;
+    tq_element in;                     /* of pixels: i8, u8, i16 or f32 */
+    size_t channels, multiplier, taps; /* channels: of the output */
+    bool wide, fused;                  /* the flags */
+    /* set by tq_depthwise_pack */
+    bool non_finite; /* a float weight is not finite: padding must be skipped */
+    const void *weights, *bias;
+    const void *padding; /* a pixel of real value 0 */
     int32_t row_zero_point;
 } tq_depthwise;
+
+/* channels: a multiple of multiplier; multiplier: 1 and more; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY: the packed weights
+   would exceed the address space. */
 
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
                             int flags, tq_error *error);
 
-/* weights: as in gemm.h, element (t, c) at t * k_stride + c * channel_stride; taps in the scan's order. */
+/* Packs weights into `memory`: packed_bytes bytes, which outlive the convolution.  Element (t, c) stands at t *
+   k_stride + c * channel_stride; taps are in the scan's order. */
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory);
 
-/* pixels: of the input, all images. */
+/* Scratch for inputs of `pixels` pixels, of all images, on `threads` threads: 1 and more.  UINT64_MAX: too much. */
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads);
 
-/* rows: output pixels; rows->scan must be there, and rows->stride be channels / multiplier. */
+/* As tq_gemm_run.  rows->scan is not NULL; rows->stride is channels / multiplier. */
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads);
 
-/* Row i of depthwise.def, as tq_kernel_variant; chosen: for weights of 8 bits. */
+/* Row i of depthwise.def, as tq_kernel_variant; chosen: for 8-bit weights with zero point 0. */
 bool tq_depthwise_variant(size_t i, tq_variant *row);
 
 #endif

@@ -89,7 +89,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define weights_t vf
 #define load_weights(p) load_f32((const float *)(const void *)(p))
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
+#define last_sums(sums, p) TQ_BOUNDED(_mm256_add_ps(sums, load_f32((const float *)(p))))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) _mm256_add_ps(sums, _mm256_mul_ps(load_f32((const float *)(a)), weights))
 #include "kernels/depthwise/depthwise_simd.h"
@@ -102,7 +102,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define sums_t vf
 #define weights_t vf
 #define load_weights(p) load_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define first_sums(p) load_f32((const float *)(p))
 #define save_sums(p, x) _mm256_storeu_ps((float *)(p), x)
 #define multiply(sums, a, b, weights) _mm256_fmadd_ps(load_f32((const float *)(a)), weights, sums)

@@ -90,7 +90,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define weights_t vf
 #define load_weights(p) _mm512_loadu_ps(p)
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
+#define last_sums(sums, p) TQ_BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define multiply(sums, a, b, weights) _mm512_add_ps(sums, _mm512_mul_ps(_mm512_loadu_ps(a), weights))
 #include "kernels/depthwise/depthwise_simd.h"
@@ -103,7 +103,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #define sums_t vf
 #define weights_t vf
 #define load_weights(p) _mm512_loadu_ps(p)
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define multiply(sums, a, b, weights) _mm512_fmadd_ps(_mm512_loadu_ps(a), weights, sums)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512vbmi row of depthwise.def: four taps of 16 channels side by side, put in the channels' order by one vpermb,
- * and vpdpbusd, for which signed elements become unsigned by adding 128.  It needs AVX-512 VNNI too.
+ * The avx512vbmi row of depthwise.def: four taps of 16 channels, interleaved by one vpermb, and vpdpbusd, for which 128
+ * is added to signed elements.  It needs AVX-512 VNNI too.
  */
 #include <string.h>
 
@@ -11,10 +11,6 @@
 #include "kernels/simd_avx512.h"
 #undef TARGET
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx512vbmi,avx2,fma,f16c")))
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
@@ -51,7 +47,7 @@ INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at
     const void *const *row = t->row + r;
     const size_t step = t->step;
     for (size_t left = t->taps; left > 0; left = left < 4 ? 0 : left - 4, row += 4 * step, weights += 64) {
-        /* past the last tap stand weights 0: any pixel does */
+        /* weights past the last tap are 0: any pixel will do */
         const size_t at1 = left > 1 ? step : 0, at2 = left > 2 ? 2 * step : 0, at3 = left > 3 ? 3 * step : 0;
         const char *tap[2][4];
         EACH (i, rows) {
@@ -62,7 +58,7 @@ INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at
         }
         EACH (k, count) {
             vi w = _mm512_loadu_si512(weights + (size_t)k * vector_bytes);
-            KEEP(w);
+            IN_REGISTER(w);
             EACH (i, rows)
                 sums[i][k] = _mm512_dpbusd_epi32(sums[i][k], four_taps(tap[i], (size_t)k * 16, order), w);
         }

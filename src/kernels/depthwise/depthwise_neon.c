@@ -66,7 +66,7 @@
 #define weights_t vf
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p))))
+#define last_sums(sums, p) TQ_BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(const void *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
 #define multiply(sums, a, b, weights) vaddq_f32(sums, vmulq_f32(vld1q_f32((const float *)(const void *)(a)), weights))
 #include "kernels/depthwise/depthwise_simd.h"
@@ -80,7 +80,7 @@
 #define weights_t vf
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(void *)(p), x)
 #define multiply(sums, a, b, weights) vfmaq_f32(sums, vld1q_f32((const float *)(const void *)(a)), weights)
 #include "kernels/depthwise/depthwise_simd.h"

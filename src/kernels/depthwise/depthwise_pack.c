@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The weights of a depthwise convolution as its bodies read them.
- *
- * They lie as products.h says of tq_depthwise_tile.  Behind them stand the biases, into which the rows' zero point is
- * folded, and a pixel of padding.
+ * Packs the weights of a depthwise convolution, in the layout of tq_depthwise_tile (depthwise_parts.h).  Behind them
+ * stand the biases, into which the rows' zero point is folded, and a pixel of padding.
  */
 #include <string.h>
 
@@ -12,15 +10,14 @@
 
 static int32_t weight_at(const tq_gemm_weights *w, size_t at)
 {
-    int32_t code = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
-    return code - w->zero_point;
+    int32_t value = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
+    return value - w->zero_point;
 }
 
 static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
 {
     const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
-    const int32_t zero_point =
-        w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of elements as the kernel sees them */
+    const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of flipped elements */
     int64_t sum = 0;
     for (size_t t = 0; t < d->taps; t++) {
         int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
@@ -43,7 +40,7 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
 /* Returns whether all weights are finite. */
 static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
-    float sum = 0; /* of zeros, and NaN else */
+    float sum = 0; /* 0, or NaN if a weight is not finite */
     const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
     for (size_t t = 0; t < d->taps; t++) {
         const size_t from = t % rows * columns + t / rows;

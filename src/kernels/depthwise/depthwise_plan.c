@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of a depthwise convolution: which body does it, and how many bytes its weights take.
+ * The plan of a depthwise convolution: its body, and the bytes of its packed weights.
  */
 #include "base/checked.h"
 #include "kernels/depthwise/depthwise_parts.h"
@@ -12,15 +12,15 @@ static const struct {
     uint8_t in, feature;
 } bodies[] = {
 #define TQ_f32_fused TQ_ELEMENTS
-#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, feature_##isa},
+#define DEPTHWISE(in, isa) {&tq_depthwise_##in##__##isa, "depthwise_" #in, TQ_##in, tq_feature_##isa},
 #include "kernels/depthwise/depthwise.def"
 };
 
-/* Whether features that rows may use reach row i. */
+/* Whether row i runs with these usable features. */
 static bool reaches(uint32_t usable, size_t i)
 {
-    const bool both = bodies[i].feature != feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
-    return usable >> bodies[i].feature & 1 && both; /* that row needs VNNI too */
+    const bool both = bodies[i].feature != tq_feature_avx512vbmi || tq_kernels_features() & TQ_CPU_AVX512VNNI;
+    return usable >> bodies[i].feature & 1 && both; /* the avx512vbmi row needs VNNI too */
 }
 
 static const tq_depthwise_kernel *find_body(unsigned in, bool small_weights)
@@ -60,7 +60,8 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
         !tq_mul_u64(tq_round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
-    const size_t padded = tq_depthwise_vectors(&d) * d.kernel->lanes; /* and taps, for any of the kernels */
+    const size_t padded = tq_depthwise_vectors(&d) *
+                          d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */
     d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), TQ_DEPTHWISE_ALIGN) +
                      tq_round_up(padded * (wide ? 8 : 4), TQ_DEPTHWISE_ALIGN) +
                      tq_round_up(channels * tq_element_size(in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);

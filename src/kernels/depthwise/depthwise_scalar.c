@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar rows of depthwise.def: what every other row equals.
+ * The scalar rows of depthwise.def: the definition that every other row equals bit for bit.
  */
 #include <math.h>
 
 #include "kernels/depthwise/depthwise_parts.h"
 
-#define LANES 8 /* channels of a vector: a compiler may see vectors in them */
+#define LANES 8 /* channels of a vector; compilers vectorize over them */
 
 #define ZERO(bias) 0
 #define SAME(bias) bias

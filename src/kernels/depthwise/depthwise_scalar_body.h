@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A scalar body for depthwise_scalar.c.  The includer defines, and this file undefines at the end:
+ * Template: a scalar body of depthwise_scalar.c, which defines, and this file undefines at its end:
  *
  *   IN                       the row's name in depthwise.def
  *   in_t, weight_t, sum_t    elements, weights and sums
  *   FIRST(bias)              the start of a sum
  *   MULTIPLY_ADD(x, w, sum)
  *   LAST(sum, bias)          the sum with its bias
- *   FINISH(t, sum)           the sum within the bounds of tile t
+ *   FINISH(t, sum)           the sum, clamped to the bounds of tile t
  */
 #define LOCAL__(name, in) name##_##in
 #define LOCAL_(name, in) LOCAL__(name, in)

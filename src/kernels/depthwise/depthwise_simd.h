@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The depthwise convolution of one element type, out of operations that the includer defines, and undefines at the
- * end:
+ * Template: the depthwise convolution of one element type.  The includer defines, and this file undefines at its end:
  *
  *   IN, DEPTH_ISA               i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   DEPTH_STORES                tq_stores of products.h
- *   DEPTH_LANES, DEPTH_GROUP    channels of a vector, taps that are multiplied at once (1 or 2)
+ *   DEPTH_LANES, DEPTH_GROUP    channels of a vector; taps that are multiplied at once (1 or 2)
  *   IN_BYTES, WEIGHT_BYTES      of an element
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
  *   weights_t, load_weights
- *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (the same one for groups of 1)
- *   KEEP(x)                     keeps x in a register, where compilers would rather load it twice
+ *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (groups of 1: of the same tap)
+ *   IN_REGISTER(x)              holds x in a register, where compilers would load it twice
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
 #define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
@@ -31,17 +30,17 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
         EACH (i, rows)
             sums[i][k] = first_sums((const char *)t->bias + (at + (size_t)k) * DEPTH_LANES * 4);
     for (size_t tap = 0; tap < t->taps; tap += DEPTH_GROUP, weights += VECTOR_WEIGHTS) {
-        /* past the last tap stands a weight 0: any pixel does */
+        /* the weight past the last tap is 0: any pixel will do */
         const size_t step = tap + DEPTH_GROUP <= t->taps ? (DEPTH_GROUP - 1) * t->step : 0;
         const char *a[2], *b[2];
         EACH (i, rows) {
             a[i] = (const char *)row[tap * t->step + (size_t)i] + offset;
             b[i] = (const char *)row[tap * t->step + (size_t)i + step] + offset;
-            (void)b[i]; /* groups of one tap have no other */
+            (void)b[i]; /* groups of one tap do not read it */
         }
         EACH (k, count) {
             weights_t w = load_weights(weights + (size_t)k * vector_bytes);
-            KEEP(w);
+            IN_REGISTER(w);
             EACH (i, rows)
                 sums[i][k] =
                     multiply(sums[i][k], a[i] + k * DEPTH_LANES * IN_BYTES, b[i] + k * DEPTH_LANES * IN_BYTES, w);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convert between floating-point types: kernels/half.h, and C's own rounding from float64.  The includer defines IN and
- * OUT, one of which is f32, and CONVERT_BLOCK(x, y, stream), which converts a block and is undefined here.
+ * Template: conversions between floating-point types, as kernels/half.h and, from float64, C's conversion round.  The
+ * includer defines IN and OUT, one of which is f32, and CONVERT_BLOCK(x, y, stream), which converts a block; this file
+ * undefines all three.
  */
 #define KERNEL GLUE(GLUE(convert, IN), OUT)
 #define PARAMS struct no_params

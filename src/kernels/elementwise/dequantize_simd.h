@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dequantize, integers to float32: tq_dequantize of quant/rounding.h, where q - zero point fits int32.  The includer
- * defines IN.
+ * Template: dequantize, integers to float32, by tq_dequantize of quant/rounding.h, where q - zero point fits int32. The
+ * includer defines IN.
  */
 #define KERNEL GLUE(dequantize, IN)
 #define OUT f32

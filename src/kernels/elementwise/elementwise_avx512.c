@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512 rows of kernels.def.
+ * The avx512 rows of elementwise.def.
  */
-#include "kernels/kernels.h"
+#include "kernels/elementwise.h"
 
 #if TQ_X86
 #include "kernels/simd_avx512.h"

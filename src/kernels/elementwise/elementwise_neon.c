@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The neon rows of kernels.def.
+ * The neon rows of elementwise.def.
  */
-#include "kernels/kernels.h"
+#include "kernels/elementwise.h"
 
 #if TQ_ARM64
 #include "kernels/simd_neon.h"

@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar rows of kernels.def: quant/rounding.h, element by element.  They define what every other
- * variant computes.
+ * The scalar rows of elementwise.def: quant/rounding.h, element by element.  They are the definition: every other
+ * variant equals them bit for bit.
  */
-#include "kernels/kernels.h"
+#include "kernels/elementwise.h"
 
 #include "kernels/half.h"
 #include "kernels/inline.h"
 #include "quant/rounding.h"
 
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
-
 #define INLINE TQ_INLINE
 
-/* One element: parameters of entry `at`. */
+/* One element, with the parameters of entry `at`. */
 
 INLINE int32_t quantize_away(float x, const tq_quantize_params *p, size_t at)
 {
@@ -66,13 +62,13 @@ INLINE float convert_f64_f32(double x)
     void tq_##operation##_##in##_##out##__scalar_##layout(const void *from, void *to, size_t n, size_t rows, \
                                                           size_t stride, const void *params, size_t first)   \
     {                                                                                                        \
-        const element_##in *x = from;                                                                        \
-        element_##out *y = to;                                                                               \
+        const tq_element_##in *x = from;                                                                     \
+        tq_element_##out *y = to;                                                                            \
         const params_##operation *p = params;                                                                \
         (void)p, (void)first;                                                                                \
         for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                          \
             for (size_t i = 0; i < n; i++)                                                                   \
-                y[i] = (element_##out)call;                                                                  \
+                y[i] = (tq_element_##out)call;                                                               \
     }
 #define MAP(operation, in, out)                                  \
     BODY(operation, in, out, row, operation(x[i], p, first + r)) \
@@ -95,4 +91,4 @@ INLINE float convert_f64_f32(double x)
 #define ROW_avx512(operation, in, out)
 #define ROW_neon(operation, in, out)
 #define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)
-#include "kernels/kernels.def"
+#include "kernels/elementwise.def"

@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The elementwise kernels of one instruction set, out of its vector operations.
+ * Template: the elementwise kernels of one instruction set, from its vector operations.
  *
- * The includer has included kernels/kernels.h and a simd_<isa>.h, and has defined ROW_<isa> for every
- * isa of kernels.def: INSTANTIATE for its own, nothing for the others.  Each operation has a header of its
- * vectors; walk_simd.h is the walk over an array, included once for every kernel; this file has the names that they
- * share, and the rows' symbols.
+ * The includer has included kernels/elementwise.h and a simd_<isa>.h, and has defined ROW_<isa> for every isa of
+ * elementwise.def: INSTANTIATE for its own, empty for the others.  Each operation has a template of its vectors;
+ * walk_simd.h, the walk over an array, is included once for every kernel.  This file has the names that they share, and
+ * the rows' symbols.
  */
 #include <string.h>
 
 #include "quant/rounding.h"
 
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
-
 #define BLOCK (4 * LANES) /* the elements of one step */
-#define LONG_WALK (64 * BLOCK) /* elements; in shorter rows alignment costs more than it brings */
+#define LONG_WALK (64 * BLOCK) /* elements; in shorter rows, aligning costs more than it saves */
 #define SHORT_ROW 256 /* elements */
 #define VECTOR_BYTES (4 * LANES)
 
 _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of parameters");
 
-/* What loops seldom need: functions of their own, out of the way of the loops' registers. */
+/* Rare work of loops: functions of their own, so that loops keep their registers. */
 #define RARELY static __attribute__((noinline, cold)) TARGET
 
-/* A function of its own, which is not made for size. */
+/* A function that is never inlined, optimized for speed. */
 #define APART static __attribute__((noinline, unused)) TARGET
 
-/* A pointer whose origin the compiler does not know, or it takes a register for each sum of a stride and an offset. */
+/* A pointer whose origin is hidden from the compiler; otherwise it spends a register on each sum of stride and offset.
+ */
 #define OPAQUE(name, pointer)           \
     __typeof__(pointer) name = pointer; \
     __asm__("" : "+r"(name))
@@ -36,10 +33,10 @@ _Static_assert(BLOCK <= TQ_COLUMN_PADDING, "lanes kernels read whole blocks of p
 #define GLUE_(a, b) a##_##b
 #define GLUE(a, b) GLUE_(a, b)
 #define NAMED(name) GLUE(name, KERNEL)
-#define in_t GLUE(element, IN)
-#define out_t GLUE(element, OUT)
+#define in_t GLUE(tq_element, IN)
+#define out_t GLUE(tq_element, OUT)
 
-/* In 16.16 fixed point; quantize, requantize. */
+/* 16.16 fixed point, of quantize and requantize. */
 #include "kernels/fixed_simd.h"
 
 /* ---- quantize ---- */
@@ -109,12 +106,12 @@ static const struct no_params no_params = {false};
 #define CONVERT_BLOCK(x, y, stream) NARROW(x, y, convert_f32_bf16)
 #include "kernels/elementwise/convert_simd.h"
 
-/* ---- the symbols of the rows of kernels.def: tq_<operation>_<in>_<out>__<isa>_row and _lanes ---- */
+/* ---- the symbols of the rows of elementwise.def: tq_<operation>_<in>_<out>__<isa>_row and _lanes ---- */
 
 #define SYMBOL_(operation, in, out, isa, layout) tq_##operation##_##in##_##out##__##isa##_##layout
 #define SYMBOL(operation, in, out, isa, layout) SYMBOL_(operation, in, out, isa, layout)
 
-/* One symbol: walk(x, y, n, rows, stride, p, first, rule), or the scalar row where vectors cannot follow p. */
+/* One symbol: walk(x, y, n, rows, stride, p, first, rule), or the scalar row where vectors cannot compute p. */
 #define DEFINE_SYMBOL(operation, in, out, layout, params_t, needs_scalar, walk, rule)                                 \
     TARGET void SYMBOL(operation, in, out, ISA, layout)(const void *x, void *y, size_t n, size_t rows, size_t stride, \
                                                         const void *params, size_t first)                             \
@@ -165,4 +162,4 @@ static const struct no_params no_params = {false};
 
 #define INSTANTIATE(operation, in, out) DEFINE_##operation(in, out)
 #define KERNEL(operation, in, out, isa) ROW_##isa(operation, in, out)
-#include "kernels/kernels.def"
+#include "kernels/elementwise.def"

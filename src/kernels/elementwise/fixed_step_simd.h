@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The step and the pair of walk_simd.h for 8-bit outputs, in fixed point (fixed_simd.h).  The includer defines KERNEL,
- * IN, OUT, PARAMS and lane_t as for walk_simd.h, which it includes next, and has
+ * Template: the functions step and pair of walk_simd.h for 8-bit outputs, in fixed point (fixed_simd.h).  The includer
+ * defines KERNEL, IN, OUT, PARAMS and lane_t for walk_simd.h, which it includes next, and the functions
  *
  *   lane_t load_KERNEL(p, at)      the parameters of entries from `at` on, one a lane
  *   vi fixed_KERNEL(x, &lane)      a vector of elements in fixed point
- *   uint8_t limit_KERNEL(p)        fixed_undecided' limit
- *   vi clamp_KERNEL(values, p)     a block's values within the limits of its parameters
+ *   uint8_t limit_KERNEL(p)        the limit of fixed_undecided
+ *   vi clamp_KERNEL(values, p)     a block's values, clamped to the limits of its parameters
  *   void exact_KERNEL(x, y, p, at, lanes, rule)
- *       does a block by the exact rule; parameters as in step_KERNEL
+ *       computes a block by the exact rule; arguments as in step_KERNEL
  */
 INLINE lane_t NAMED(lane)(const PARAMS *p, const lane_t *row, size_t at, const bool lanes)
 {

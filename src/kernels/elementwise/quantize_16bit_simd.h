@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For quantize_simd.h, which defines OUT, i16 or u16, RULE, away or even, and EVEN, whether it is that.
+ * Template of quantize_simd.h, which defines OUT (i16 or u16), RULE (away or even), and EVEN (false or true).
  */
 #define KERNEL GLUE(GLUE(quantize, RULE), OUT)
 #define IN f32

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For quantize_simd.h, which defines OUT, i8 or u8.  Both rules share the walk: they differ where fixed point cannot
- * decide.
+ * Template of quantize_simd.h, which defines OUT (i8 or u8).  Both rules share the walk: only the exact rule of
+ * undecided blocks differs.
  */
 #define KERNEL GLUE(quantize, OUT)
 #define IN f32

@@ -2,15 +2,15 @@
  *
  * Quantize, float32 to 8- and 16-bit integers: tq_quantize_away and tq_quantize_even of quant/rounding.h.
  *
- * 8-bit values go through fixed_simd.h, and by the exact rule where that cannot decide: a division is slow next to
- * memory.  16-bit values lie near ties too often for that; they follow the rule at once.
+ * 8-bit values are computed in fixed point (fixed_simd.h), and by the exact rule where undecided: a division is slow
+ * next to memory.  16-bit values lie near ties too often; they are computed by the exact rule.
  */
 struct quantize_lane {
-    vf scale, below, above; /* scale: or its inverse, for the rule that multiplies by it */
+    vf scale, below, above; /* scale: its reciprocal under rule even */
     vi zero_point;
 };
 
-/* The bounds are exact: 8- and 16-bit values. */
+/* low - zero point and high - zero point are exact in float32: values have 8 or 16 bits. */
 INLINE struct quantize_lane quantize_lane(const tq_quantize_params *p, vf scale, vi zero_point)
 {
     vf below = float_of_s32(sub_s32(splat_s32(p->low), zero_point));
@@ -31,7 +31,8 @@ INLINE struct quantize_lane quantize_load(const tq_quantize_params *p, size_t at
 INLINE vi quantize_vector(vf x, const struct quantize_lane *c, bool even)
 {
     vf quotient = even ? mul_f32(x, c->scale) : div_f32(x, c->scale);
-    vf y = zero_if_nan(clamp_f32(quotient, c->below, c->above)); /* the bounds are integers: no tie moves */
+    vf y = zero_if_nan(
+        clamp_f32(quotient, c->below, c->above)); /* the bounds are integers, so clamping first moves no tie */
     return add_s32(even ? even_s32(y) : away_s32(y), c->zero_point);
 }
 

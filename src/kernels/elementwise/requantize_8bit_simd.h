@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requantize to 8 bits.  The includer defines IN and OUT.  All rules share the walk: they differ in parameters, and
- * where fixed point cannot decide.
+ * Template: requantize to 8 bits.  The includer defines IN and OUT.  All rules share the walk: they differ in
+ * parameters and in the exact rule of undecided blocks.
  */
 #define KERNEL GLUE(GLUE(requantize, IN), OUT)
 #define PARAMS tq_requantize_params
@@ -15,14 +15,15 @@ INLINE lane_t NAMED(splat)(const PARAMS *p, size_t at)
 
 INLINE lane_t NAMED(load)(const PARAMS *p, size_t at)
 {
-    return (lane_t){keep_f32(load_f32(p->slope + at)), keep_f32(load_f32(p->offset + at)),
-                    keep_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
+    return (lane_t){in_register_f32(load_f32(p->slope + at)), in_register_f32(load_f32(p->offset + at)),
+                    in_register_f32(load_f32(p->offset_negative + at)), load_s32(p->input_zero_point + at)};
 }
 
 INLINE vi NAMED(fixed)(const in_t *x, const lane_t *c)
 {
     const vi q = GLUE(load, IN)(x);
-    const vf acc = float_of_s32(sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* not wide: of int32 it is 0 */
+    const vf acc = float_of_s32(
+        sizeof *x == 4 ? q : sub_s32(q, c->input_zero_point)); /* int32: not wide, so the zero point is 0 */
     return fixed_of(acc, c->slope, choose_by_sign(acc, c->offset, c->offset_negative));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requantize to 16 and 32 bits, by the rule "double" alone: kernels.def has no other rows.  The includer defines IN and
- * OUT.
+ * Template: requantize to 16 and 32 bits by rule "double", the only one in elementwise.def.  The includer defines IN
+ * and OUT.
  */
 #define KERNEL GLUE(GLUE(requantize, IN), OUT)
 #define PARAMS tq_requantize_params

@@ -3,17 +3,14 @@
  * Requantize, integers to integers: tq_requantize of quant/rounding.h by each rule, where q - input zero
  * point and product + zero point fit int32.  Multipliers are not negative.
  *
- * 8-bit values go through fixed_simd.h, and by the exact rule where that cannot decide.  For that, each rule is a
- * floor.  With acc = q - input zero point, r = acc * M, M = m * 2^-(31 + n), and n > 0,
- *     single             floor(r + 1/2)
- *     up, double         H = floor(acc * m / 2^31 + 1/2), and floors nest, so that
- *                        floor((H + 2^(n-1)) / 2^n) = floor(r + 1/2 + d), d = 2^-(n + 1);
- *                        double takes one off H where H < 0 (or acc < 0, which differs for H = 0 alone, where
- *                        it changes nothing): there d = 2^-(n+1) - 2^-n = -2^-(n+1)
- *     float64-away       floor(r + 1/2), but for its ties and 2^-45 of r, rounded to float64
- *     float32-even       floor(r + 1/2), but for its ties and the roundings of acc, which v has too, and of r
- * and for n = 0 all of them are floor(r + 1/2).  A left shift that saturates leaves |r| > 2^30: the result
- * saturates too.
+ * 8-bit values are computed in fixed point (fixed_simd.h), and by the exact rule where undecided.  Fixed point computes
+ * a floor, and each rule is one.  With acc = q - input zero point, r = acc * M, M = m * 2^-(31 + n), and n > 0, single
+ * floor(r + 1/2) up, double         H = floor(acc * m / 2^31 + 1/2), and floors nest, so that floor((H + 2^(n-1)) /
+ * 2^n) = floor(r + 1/2 + d), d = 2^-(n + 1); double subtracts 1 from H where H < 0 (or acc < 0, which differs for H = 0
+ * alone, where it changes nothing): there d = 2^-(n+1) - 2^-n = -2^-(n+1) float64-away       floor(r + 1/2), but for
+ * its ties and 2^-45 of r, rounded to float64 float32-even       floor(r + 1/2), but for its ties and the roundings of
+ * acc, which v has too, and of r and for n = 0 all of them are floor(r + 1/2).  A left shift that saturates leaves |r|
+ * > 2^30: the result saturates too.
  *
  * In the exact rules the product is clamped to [low - z, high - z] before z is added, which cannot overflow and
  * gives the same result.
@@ -29,7 +26,7 @@ INLINE vi requantize_ints(const int32_t *column, size_t at, bool lanes)
     return lanes ? load_s32(column + at) : splat_s32(column[at]);
 }
 
-/* The parameters that a rule reads: other columns may be missing. */
+/* The parameters that a rule reads; other columns may be missing. */
 INLINE struct requantize_lane requantize_load(const tq_requantize_params *p, size_t at, bool lanes, int rule)
 {
     struct requantize_lane c;
@@ -50,7 +47,7 @@ INLINE struct requantize_lane requantize_load(const tq_requantize_params *p, siz
     return c;
 }
 
-/* Parameters of fixed point; offset_negative: where acc < 0. */
+/* Parameters of fixed point; offset_negative: for acc < 0. */
 struct requantize_fixed_lane {
     vf slope, offset, offset_negative;
     vi input_zero_point;
@@ -61,7 +58,7 @@ INLINE vi requantize_high(vi acc, const struct requantize_lane *c, bool shifts_l
     return high_mul(shifts_left ? shift_left_saturating(acc, c->left) : acc, c->multiplier);
 }
 
-/* The product of acc by a rule, exactly: not yet clamped to [below, above], but in range of int32. */
+/* The product of acc by a rule: within int32, not yet clamped to [below, above]. */
 INLINE vi requantize_product(vi acc, const struct requantize_lane *c, vi below, vi above, bool shifts_left, int rule)
 {
     switch (rule) {
@@ -82,7 +79,7 @@ INLINE vi requantize_vector(vi q, const struct requantize_lane *c, const tq_requ
     return add_s32(clamp_s32(product, below, above), c->zero_point);
 }
 
-/* Parameters that vectors cannot follow: the scalar bodies do. */
+/* Whether vectors cannot compute these parameters: the scalar bodies do. */
 INLINE bool requantize_needs_scalar(const tq_requantize_params *p, int rule)
 {
     return p->wide || (rule == TQ_REQUANTIZE_SINGLE && !SINGLE_SHIFTS_LEFT && p->shifts_left);

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The walk of one kernel over the rows of an array.  The includer defines, and this file undefines at the end:
+ * Template: the walk of one kernel over the rows of an array.  The includer defines, and this file undefines at its
+ * end:
  *
  *   KERNEL      ends the names of the kernel's functions, below <name>_KERNEL
  *   IN, OUT     elements: i8, f32 ...
  *   PARAMS      the record of parameters
  *   lane_t      the parameters of a vector of elements
  *
- * and has these functions.  A block is BLOCK elements.
+ * and the functions below.  A block is BLOCK elements.
  *
  *   lane_t splat_KERNEL(p, at)     the parameters of entry `at`, for every lane
  *   void step_KERNEL(x, y, p, row, at, lanes, stream, rule)
- *       does a block with the parameters *row of entry `at` or, lanes, with those of entries from `at` on
+ *       computes a block with the parameters *row of entry `at`; lanes: with the parameters of entries from `at` on
  *   void pair_KERNEL(x, y, x2, y2, p, row, at, lanes, stream, rule)
- *       does two blocks with the same parameters, each vector of which is loaded once
+ *       computes two blocks with the same parameters, each vector of which is loaded once
  *
- * It makes rows_KERNEL and lanes_KERNEL, which walk as kernels.h says of row and lanes kernels.
+ * It defines rows_KERNEL and lanes_KERNEL: the row kernel and the lanes kernel of kernels/elementwise.h.
  */
 
-/* n <= BLOCK elements through a copy on the stack, so that nothing outside the arrays is touched. */
+/* n <= BLOCK elements, through copies on the stack: nothing outside the arrays is read or written. */
 RARELY void NAMED(part)(const in_t *x, out_t *y, size_t n, const PARAMS *p, size_t at, bool lanes, int rule)
 {
     const lane_t row = NAMED(splat)(p, at);
@@ -43,23 +44,23 @@ INLINE void NAMED(rest)(const in_t *x, out_t *y, size_t i, size_t n, const PARAM
         NAMED(step)(x + i, y + i, p, row, lanes ? first + i : first, lanes, false, rule);
     if (i == n)
         return;
-    /* Fewer than a block: the block that ends with them once more, if there is one and its input is still there, since
-       x and y may be the same where elements have one size. */
+    /* Fewer than a block remain: the row's last whole block is computed once more.  Not where elements have one size: x
+       and y may be the same array, whose input is overwritten by now. */
     if (n >= BLOCK && sizeof *x != sizeof *y)
         NAMED(step)(x + n - BLOCK, y + n - BLOCK, p, row, lanes ? first + n - BLOCK : first, lanes, false, rule);
     else
         NAMED(part)(x + i, y + i, n - i, p, lanes ? first + i : first, lanes, rule);
 }
 
-/* The start of a long row: elements up to the first that is aligned in the array of the larger elements or, for
-   non-temporal stores, in the output, and then all blocks that are stored so.  Returns their count. */
+/* The start of a long row: the elements before the first aligned one, in the array with the larger elements or, for
+   non-temporal stores, in the output; and then all blocks with non-temporal stores.  Returns their count. */
 INLINE size_t NAMED(start)(const in_t *x, out_t *y, size_t n, const PARAMS *p, const lane_t *row, size_t first,
                            int rule)
 {
     const bool stream = p->stream, by_output = stream || sizeof *y >= sizeof *x;
     const size_t size = by_output ? sizeof *y : sizeof *x;
     const size_t past = (by_output ? (uintptr_t)y : (uintptr_t)x) % VECTOR_BYTES;
-    if (past % size != 0 || (!by_output && n < 8 * LONG_WALK)) /* loads mind less than stores */
+    if (past % size != 0 || (!by_output && n < 8 * LONG_WALK)) /* unaligned loads cost less than unaligned stores */
         return 0;
     size_t i = past ? (VECTOR_BYTES - past) / size : 0;
     if (i)
@@ -75,7 +76,7 @@ INLINE size_t NAMED(start)(const in_t *x, out_t *y, size_t n, const PARAMS *p, c
 APART void NAMED(rows)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
                        size_t first, int rule)
 {
-    const PARAMS copy = *params, *p = &copy; /* which stores to y cannot change */
+    const PARAMS copy = *params, *p = &copy; /* a copy that stores to y cannot alias */
     for (; rows > 0; rows--, x += stride, y += stride, first++) {
         const lane_t row = NAMED(splat)(p, first);
         const size_t begun = n < LONG_WALK ? 0 : NAMED(start)(x, y, n, p, &row, first, rule);
@@ -83,9 +84,9 @@ APART void NAMED(rows)(const in_t *x, out_t *y, size_t n, size_t rows, size_t st
     }
 }
 
-/* Two rows at a time, so that each parameter is loaded once for two: short rows, and rows of kernels with many
-   parameters; reading two long rows in turns is slower than loading two parameters again.  The last elements, fewer
-   than a block, are done as in rest_KERNEL. */
+/* Pairs of rows load each parameter once for two rows.  That pays for short rows and for kernels with many parameters;
+   reading two long rows in turns costs more than loading two parameters again.  The elements after the last whole block
+   are computed as in rest_KERNEL. */
 APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
                         size_t first, int rule)
 {

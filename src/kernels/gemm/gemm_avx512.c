@@ -8,10 +8,6 @@
 
 #if TQ_X86
 #include "kernels/simd_avx512.h"
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 #include "kernels/gemm/gemm_rows_simd.h"
 
@@ -31,13 +27,13 @@
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
-#define load_weights load_weight_words
+#define load_weights load_weights_i16
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_two(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_add_epi32(sums, _mm512_madd_epi16(weights, row))
 #define PRODUCT_FIELDS \
-    .stores = &tq_stores__avx512, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__avx512, .row_sum = gemm_sum_i16, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -52,7 +48,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
+#define last_sums(sums, p) TQ_BOUNDED(_mm512_add_ps(sums, _mm512_loadu_ps(p)))
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)
 #define load_row(p, flip) load_splat(p)
@@ -72,7 +68,7 @@
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define first_sums(p) _mm512_loadu_ps(p)
 #define save_sums(p, x) _mm512_storeu_ps(p, x)
 #define load_weights(p) _mm512_loadu_ps(p)

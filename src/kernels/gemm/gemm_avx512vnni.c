@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512vnni rows of gemm.def: vpdpbusd on unsigned rows, which signed ones become by adding 128, and vpdpwssd.
+ * The avx512vnni rows of gemm.def: vpdpbusd on unsigned rows (128 is added to signed rows), and vpdpwssd.
  */
 #include <string.h>
 
@@ -10,10 +10,6 @@
 #include "kernels/simd_avx512.h"
 #undef TARGET
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")))
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 #include "kernels/gemm/gemm_rows_simd.h"
 
@@ -77,12 +73,12 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define last_sums(sums, p) sums
 #define first_sums(p) _mm512_loadu_si512(p)
 #define save_sums save_s32
-#define load_weights load_weight_words
+#define load_weights load_weights_i16
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_few(p, 2)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_dpwssd_epi32(sums, weights, row)
 #define PRODUCT_FIELDS \
-    .stores = &tq_stores__avx512, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__avx512, .row_sum = gemm_sum_i16, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 #endif

@@ -10,10 +10,6 @@
 #include "kernels/simd_avx2.h"
 #undef TARGET
 #define TARGET __attribute__((target("avxvnni,avx2,fma,f16c")))
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx2.h"
 
 #define GEMM_ISA avxvnni

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dotprod row of gemm.def: SDOT on signed rows, which unsigned ones become by taking off 128.
+ * The dotprod row of gemm.def: SDOT on signed rows (128 is subtracted from unsigned rows).
  */
 #include <string.h>
 
@@ -20,10 +20,6 @@
 #define DOT vdotq_s32
 #endif
 #define INLINE TQ_INLINE TARGET
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
 
 #define GEMM_ISA dotprod

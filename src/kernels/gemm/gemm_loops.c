@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Floats without tiles, in the same order: of one channel, or of few channels and short rows; and past padding.
+ * Float products without tiles, in the order of gemm.h: few channels, and weights that must skip padding.
  */
 #include <math.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static inline float add_up(const float *x, const float *weights, size_t n, size_
     return sum;
 }
 
-/* NARROW_ROWS rows with one element each, which lie side by side: a vector. */
+/* NARROW_ROWS rows of one element each, contiguous: one vector. */
 static inline void sum_single(const float *const *row, const float *weights, float sum[NARROW_ROWS])
 {
     const float *x = row[0];
@@ -30,7 +30,7 @@ static inline void sum_single(const float *const *row, const float *weights, flo
         sum[i] = 0 + x[i] * weights[0];
 }
 
-/* The same for longer rows: side by side, since the additions of a row wait for each other. */
+/* NARROW_ROWS longer rows, eight side by side: the additions of one row depend on one another. */
 static inline void sum_rows(const float *const *row, const float *weights, size_t n, size_t step,
                             float sum[NARROW_ROWS])
 {
@@ -43,7 +43,7 @@ static inline void sum_rows(const float *const *row, const float *weights, size_
     }
 }
 
-/* Fused sums, which begin with the bias; eight rows side by side. */
+/* Fused sums, from the bias on; eight rows side by side. */
 TQ_BODY void sum_fused(const float *const *row, size_t count, const float *weights, size_t n, size_t step, float bias,
                        float *sum)
 {
@@ -75,7 +75,7 @@ TQ_EVERY_ISA(SUM_FUSED)
 typedef void (*sum_fused_fn)(const float *const *row, size_t count, const float *weights, size_t n, size_t step,
                              float bias, float *sum);
 
-/* `count` rows, NARROW_ROWS at most, into rows from `first` on of the output; fused: NULL where sums are not. */
+/* Output rows [first, first + count), count <= NARROW_ROWS; fused: NULL for plain sums. */
 static void run_narrow_rows(const tq_gemm_call *call, sum_fused_fn fused, const float *const *row, size_t first,
                             size_t count)
 {
@@ -109,9 +109,9 @@ void tq_gemm_run_narrow(const tq_gemm_call *call, const tq_gemm_space *space, si
                         tq_min_size(NARROW_ROWS, count - i));
 }
 
-/* ---- past padding ---- */
+/* ---- skipped padding ---- */
 
-/* Channel c of the row whose taps are tap[t * step], less its bias. */
+/* The plain sum of channel c, without its bias, over the taps tap[t * step] that are not padding. */
 static float sum_of_taps(const tq_gemm *g, const void *const *tap, size_t step, size_t c)
 {
     const size_t lanes = g->lanes;
@@ -126,7 +126,7 @@ static float sum_of_taps(const tq_gemm *g, const void *const *tap, size_t step, 
     return sum;
 }
 
-/* Weights that are not finite must not meet padding: 0 times such a weight is NaN, where nothing is meant. */
+/* Weights that are not finite must not be multiplied with padding: 0 times such a weight is NaN. */
 void tq_gemm_skip_padding(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count,
                           size_t channel, size_t channel_end)
 {

@@ -8,10 +8,6 @@
 
 #if TQ_ARM64
 #include "kernels/simd_neon.h"
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
 #include "kernels/gemm/gemm_rows_simd.h"
 
@@ -36,7 +32,7 @@
 #define flip_of(flip) vdupq_n_s16(flip)
 #define multiply(sums, weights, row) multiply_eight(sums, weights, row)
 #define PRODUCT_FIELDS \
-    .stores = &tq_stores__neon, .row_sum = gemm_sum_words, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
+    .stores = &tq_stores__neon, .row_sum = gemm_sum_i16, .copy_i8 = gemm_copy_i8, .copy_u8 = gemm_copy_u8
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_f32
@@ -51,7 +47,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) splat_f32(0)
-#define last_sums(sums, p) BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(p))))
+#define last_sums(sums, p) TQ_BOUNDED(vaddq_f32(sums, vld1q_f32((const float *)(p))))
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))
@@ -72,7 +68,7 @@
 #define weights_t vf
 #define row_t vf
 #define first_sums(p) vld1q_f32((const float *)(const void *)(p))
-#define last_sums(sums, p) BOUNDED(sums)
+#define last_sums(sums, p) TQ_BOUNDED(sums)
 #define save_sums(p, x) vst1q_f32((float *)(p), x)
 #define load_weights(p) vld1q_f32((const float *)(const void *)(p))
 #define load_row(p, flip) vld1q_dup_f32((const float *)(const void *)(p))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Weights as tiles read them, with the biases, sums and padding that go with them.
+ * Weights packed into panels (products.h), with their biases, sums and padding.
  *
- * Panels lie as products.h says.  The rows' zero point is folded into the biases, times the sum of a channel's weights.
+ * The rows' zero point is folded into the biases: bias - row zero point * sum of the channel's weights.
  */
 #include <string.h>
 
@@ -12,14 +12,14 @@
 
 /* ---- memory ---- */
 
-/* Where it has what stands behind the panels, in bytes. */
-struct places {
+/* Offsets in the packed memory, behind the panels; bytes. */
+struct offsets {
     uint64_t bias, sums, padding, end;
 };
 
-static struct places places_of(const tq_gemm *g)
+static struct offsets offsets_of(const tq_gemm *g)
 {
-    struct places at;
+    struct offsets at;
     at.bias = tq_gemm_part((uint64_t)g->panel_bytes * g->panels);
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
@@ -29,13 +29,13 @@ static struct places places_of(const tq_gemm *g)
 
 uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm)
 {
-    return places_of(gemm).end;
+    return offsets_of(gemm).end;
 }
 
 /* ---- weights ---- */
 
-/* Channels [first, first + n) into a panel, whose other weights are zero before.  A cache line of each channel at a
-   time: weights lie channel after channel, a page or more apart, and a panel has all channels side by side. */
+/* Packs channels [first, first + n) into a panel; the other weights of the panel are zero already.  A cache line of
+   each channel at a time: channels lie a page or more apart in the weights, and side by side in the panel. */
 static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 64 };
@@ -98,9 +98,9 @@ static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t
     const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
     const size_t n = g->taps * g->depth;
     uint32_t sum = 0;
-    if (g->kernel->flip_i8 && w->k_stride == 1) /* a sum of unsigned bytes, each 128 more */
+    if (g->kernel->flip_i8 && w->k_stride == 1) /* row_sum adds unsigned bytes, each 128 more */
         return (int32_t)((uint32_t)g->kernel->row_sum(from, n, flip ^ 0x80) - (uint32_t)n * 128);
-    if (w->k_stride == 1) /* in vectors */
+    if (w->k_stride == 1) /* vectorized */
         for (size_t k = 0; k < n; k++)
             sum += (uint32_t)(int8_t)(from[k] ^ flip);
     else
@@ -116,7 +116,7 @@ static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
     return w->bias_type == TQ_GEMM_BIAS_I64 ? ((const int64_t *)w->bias)[channel] : ((const int32_t *)w->bias)[channel];
 }
 
-/* The bias less row zero point * sum of weights; it may wrap, as all sums do. */
+/* bias - row zero point * sum of weights; wraps, as all sums do. */
 static void pack_bias(const tq_gemm *g, const tq_gemm_weights *w, void *bias)
 {
     for (size_t c = 0; c < g->channels; c++) {
@@ -148,10 +148,10 @@ uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
     return (uint64_t)gemm->depth + TQ_GEMM_SLACK;
 }
 
-tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
+tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)
 {
     tq_gemm padded = *gemm;
-    fill_padding(gemm, code, memory);
+    fill_padding(gemm, value, memory);
     padded.padding = memory;
     return padded;
 }
@@ -161,10 +161,10 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t code, void *memory)
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 {
     const tq_gemm_kernel *k = gemm->kernel;
-    const struct places at = places_of(gemm);
+    const struct offsets at = offsets_of(gemm);
     char *panel = memory, *bias = panel + at.bias;
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
-    /* what is not written below: lanes past the last channel, groups past a run's end, what has no bias */
+    /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
     const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
     tq_fill(panel + written, 0, (size_t)at.end - written);
     for (size_t i = 0; i < gemm->panels; i++)
@@ -181,7 +181,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     }
     for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)
         sums[c] = sum_of_channel(gemm, weights, c);
-    const bool converts = gemm->in_bytes != k->row_bytes; /* and takes the zero point off */
+    const bool converts = gemm->in_bytes != k->row_bytes; /* copies subtract the zero point */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
     gemm->row_zero_point = converts ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of a product: which body does it, and how wide and long that one has its weights and rows.
+ * The plan of a product: its body, and the sizes of its panels and rows.
  */
 #include "base/checked.h"
 #include "base/sizes.h"
@@ -14,12 +14,11 @@ static const struct {
     const char *name;
     uint8_t operation, feature;
 } bodies[] = {
-#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, feature_##isa},
+#define PRODUCT(operation, isa) {&tq_##operation##__##isa, #operation, TQ_PRODUCT_##operation, tq_feature_##isa},
 #include "kernels/gemm/gemm.def"
 };
 
-/* The last row of the operation that the machine has, as tq_kernels_choose and tq_kernels_force say; *scalar: whether
-   it is the scalar one. */
+/* The last row of the operation among tq_kernels_usable; *scalar: whether it is the scalar row. */
 static const tq_gemm_kernel *find_body(tq_product_operation operation, bool *scalar)
 {
     const uint32_t usable = tq_kernels_usable();
@@ -27,7 +26,7 @@ static const tq_gemm_kernel *find_body(tq_product_operation operation, bool *sca
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         if (bodies[i].operation == operation && usable >> bodies[i].feature & 1) {
             found = bodies[i].kernel;
-            *scalar = bodies[i].feature == feature_scalar;
+            *scalar = bodies[i].feature == tq_feature_scalar;
         }
     return found;
 }
@@ -45,7 +44,8 @@ bool tq_gemm_variant(size_t i, tq_variant *row)
 
 /* ---- the plan ---- */
 
-/* Elements of a row, and its taps and their depth: one of them may be 0.  Its bytes are less than an eighth of all. */
+/* The most elements of a row, and the most taps and depth (one of the two may be 0).  Its i8 are less than an eighth of
+ * all. */
 #define MOST (SIZE_MAX > UINT32_MAX ? UINT32_MAX * (uint64_t)64 : SIZE_MAX / 32)
 
 static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
@@ -53,15 +53,15 @@ static const tq_gemm_kernel *choose_kernel(tq_element in, bool fused)
     bool scalar, other_scalar;
     if (in == TQ_f32)
         return find_body(fused ? TQ_PRODUCT_gemm_f32_fused : TQ_PRODUCT_gemm_f32, &scalar);
-    const tq_gemm_kernel *words = find_body(TQ_PRODUCT_gemm_i16, &other_scalar);
+    const tq_gemm_kernel *i16 = find_body(TQ_PRODUCT_gemm_i16, &other_scalar);
     if (in == TQ_i16)
-        return words;
-    const tq_gemm_kernel *bytes = find_body(TQ_PRODUCT_gemm_i8, &scalar);
-    return scalar && !other_scalar ? words : bytes;
+        return i16;
+    const tq_gemm_kernel *i8 = find_body(TQ_PRODUCT_gemm_i8, &scalar);
+    return scalar && !other_scalar ? i16 : i8;
 }
 
-/* Vectors of channels would be all but empty: there is one channel, whose additions wait for each other, or so few, of
-   rows so short, that a tile takes more time to begin than to add up. */
+/* Whether vectors of channels would be nearly empty: one channel, whose additions depend on one another, or so few
+   channels and such short rows that a tile takes longer to start than to add. */
 static bool is_narrow(const tq_gemm *g)
 {
     const bool few = g->channels == 1 || (g->channels && g->channels <= 4 && g->depth <= 4);

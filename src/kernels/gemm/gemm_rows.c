@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows as tiles read them: pointers to all runs of a block's rows, or, where the kernel cannot read rows as they lie,
- * copies of them in its form.
+ * The indirection buffer of a block of rows, and copies of rows where the kernel cannot read them in place.
  */
 #include <string.h>
 
 #include "base/sizes.h"
 #include "kernels/gemm/gemm_parts.h"
 
-/* n bytes, of which a whole number of sixteens may be read and written, but not past limit. */
+/* Copies n bytes.  Up to a multiple of 16 bytes may be written, and read where they end before limit. */
 static inline void copy_bytes(char *to, const char *from, size_t n, const char *limit)
 {
     if (n > 64) {
@@ -24,7 +23,7 @@ static inline void copy_bytes(char *to, const char *from, size_t n, const char *
             to[i] = from[i];
 }
 
-/* n elements in the kernel's form; returns where the next ones go. */
+/* Copies n elements in the kernel's form; returns the end of the copy. */
 static inline char *copy_elements(const tq_gemm_call *call, char *to, const char *from, size_t n, const char *limit)
 {
     const tq_gemm *g = call->gemm;
@@ -38,15 +37,15 @@ static inline char *copy_elements(const tq_gemm_call *call, char *to, const char
     return to + n * g->kernel->row_bytes;
 }
 
-/* Whether the taps of a line of the filter, table[i * step], are neighbours: the first and the last are inside the
-   image and lie as far apart as neighbours do. */
+/* Whether the taps of a filter row, table[i * step] for i <= last, are contiguous pixels: the first and the last lie
+   inside the image, last * bytes apart. */
 static inline bool is_line(const void *const *table, size_t last, size_t step, size_t bytes, const void *padding)
 {
     const char *from = table[0], *to = table[last * step];
     return to == from + last * bytes && from != padding && to != padding;
 }
 
-/* A line of the filter; returns where the next one goes. */
+/* Copies the pixels of a filter row; returns the end of the copy. */
 static char *copy_line(const tq_gemm_call *call, const void *const *table, size_t step, char *to)
 {
     const tq_gemm *g = call->gemm;
@@ -61,7 +60,8 @@ static char *copy_line(const tq_gemm_call *call, const void *const *table, size_
     return to;
 }
 
-/* Rows whose lines are short and copied as they are: what is the same for all stays in registers. */
+/* Rows whose filter rows are at most TQ_GEMM_SLACK bytes and need no conversion; the loop's constants stay in
+   registers. */
 static void copy_short_lines(const tq_gemm_call *call, const void *const *table, size_t step, size_t count, char *to,
                              size_t row_bytes)
 {
@@ -69,7 +69,7 @@ static void copy_short_lines(const tq_gemm_call *call, const void *const *table,
     const void *const padding = g->padding;
     const size_t line = call->line, bytes = g->depth * g->in_bytes, lines = g->taps / line, line_bytes = line * bytes;
     const size_t whole = tq_round_up(line_bytes, 16);
-    const uintptr_t safe = (uintptr_t)call->limit - whole; /* the last place from which so much may be read */
+    const uintptr_t safe = (uintptr_t)call->limit - whole; /* the last address from which `whole` bytes may be read */
     for (size_t i = 0; i < count; i++, to += row_bytes)
         for (size_t n = 0; n < lines; n++) {
             const void *const *taps = table + n * line * step + i;
@@ -83,7 +83,7 @@ static void copy_short_lines(const tq_gemm_call *call, const void *const *table,
         }
 }
 
-/* `count` rows of the block, whose taps are table[t * step + i]. */
+/* Copies `count` rows, whose taps are table[t * step + i]. */
 static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t step, size_t count, char *to,
                       size_t row_bytes)
 {
@@ -99,7 +99,7 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
     }
 }
 
-void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count)
+void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count)
 {
     const tq_gemm *g = call->gemm;
     const size_t stride = call->rows->stride * g->in_bytes, block = call->block;
@@ -118,7 +118,7 @@ void tq_gemm_place_rows(const tq_gemm_call *call, const tq_gemm_space *space, si
         space->table[i] = space->copies + i * row;
 }
 
-/* row_factor * sum of (element - row zero point). */
+/* adjust[i] = row_factor * sum over row i of (element - row zero point), modulo 2^32. */
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count)
 {
     const tq_gemm *g = call->gemm;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What gemm_i16 does with rows: the copies that make 16-bit rows of 8-bit ones, and sums.  Plain loops, in which
- * compilers find TARGET's vectors.
+ * Rows of gemm_i16: sums, and copies of 8-bit rows as 16-bit rows less their zero point.  Plain loops, which compilers
+ * vectorize for TARGET.
  */
-static TARGET int32_t gemm_sum_words(const void *run, size_t n, uint8_t flip)
+static TARGET int32_t gemm_sum_i16(const void *run, size_t n, uint8_t flip)
 {
     (void)flip;
     uint32_t sum = 0;

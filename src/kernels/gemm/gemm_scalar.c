@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scalar rows of gemm.def: what every other row equals.
+ * The scalar rows of gemm.def: the definition that every other row equals bit for bit.
  */
 #include <math.h>
 #include <string.h>
 
 #include "kernels/gemm/products.h"
 
-#define LANES 8 /* channels of a panel: a compiler may see vectors in them */
+#define LANES 8 /* channels of a panel; compilers vectorize over them */
 
 static tq_tile_fn the_tile(tq_tile_fn tile, size_t rows, size_t panels)
 {
     return rows == 1 && panels == 1 ? tile : NULL;
 }
 
-/* 8-bit rows are signed once flipped.  Sums wrap. */
+/* Flipped 8-bit rows are signed.  Sums wrap. */
 static void tile_i8(const tq_tile *t)
 {
     uint32_t sums[LANES];
@@ -103,14 +103,14 @@ void tq_store_integers_scalar(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c++) {
             uint32_t sum = ((const uint32_t *)t->sums)[r * t->sums_stride + c] + (uint32_t)t->adjust[r];
             const tq_multiplier *m = &s->multiplier[t->first + c];
-            int32_t code = tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
+            int32_t value = tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
             size_t at = r * t->out_stride + c;
             if (s->out == TQ_i8)
-                ((int8_t *)t->out)[at] = (int8_t)code;
+                ((int8_t *)t->out)[at] = (int8_t)value;
             else if (s->out == TQ_u8)
-                ((uint8_t *)t->out)[at] = (uint8_t)code;
+                ((uint8_t *)t->out)[at] = (uint8_t)value;
             else
-                ((int16_t *)t->out)[at] = (int16_t)code;
+                ((int16_t *)t->out)[at] = (int16_t)value;
         }
 }
 
@@ -121,8 +121,8 @@ void tq_store_wide_scalar(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c++) {
             int64_t sum = ((const int64_t *)t->sums)[r * t->sums_stride + c];
             const tq_multiplier *m = &s->multiplier[t->first + c];
-            int32_t code = tq_requantize_i64(sum, m, s->rule, s->zero_point, s->low, s->high);
-            ((int16_t *)t->out)[r * t->out_stride + c] = (int16_t)code;
+            int32_t value = tq_requantize_i64(sum, m, s->rule, s->zero_point, s->low, s->high);
+            ((int16_t *)t->out)[r * t->out_stride + c] = (int16_t)value;
         }
 }
 
@@ -136,7 +136,7 @@ void tq_store_floats_scalar(const tq_tile_store *t)
         }
 }
 
-static int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
+static int32_t sum_i8(const void *run, size_t n, uint8_t flip)
 {
     uint32_t sum = 0;
     for (size_t k = 0; k < n; k++)
@@ -144,7 +144,7 @@ static int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
     return (int32_t)sum;
 }
 
-static int32_t sum_words(const void *run, size_t n, uint8_t flip)
+static int32_t sum_i16(const void *run, size_t n, uint8_t flip)
 {
     (void)flip;
     uint32_t sum = 0;
@@ -172,7 +172,7 @@ const tq_gemm_kernel tq_gemm_i8__scalar = {
     .flip_u8 = 0x80,
     .tile = find_i8,
     .stores = &tq_stores__scalar,
-    .row_sum = sum_bytes,
+    .row_sum = sum_i8,
 };
 
 const tq_gemm_kernel tq_gemm_i16__scalar = {
@@ -186,7 +186,7 @@ const tq_gemm_kernel tq_gemm_i16__scalar = {
     .wide_panels = 1,
     .tile = find_i16,
     .stores = &tq_stores__scalar,
-    .row_sum = sum_words,
+    .row_sum = sum_i16,
     .copy_i8 = copy_i8,
     .copy_u8 = copy_u8,
 };

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tiles of one matrix product, out of operations that the includer defines, and undefines at the end:
+ * Template: the tiles of one row of gemm.def.  The includer defines, and this file undefines at its end:
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
- *   ROWS, PANELS, WIDE          the largest tile; WIDE panels by one row
- *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES
- *   sums_t, weights_t, row_t    vectors: of sums, of a panel's weights for a group, of a row's group, repeated
- *   first_sums(bias)            what sums begin with; bias points to int32_t or float
- *   last_sums(sums, bias)       what is saved of them
- *   save_sums
- *   load_weights, load_row(p, flip), load_row_part(p, n, flip): n < GROUP elements, the others 0
- *   flip_of(flip)               a row_t
+ *   ROWS, PANELS                the largest tile
+ *   WIDE                        the panels of the largest tile with one row
+ *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES      of tq_gemm_kernel: lanes, group, row_bytes, weight_bytes
+ *   sums_t, weights_t, row_t    vectors: sums; a panel's weights for a group; a row's group in all lanes
+ *   first_sums(bias)            the start of sums; bias points to int32_t or float
+ *   last_sums(sums, bias)       the result from sums
+ *   save_sums(p, sums)
+ *   load_weights(p), load_row(p, flip)
+ *   load_row_part(p, n, flip)   n < GROUP elements, the others 0; where GROUP > 1
+ *   flip_of(flip)               a row_t of the byte `flip`
  *   multiply(sums, weights, row)
- *   PRODUCT_FIELDS              of the tq_gemm_kernel: flips, stores, copies
+ *   PRODUCT_FIELDS              further fields of the tq_gemm_kernel: flips, stores, copies
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
 #define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
@@ -23,7 +25,7 @@
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
-/* Each row's group is loaded where it is used: all at once would not fit the registers. */
+/* Each row's group is loaded where it is used: registers do not hold all of them. */
 #define STEP(load)                                                \
     do {                                                          \
         weights_t w[WIDE];                                        \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of sums: the channels' multipliers as columns, which the stores of all bodies read.
+ * The parameters of stores: the channels' multipliers as columns.
  */
 #include <string.h>
 
@@ -27,12 +27,12 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
     int32_t *reduced = right + n, *total = reduced + n;
     memset(memory, 0, (size_t)tq_gemm_store_bytes(channels));
     store->exact = false;
-    for (size_t c = channels; c < n; c++) { /* lanes past the last channel must not look like ties */
+    for (size_t c = channels; c < n; c++) { /* lanes past the last channel: a fixed-point value far from a tie */
         offset[c] = negative[c] = 32768;
         total[c] = 15;
     }
     for (size_t c = 0; c < channels; c++) {
-        const tq_requantize_rule rule = c + store->tail < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
+        const tq_requantize_rule rule = c + store->remainder < channels ? store->rule : TQ_REQUANTIZE_DOUBLE;
         const tq_multiplier m = tq_multiplier_of(real(context, c), rule);
         multiplier[c] = m;
         fixed[c] = m.fixed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From int32 sums to 8-bit values, for gemm_store_simd.h.  The includer defines, and this file undefines at the end:
+ * Template: from int32 sums to 8-bit values.  gemm_store_simd.h defines, and this file undefines at its end:
  *
  *   OUT                  the output's elements: i8 or u8
  *   OUT_LOW, OUT_HIGH    their range
@@ -11,14 +11,14 @@
 #define LOCAL__(name, out) name##_##out
 #define LOCAL_(name, out) LOCAL__(name, out)
 #define LOCAL(name) LOCAL_(name, OUT)
-#define OUT_TYPE LOCAL(element)
+#define OUT_TYPE LOCAL(tq_element)
 
 INLINE const int32_t *LOCAL(sums_at)(const tq_tile_store *t, size_t row, size_t channel)
 {
     return (const int32_t *)t->sums + row * t->sums_stride + channel;
 }
 
-/* How many rows are done together where channels from c on are n, in `vectors` vectors. */
+/* How many rows of n channels, in `vectors` vectors, fill a block. */
 INLINE size_t LOCAL(rows_together)(size_t n, const size_t vectors)
 {
     return n == vectors * LANES ? 4 / vectors : 1;
@@ -35,7 +35,7 @@ INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t toget
         store_values(y, values, n, vectors);
 }
 
-/* As above, from fixed point; by the scalar rule where fixed point cannot decide. */
+/* put_rows for values in fixed point; by the scalar rule where fixed point is undecided. */
 INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
                              const size_t vectors, const vi v[4], bool clamp)
 {

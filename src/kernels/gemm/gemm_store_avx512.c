@@ -8,10 +8,6 @@
 
 #if TQ_X86
 #include "kernels/simd_avx512.h"
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_avx512.h"
 
 #define STORE_ISA avx512

@@ -8,10 +8,6 @@
 
 #if TQ_ARM64
 #include "kernels/simd_neon.h"
-
-#define ELEMENT(name, type, low, high) typedef type element_##name;
-#include "kernels/elements.def"
-#undef ELEMENT
 #include "kernels/gemm/gemm_vectors_neon.h"
 
 #define STORE_ISA neon

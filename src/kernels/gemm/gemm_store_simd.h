@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tq_stores of one instruction set, STORE_ISA, with the operations of simd_<isa>.h and gemm_vectors_<isa>.h: 8-bit
- * values by fixed_simd.h (the rule float32-even needs nothing but a multiplication and a conversion), and by the scalar
- * rule where fixed point cannot decide.
+ * tq_stores of one instruction set, STORE_ISA, from the operations of simd_<isa>.h and gemm_vectors_<isa>.h.
  *
- * Sums lie in whole panels, so whole vectors of them are read; columns have TQ_COLUMN_PADDING entries more.
+ * 8-bit values are computed in fixed point (fixed_simd.h), and by the scalar rule where fixed point is undecided; rule
+ * float32-even is a multiplication and a conversion.
+ *
+ * Sums fill whole panels and columns have TQ_COLUMN_PADDING more entries, so that whole vectors of both are read.
  */
 #include "kernels/fixed_simd.h"
 
-/* The first n values of a block, of which `vectors` are begun: whole vectors as they are, and of the last one what is
-   there.  Through memory goes as little as can be: a load that reads across two halves of a vector that was just stored
-   waits until the store is done. */
-INLINE void store_values(void *to, vi codes, size_t n, const size_t vectors)
+/* Stores the first n bytes of a block, n in (LANES * (vectors - 1), LANES * vectors]: whole vectors directly, the rest
+   through memory in pieces of 8 and 4 bytes.  A load across two halves of a vector that was just stored waits until the
+   store is done. */
+INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
 {
     char part[4 * LANES];
     const size_t whole = n / LANES;
     if (n == 4 * LANES) {
-        put(to, codes, false);
+        put(to, values, false);
         return;
     }
     if (whole == vectors) {
-        store_vectors(to, codes, vectors);
+        store_vectors(to, values, vectors);
         return;
     }
-    put(part, codes, false);
+    put(part, values, false);
     if (vectors > 1)
-        store_vectors(to, codes, vectors - 1);
+        store_vectors(to, values, vectors - 1);
     char *rest = (char *)to + whole * LANES;
     const char *from = part + whole * LANES;
     n -= whole * LANES;
@@ -41,15 +42,15 @@ INLINE void store_values(void *to, vi codes, size_t n, const size_t vectors)
     }
 }
 
-/* n values at `at` of row `row`, of which some are undecided in fixed point: these by the scalar rule. */
+/* Stores n values from channel `at` of row `row` on: from fixed point, and by the scalar rule where undecided. */
 static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
                                                           const int32_t *fixed)
 {
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     for (size_t i = 0; i < n; i++) {
-        int32_t code = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
-        out[i] = (uint8_t)(code < s->low ? s->low : code > s->high ? s->high : code);
+        int32_t value = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
+        out[i] = (uint8_t)(value < s->low ? s->low : value > s->high ? s->high : value);
         if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
             uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
@@ -75,8 +76,8 @@ INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi 
     return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }
 
-/* The rule float32-even, as it is: even(f32(f32(sum) * by)).  What is above `most` would saturate, and might not
-   convert; below, conversions saturate or give INT32_MIN, which does. */
+/* Rule float32-even: even(f32(f32(sum) * by)).  Values above `most` saturate and might overflow the conversion, so they
+   are clamped first; below, the conversion saturates or gives INT32_MIN, which saturates later. */
 INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 {
     return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
@@ -92,17 +93,17 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 #define OUT_HIGH UINT8_MAX
 #include "kernels/gemm/gemm_store_8bit_simd.h"
 
-/* ---- 16-bit values: the fixed-point rules as they are, on vectors ---- */
+/* ---- 16-bit values: the fixed-point rules, on vectors ---- */
 
-INLINE vi store_words_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+INLINE vi store_i16_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
 {
     const vi zero_point = splat_s32(s->zero_point);
     vi left = load_s32(s->left + channel), right = load_s32(s->right + channel);
     vi sum = shift_left_saturating(add_s32(load_s32(sums), adjust), left);
     vi high = high_mul(sum, load_s32(s->fixed + channel));
-    vi code = s->rule == TQ_REQUANTIZE_DOUBLE ? shift_away(high, right) : shift_up(high, right);
+    vi value = s->rule == TQ_REQUANTIZE_DOUBLE ? shift_away(high, right) : shift_up(high, right);
     vi least = sub_s32(splat_s32(s->low), zero_point), most = sub_s32(splat_s32(s->high), zero_point);
-    return add_s32(clamp_s32(code, least, most), zero_point);
+    return add_s32(clamp_s32(value, least, most), zero_point);
 }
 
 static TARGET void gemm_store_i16(const tq_tile_store *t)
@@ -120,7 +121,7 @@ static TARGET void gemm_store_i16(const tq_tile_store *t)
             const size_t n = t->channels - c;
             vi v[4];
             for (size_t k = 0; k < 4; k++)
-                v[k] = k * LANES < n ? store_words_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)
+                v[k] = k * LANES < n ? store_i16_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)
                                      : splat_s32(0);
             if (n >= 4 * LANES) {
                 store4_i16(y + c, v, false);

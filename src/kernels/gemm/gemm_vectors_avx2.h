@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of AVX2 beside simd_avx2.h.
+ * Vector operations of the products in AVX2, beside those of simd_avx2.h.
  */
 /* clang-format off: one operation a line */
-#define KEEP(x) __asm__("" : "+x"(x))
+#define IN_REGISTER(x) __asm__("" : "+x"(x))
 
 INLINE void store_f32(float *p, vf x)
 {
@@ -15,9 +15,9 @@ INLINE void save_s32(void *p, vi x)
 }
 
 /* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
-INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
 {
-    const __m128i low = _mm256_castsi256_si128(codes), high = _mm256_extracti128_si256(codes, 1);
+    const __m128i low = _mm256_castsi256_si128(values), high = _mm256_extracti128_si256(values, 1);
     if (vectors == 2) {
         _mm_storeu_si128((__m128i *)(void *)p, low);
         _mm_storeu_si128((__m128i *)(void *)(p + stride), high);
@@ -30,14 +30,14 @@ INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
 }
 
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi codes, size_t vectors)
+INLINE void store_vectors(void *p, vi values, size_t vectors)
 {
     if (vectors == 1)
-        _mm_storel_epi64(p, _mm256_castsi256_si128(codes));
+        _mm_storel_epi64(p, _mm256_castsi256_si128(values));
     else
-        _mm_storeu_si128(p, _mm256_castsi256_si128(codes));
+        _mm_storeu_si128(p, _mm256_castsi256_si128(values));
     if (vectors == 3)
-        _mm_storel_epi64((__m128i *)p + 1, _mm256_extracti128_si256(codes, 1));
+        _mm_storel_epi64((__m128i *)p + 1, _mm256_extracti128_si256(values, 1));
 }
 
 /* 4 bytes, 2 bytes and a float for all lanes. */
@@ -59,13 +59,14 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm256_set1_ps(x);
 }
-INLINE vi load_weight_words(const void *p)
+INLINE vi load_weights_i16(const void *p)
 {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* tq_multiply_i64 and the clamp, on 4 sums.  A sum of 48 bits is multiplied in two parts of 24, each by 15 bits; the
-   upper part's sign is bit 31 of what is left of it.  There is no arithmetic 64-bit shift: see single_half. */
+/* tq_multiply_i64 and the clamp, on 4 sums.  A 48-bit sum is multiplied by 15 bits in two parts of 24 bits; after the
+   logical shift the upper part's sign is bit 31 of its low half, which _mm256_mul_epi32 reads.  There is no arithmetic
+   64-bit shift: see single_half. */
 #define WIDE_LANES 4
 INLINE vi widen(const int32_t *p)
 {
@@ -84,13 +85,14 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
     vi reduced = widen(s->reduced + channel);
     vi low = _mm256_mul_epi32(_mm256_and_si256(sum, _mm256_set1_epi64x(0xFFFFFF)), reduced);
     vi high = _mm256_slli_epi64(_mm256_mul_epi32(_mm256_srli_epi64(sum, 24), reduced), 24);
-    vi code = single_half(_mm256_add_epi64(high, low), widen(s->total + channel));
-    code = clamp_s64(code, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
-    code = _mm256_add_epi64(code, _mm256_set1_epi64x(s->zero_point));
-    const vi words = _mm256_setr_epi8(0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, /* for each half */
-                                      0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    code = _mm256_shuffle_epi8(code, words);
-    __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(code), _mm256_extracti128_si256(code, 1));
+    vi value = single_half(_mm256_add_epi64(high, low), widen(s->total + channel));
+    value = clamp_s64(value, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
+    value = _mm256_add_epi64(value, _mm256_set1_epi64x(s->zero_point));
+    const vi low_16_bits =
+        _mm256_setr_epi8(0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, /* for each half */
+                         0, 1, 8, 9, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    value = _mm256_shuffle_epi8(value, low_16_bits);
+    __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));
     _mm_storel_epi64((__m128i *)out, four);
 }
 /* clang-format on */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of AVX-512 beside simd_avx512.h.
+ * Vector operations of the products in AVX-512, beside those of simd_avx512.h.
  */
 /* clang-format off: one operation a line */
-#define KEEP(x) __asm__("" : "+v"(x))
+#define IN_REGISTER(x) __asm__("" : "+v"(x))
 
 INLINE void store_f32(float *p, vf x)
 {
@@ -15,28 +15,28 @@ INLINE void save_s32(void *p, vi x)
 }
 
 /* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
-INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
 {
     if (vectors == 2) {
-        _mm256_storeu_si256((__m256i *)(void *)p, _mm512_castsi512_si256(codes));
-        _mm256_storeu_si256((__m256i *)(void *)(p + stride), _mm512_extracti64x4_epi64(codes, 1));
+        _mm256_storeu_si256((__m256i *)(void *)p, _mm512_castsi512_si256(values));
+        _mm256_storeu_si256((__m256i *)(void *)(p + stride), _mm512_extracti64x4_epi64(values, 1));
         return;
     }
-    _mm_storeu_si128((__m128i *)(void *)p, _mm512_castsi512_si128(codes));
-    _mm_storeu_si128((__m128i *)(void *)(p + stride), _mm512_extracti32x4_epi32(codes, 1));
-    _mm_storeu_si128((__m128i *)(void *)(p + 2 * stride), _mm512_extracti32x4_epi32(codes, 2));
-    _mm_storeu_si128((__m128i *)(void *)(p + 3 * stride), _mm512_extracti32x4_epi32(codes, 3));
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_castsi512_si128(values));
+    _mm_storeu_si128((__m128i *)(void *)(p + stride), _mm512_extracti32x4_epi32(values, 1));
+    _mm_storeu_si128((__m128i *)(void *)(p + 2 * stride), _mm512_extracti32x4_epi32(values, 2));
+    _mm_storeu_si128((__m128i *)(void *)(p + 3 * stride), _mm512_extracti32x4_epi32(values, 3));
 }
 
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi codes, size_t vectors)
+INLINE void store_vectors(void *p, vi values, size_t vectors)
 {
     if (vectors == 1)
-        _mm_storeu_si128(p, _mm512_castsi512_si128(codes));
+        _mm_storeu_si128(p, _mm512_castsi512_si128(values));
     else
-        _mm256_storeu_si256(p, _mm512_castsi512_si256(codes));
+        _mm256_storeu_si256(p, _mm512_castsi512_si256(values));
     if (vectors == 3)
-        _mm_storeu_si128((__m128i *)p + 2, _mm512_extracti32x4_epi32(codes, 2));
+        _mm_storeu_si128((__m128i *)p + 2, _mm512_extracti32x4_epi32(values, 2));
 }
 
 /* 4 bytes, 2 bytes and a float for all lanes. */
@@ -58,7 +58,7 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
-INLINE vi load_weight_words(const void *p)
+INLINE vi load_weights_i16(const void *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
@@ -79,9 +79,9 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
     vi sum = clamp_s64(_mm512_loadu_si512(sums), -limit, limit - 1), total = widen(s->total + channel);
     vi half = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_sub_epi64(total, _mm512_set1_epi64(1)));
     vi product = _mm512_add_epi64(_mm512_mullo_epi64(sum, widen(s->reduced + channel)), half);
-    vi code = _mm512_srav_epi64(product, total);
-    code = clamp_s64(code, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
-    code = _mm512_add_epi64(code, _mm512_set1_epi64(s->zero_point));
-    _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(code));
+    vi value = _mm512_srav_epi64(product, total);
+    value = clamp_s64(value, (int64_t)s->low - s->zero_point, (int64_t)s->high - s->zero_point);
+    value = _mm512_add_epi64(value, _mm512_set1_epi64(s->zero_point));
+    _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(value));
 }
 /* clang-format on */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the products need of Advanced SIMD beside simd_neon.h.
+ * Vector operations of the products in Advanced SIMD, beside those of simd_neon.h.
  */
 /* clang-format off: one operation a line */
-#define KEEP(x) __asm__("" : "+w"(x))
+#define IN_REGISTER(x) __asm__("" : "+w"(x))
 
 INLINE void store_f32(float *p, vf x)
 {
@@ -11,20 +11,20 @@ INLINE void store_f32(float *p, vf x)
 }
 
 /* Quantized values of 4 / vectors rows, `stride` bytes apart; 1 or 2 vectors each. */
-INLINE void store_rows(char *p, size_t stride, vi codes, size_t vectors)
+INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
 {
-    int32_t words[4];
-    vst1q_s32(words, codes);
+    int32_t lanes[4];
+    vst1q_s32(lanes, values);
     for (size_t i = 0; i < 4; i += vectors)
-        memcpy(p + i / vectors * stride, words + i, vectors * LANES);
+        memcpy(p + i / vectors * stride, lanes + i, vectors * LANES);
 }
 
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi codes, size_t vectors)
+INLINE void store_vectors(void *p, vi values, size_t vectors)
 {
-    int32_t words[4];
-    vst1q_s32(words, codes);
-    memcpy(p, words, vectors * LANES);
+    int32_t lanes[4];
+    vst1q_s32(lanes, values);
+    memcpy(p, lanes, vectors * LANES);
 }
 
 /* Sums of 8 channels. */
@@ -47,7 +47,7 @@ INLINE eight_sums multiply_eight(eight_sums sums, int16x8_t a, int16x8_t b)
     return sums;
 }
 
-/* tq_multiply_i64 and the clamp; compilers see two lanes in it. */
+/* tq_multiply_i64 and the clamp; compilers vectorize it in two lanes. */
 #define WIDE_LANES 4
 INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t channel, int16_t *out)
 {
@@ -56,9 +56,9 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
     for (size_t i = 0; i < WIDE_LANES; i++) {
         int64_t sum = sums[i] < -limit ? -limit : sums[i] >= limit ? limit - 1 : sums[i];
         int32_t total = s->total[channel + i];
-        int64_t code = (sum * s->reduced[channel + i] + ((int64_t)1 << (total - 1))) >> total;
-        code = code < low ? low : code > high ? high : code;
-        out[i] = (int16_t)(code + s->zero_point);
+        int64_t value = (sum * s->reduced[channel + i] + ((int64_t)1 << (total - 1))) >> total;
+        value = value < low ? low : value > high ? high : value;
+        out[i] = (int16_t)(value + s->zero_point);
     }
 }
 /* clang-format on */

@@ -24,16 +24,16 @@ static int64_t between(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The output pixels of a call that lie on one line: [x, x + count), all images' lines counted through. */
+/* Output pixels of one image row: columns [x, x + count). */
 struct line {
-    size_t at, x, y; /* at: of the first pixel in taps */
+    size_t at, x, y; /* at: the index of the first pixel in taps */
     const char *image;
     size_t count;
 };
 
-/* Column j of the filter on a line; [low, high): the output columns whose tap is inside the image. */
-static void place_column(const tq_scan *s, size_t stride, const struct line *line, int32_t j, int64_t low, int64_t high,
-                         const void *padding, const void **taps, size_t step)
+/* The taps of filter column j; [low, high): the output columns whose tap lies inside the image. */
+static void fill_column(const tq_scan *s, size_t stride, const struct line *line, int32_t j, int64_t low, int64_t high,
+                        const void *padding, const void **taps, size_t step)
 {
     const int64_t n = (int64_t)line->count;
     const int64_t begin = between(low - (int64_t)line->x, 0, n), end = between(high - (int64_t)line->x, begin, n);
@@ -47,7 +47,7 @@ static void place_column(const tq_scan *s, size_t stride, const struct line *lin
             fill_padding(to, 0, n, padding);
             continue;
         }
-        /* the pixel of line->x + begin is inside, if there is one */
+        /* inside the image where begin < end */
         int64_t x = ((int64_t)line->x + begin) * s->stride_w - s->pad_w + (int64_t)j * s->dilation_w;
         fill_padding(to, 0, begin, padding);
         if (begin < end)
@@ -67,12 +67,13 @@ void tq_scan_pixels(const tq_scan *s, const void *images, size_t stride, size_t 
         .image = (const char *)images + at / out_w / out_h * image_bytes,
     };
     for (int32_t j = 0; j < s->filter_w; j++) {
-        const int64_t offset = s->pad_w - (int64_t)j * s->dilation_w; /* in - out * stride */
+        const int64_t offset =
+            s->pad_w - (int64_t)j * s->dilation_w; /* low and high solve 0 <= out * stride - offset < in_w */
         const int64_t low = divide_up(offset, s->stride_w), high = divide_up(offset + s->in_w, s->stride_w);
         struct line line = first;
         while (line.at < count) {
             line.count = out_w - line.x < count - line.at ? out_w - line.x : count - line.at;
-            place_column(s, stride, &line, j, low, high, padding, taps, step);
+            fill_column(s, stride, &line, j, low, high, padding, taps, step);
             line.at += line.count;
             line.x = 0;
             if (++line.y == out_h) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of control flow: the subgraphs that operators run exist, take and give what they must, and
- * do not run themselves.
+ * Checks of control flow: the subgraphs that operators call exist, have the right numbers of inputs and outputs, and
+ * do not call themselves.
  */
 #include "model/problems/checks.h"
 #include "model/tensor.h"
 
-typedef enum number { SAME, ALL_BUT_ONE, NO, ONE, ANY } number;
+typedef enum count_rule { SAME, ALL_BUT_ONE, NO, ONE, ANY } count_rule;
 
 typedef struct callee_row {
     uint16_t op, table, field;
-    uint8_t inputs, outputs; /* number */
+    uint8_t inputs, outputs; /* count_rule */
 } callee_row;
 
 static const callee_row callees[] = {
@@ -27,7 +27,7 @@ static bool is_vector(const callee_row *row)
     return tq_fields[row->field].shape == TQ_SHAPE_VEC_SCALAR;
 }
 
-/* The item of a row's field; false: past the last. */
+/* Item `item` of a row's field; false: there is none. */
 static bool callee_at(const callee_row *row, const tq_table *options, uint32_t item, int64_t *out)
 {
     tq_vector vector = is_vector(row) ? tq_get_vector(options, (tq_field_id)row->field) : (tq_vector){.count = 1};
@@ -41,7 +41,7 @@ static bool callee_at(const callee_row *row, const tq_table *options, uint32_t i
 
 static bool fits(uint8_t rule, uint32_t count, uint32_t of_operator)
 {
-    switch ((number)rule) {
+    switch ((count_rule)rule) {
     case SAME: return count == of_operator;
     case ALL_BUT_ONE: return (uint64_t)count + 1 == of_operator;
     case NO: return count == 0;
@@ -62,23 +62,23 @@ static void check_endless(tq_checker *checker, const tq_checked_node *node, cons
     if (!is_condition || output < 0 || !tensor.at || tq_tensor_bytes(checker->model, &tensor, &bytes, NULL) != TQ_OK)
         return;
     if (bytes.data && bytes.size && bytes.data[0] && tq_get_int(&tensor, TQ_Tensor_type) == TQ_TensorType_BOOL)
-        tq_report(checker, TQ_PROBLEM_ENDLESS_LOOP, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_ENDLESS_LOOP, tq_checked_operator(checker, node),
                   "the condition, tensor %d of the called subgraph, is a constant that is true", output);
 }
 
 static void check_callee(tq_checker *checker, const tq_checked_node *node, const callee_row *row, int64_t index)
 {
-    tq_place place = tq_checked_whole(checker, node);
+    tq_location location = tq_checked_operator(checker, node);
     const char *name = tq_fields[row->field].name;
     if (index < 0 || index >= checker->model->subgraphs.count) {
-        tq_report(checker, TQ_PROBLEM_CALL_INDEX, place, "%s is %lld; the model has %u subgraphs", name,
+        tq_report(checker, TQ_PROBLEM_CALL_INDEX, location, "%s is %lld; the model has %u subgraphs", name,
                   (long long)index, checker->model->subgraphs.count);
         return;
     }
     tq_subgraph subgraph = tq_model_subgraph(checker->model, (size_t)index);
     if (!fits(row->inputs, subgraph.inputs.count, node->inputs.count) ||
         !fits(row->outputs, subgraph.outputs.count, node->outputs.count))
-        tq_report(checker, TQ_PROBLEM_CALL_ARITY, place,
+        tq_report(checker, TQ_PROBLEM_CALL_ARITY, location,
                   "%s: subgraph %lld takes %u tensors and gives %u; the operator has %u inputs and %u outputs", name,
                   (long long)index, subgraph.inputs.count, subgraph.outputs.count, node->inputs.count,
                   node->outputs.count);
@@ -96,10 +96,10 @@ void tq_check_calls(tq_checker *checker, const tq_checked_node *node)
     }
 }
 
-/* ---- cycles: a depth-first walk over the calls, each of which it looks at once ---- */
+/* ---- cycles: a depth-first walk that visits each call once ---- */
 
-/* A running subgraph, and the call that it makes next.  Only subgraphs that run get one: files can list
-   the same small subgraph so often that memory for each would be more than the file. */
+/* A subgraph on the path of the walk, and its next call.  Only subgraphs on the path have one: a file can list the same
+   small subgraph so often that memory for each would exceed the file. */
 typedef struct frame {
     uint32_t subgraph, op, row, item;
 } frame;
@@ -130,7 +130,7 @@ static tq_status push(stack *s, uint32_t subgraph, tq_error *error)
     return TQ_OK;
 }
 
-/* The next call of a subgraph; false: there are no more. */
+/* The next call of a subgraph; false: there is none. */
 static bool next_call(const tq_model *model, frame *f, uint32_t *op_index, int64_t *out)
 {
     tq_subgraph subgraph = tq_model_subgraph(model, f->subgraph);
@@ -165,7 +165,7 @@ static tq_status follow(tq_checker *checker, stack *s, uint8_t *states, uint32_t
             continue;
         } else if (states[callee] == RUNNING) {
             checker->subgraph_index = top->subgraph;
-            tq_report(checker, TQ_PROBLEM_CALL_CYCLE, tq_place_in(checker, TQ_PLACE_OPERATOR, op, 0),
+            tq_report(checker, TQ_PROBLEM_CALL_CYCLE, tq_location_in(checker, TQ_LOCATION_OPERATOR, op, 0),
                       "subgraph %lld, which it runs, is running already when this operator does", (long long)callee);
         } else if (states[callee] == NOT_SEEN) {
             states[callee] = RUNNING;

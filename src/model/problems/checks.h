@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The checks, one subject a file.  problems.c calls them in order; operator.c calls those of one operator.
+ * The checks, a file for each subject.  model.c calls them in order; operator.c calls the checks of one operator.  Each
+ * reports to the checker.  index: a tensor or operator of checker->subgraph, in range.  Those with a status fail with
+ * TQ_NO_MEMORY only.
  */
 #ifndef TQ_MODEL_PROBLEMS_CHECKS_H
 #define TQ_MODEL_PROBLEMS_CHECKS_H

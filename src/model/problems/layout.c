@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of how the flatbuffer lies in the file: numbers, vectors and tables at multiples of their size.
- * tq reads them anywhere; flatbuffers' own verifier, and with it LiteRT, refuses the file, and readers
- * that cast pointers crash on some machines.  Elements of 8 bytes need multiples of 4 only: that verifier
- * takes them, and real files have them.
+ * Checks of alignment and strings: scalars, vectors and tables must lie at multiples of their size.  tq reads them at
+ * any offset; flatbuffers' own verifier, and so LiteRT, refuses the file, and readers that cast pointers crash on some
+ * machines.  Elements of 8 bytes need multiples of 4 only: that verifier accepts these, and real files have them.
  *
- * The walk is the verifier's, over the same rows: what that bounded, bounds this.
+ * The walk is the verifier's, over the same rows, so the verifier's budgets bound it.
  */
 #include "model/problems/checks.h"
 
 static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table);
 
-static void check_place(tq_checker *checker, tq_table_id id, const tq_field *field, size_t at, unsigned size,
-                        const char *what)
+static void check_alignment(tq_checker *checker, tq_table_id id, const tq_field *field, size_t at, unsigned size,
+                            const char *kind)
 {
     if (at % size)
-        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
-                  "%s.%s: %s at byte %llu, which is no multiple of %u", tq_tables[id].name, field->name, what,
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_location_of(TQ_LOCATION_MODEL, 0),
+                  "%s.%s: %s at byte %llu, which is no multiple of %u", tq_tables[id].name, field->name, kind,
                   (unsigned long long)at, size);
 }
 
-/* How many bytes the character of UTF-8 at `p` takes, of `left` there; 0: none.  The lowest second byte
-   of the longer forms rules out characters that a shorter form has, surrogates, and what passes U+10FFFF. */
+/* The bytes of the UTF-8 character at `p`, which has `left` bytes; 0: invalid.  The range of the second byte excludes
+   characters with a shorter form, surrogates, and values above U+10FFFF. */
 static size_t character_size(const uint8_t *p, size_t left)
 {
     unsigned first = p[0], low = 0x80, high = 0xbf;
@@ -52,14 +51,14 @@ static void check_string(tq_checker *checker, tq_table_id id, const tq_field *fi
 {
     tq_bytes file = checker->model->file;
     size_t at = (size_t)(string.data - file.data);
-    tq_place place = tq_place_of(TQ_PLACE_MODEL, 0);
-    check_place(checker, id, field, at - 4, 4, "a string");
+    tq_location location = tq_location_of(TQ_LOCATION_MODEL, 0);
+    check_alignment(checker, id, field, at - 4, 4, "a string");
     if (at + string.size >= file.size || file.data[at + string.size])
-        tq_report(checker, TQ_PROBLEM_STRING_END, place,
+        tq_report(checker, TQ_PROBLEM_STRING_END, location,
                   "%s.%s: the string at byte %llu needs a NUL behind its %llu bytes", tq_tables[id].name, field->name,
                   (unsigned long long)at, (unsigned long long)string.size);
     if (!is_utf8(string))
-        tq_report(checker, TQ_PROBLEM_STRING_ENCODING, place, "%s.%s: the string at byte %llu is not UTF-8",
+        tq_report(checker, TQ_PROBLEM_STRING_ENCODING, location, "%s.%s: the string at byte %llu is not UTF-8",
                   tq_tables[id].name, field->name, (unsigned long long)at);
 }
 
@@ -69,10 +68,10 @@ static void walk_vector(tq_checker *checker, tq_table_id id, tq_field_id field_i
     tq_vector vector = tq_get_vector(table, field_id);
     if (!vector.at)
         return;
-    check_place(checker, id, field, vector.at - 4, 4, "a vector");
+    check_alignment(checker, id, field, vector.at - 4, 4, "a vector");
     if (vector.count)
-        check_place(checker, id, field, vector.at,
-                    tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar], "elements");
+        check_alignment(checker, id, field, vector.at,
+                        tq_scalar_size[field->scalar] > 4 ? 4 : tq_scalar_size[field->scalar], "elements");
     for (uint32_t i = 0; field->shape == TQ_SHAPE_VEC_TABLE && i < vector.count && !checker->stopped; i++) {
         tq_table item = tq_vector_table(&vector, i);
         if (item.at)
@@ -86,12 +85,12 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
     size_t at = tq_slot_at(table, field->slot);
     if (!at)
         return;
-    bool is_number = field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM; /* else an offset */
+    bool is_number = field->shape == TQ_SHAPE_SCALAR || field->shape == TQ_SHAPE_ENUM; /* otherwise an offset */
     unsigned size = is_number ? tq_scalar_size[field->scalar] : 4;
-    unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* the accessor's check held its header */
-    check_place(checker, id, field, at, size, "a field");
+    unsigned table_size = tq_load_u16(table->file.data + table->vtable + 2); /* in the file: tq_table_find */
+    check_alignment(checker, id, field, at, size, "a field");
     if (at - table->at + size > table_size)
-        tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_FIELD_OUTSIDE, tq_location_of(TQ_LOCATION_MODEL, 0),
                   "%s.%s: the field ends %llu bytes into its table at byte %llu, which has %u", tq_tables[id].name,
                   field->name, (unsigned long long)(at - table->at + size), (unsigned long long)table->at, table_size);
     switch ((tq_field_shape)field->shape) {
@@ -123,11 +122,11 @@ static void walk_field(tq_checker *checker, tq_table_id id, tq_field_id field_id
     }
 }
 
-/* Recursion is as deep as the schema nests: no table holds itself. */
+/* The recursion is as deep as the schema nests: no table contains itself. */
 static void walk_table(tq_checker *checker, tq_table_id id, const tq_table *table)
 {
     if (table->at % 4 || table->vtable % 2)
-        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_place_of(TQ_PLACE_MODEL, 0),
+        tq_report(checker, TQ_PROBLEM_MISALIGNED, tq_location_of(TQ_LOCATION_MODEL, 0),
                   "a %s table at byte %llu, its vtable at %llu; they need multiples of 4 and 2", tq_tables[id].name,
                   (unsigned long long)table->at, (unsigned long long)table->vtable);
     for (unsigned i = tq_tables[id].first; i < tq_tables[id + 1].first && !checker->stopped; i++)

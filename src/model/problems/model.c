@@ -25,7 +25,7 @@ static tq_status prepare(tq_checker *checker, tq_error *error)
     return status;
 }
 
-/* Whether the checks go on to item `index` of many. */
+/* Whether the checks go on to item `index`; asks the sink now and then. */
 static bool goes_on(tq_checker *checker, uint32_t index)
 {
     enum { ASK_EVERY = 256 };
@@ -39,7 +39,7 @@ static void check_subgraph(tq_checker *checker, uint32_t index)
     checker->subgraph_index = index;
     checker->subgraph = tq_model_subgraph(checker->model, index);
     checker->flags = checker->all_flags + checker->first[index];
-    /* The file may have changed since it was counted. */
+    /* The file may have changed since the tensors were counted. */
     uint64_t tensors = checker->first[index + 1] - checker->first[index];
     if (checker->subgraph.tensors.count > tensors)
         checker->subgraph.tensors.count = (uint32_t)tensors;

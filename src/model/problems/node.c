@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One operator as the checks see it: its inputs, their shapes as far as the file fixes them, and constants of integers.
+ * One operator under check: its inputs, their shapes as far as the file fixes them, and constants of integers.
  */
 #include "model/problems/node.h"
 
@@ -15,9 +15,9 @@ tq_table tq_checked_input(const tq_checker *checker, const tq_checked_node *node
     return tq_vector_table(&checker->subgraph.tensors, (size_t)tensor);
 }
 
-tq_place tq_checked_place(const tq_checker *checker, const tq_checked_node *node, uint32_t slot)
+tq_location tq_checked_location(const tq_checker *checker, const tq_checked_node *node, uint32_t slot)
 {
-    return tq_place_in(checker, TQ_PLACE_OPERATOR_INPUT, node->index, slot);
+    return tq_location_in(checker, TQ_LOCATION_OPERATOR_INPUT, node->index, slot);
 }
 
 tq_known_shape tq_known_shape_of(const tq_checker *checker, const tq_vector *tensors, uint32_t slot)
@@ -30,7 +30,7 @@ tq_known_shape tq_known_shape_of(const tq_checker *checker, const tq_vector *ten
     out.shape = tq_get_vector(&tensor, TQ_Tensor_shape);
     out.signature = tq_get_vector(&tensor, TQ_Tensor_shape_signature);
     out.constant = checker->flags[index] & TQ_TENSOR_CONSTANT;
-    /* Without has_rank, no dimensions may mean a scalar or that nothing is known. */
+    /* Without has_rank, a shape without dimensions may be a scalar or unknown. */
     out.known = out.shape.count || out.constant || tq_get_int(&tensor, TQ_Tensor_has_rank);
     return out;
 }
@@ -64,7 +64,7 @@ bool tq_checked_integers(tq_checker *checker, const tq_checked_node *node, uint3
         tq_shape_count(&shape, &count, NULL) != TQ_OK)
         return false;
     unsigned size = type->bits / 8;
-    if (count > bytes.size / size || !tq_checker_spend(checker, count * size, tq_checked_place(checker, node, slot)))
+    if (count > bytes.size / size || !tq_checker_spend(checker, count * size, tq_checked_location(checker, node, slot)))
         return false;
     *out = (tq_integers){bytes.data, count, size, type->low < 0};
     return true;
@@ -77,7 +77,7 @@ int64_t tq_integer(const tq_integers *integers, uint64_t i)
     case 1: return integers->is_signed ? (int8_t)*at : *at;
     case 2: return integers->is_signed ? (int16_t)tq_load_u16(at) : tq_load_u16(at);
     case 4: return integers->is_signed ? (int32_t)tq_load_u32(at) : (int64_t)tq_load_u32(at);
-    default: /* unsigned values above 2^63 count as negative: both are outside every range */
+    default: /* UINT64 values above 2^63 - 1 become negative: outside every range, too */
         return (int64_t)tq_load_u64(at);
     }
 }
@@ -85,7 +85,7 @@ int64_t tq_integer(const tq_integers *integers, uint64_t i)
 bool tq_pads_at(const tq_integers *pads, uint64_t i, uint64_t *out)
 {
     int64_t front = tq_integer(pads, 2 * i), back = tq_integer(pads, 2 * i + 1);
-    *out = (uint64_t)front + (uint64_t)back; /* two numbers below 2^63 */
+    *out = (uint64_t)front + (uint64_t)back; /* each is < 2^63 */
     return front >= 0 && back >= 0;
 }
 

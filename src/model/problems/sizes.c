@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of one operator whose output the file fixes: TFLite counts elements in an int.
+ * Checks of the output's size, where the file fixes it: TFLite counts elements in an int.
  */
 #include "base/checked.h"
 #include "flatbuffer/flexbuffer.h"
@@ -9,7 +9,7 @@
 static void check_elements(tq_checker *checker, const tq_checked_node *node, bool fits, uint64_t count)
 {
     if (!fits || count > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_operator(checker, node),
                   "the output would have more than 2^31 - 1 elements");
 }
 
@@ -25,7 +25,7 @@ static void check_range_size(tq_checker *checker, const tq_checked_node *node)
         check_elements(checker, node, false, 0);
 }
 
-/* A constant of factors by which an input's number of elements grows. */
+/* A constant of factors; `count` elements times all of them must fit. */
 static void check_growth(tq_checker *checker, const tq_checked_node *node, uint64_t count)
 {
     tq_integers factors;
@@ -68,14 +68,14 @@ static void check_concatenation(tq_checker *checker, const tq_checked_node *node
     for (uint32_t i = 0; axis >= 0 && i < node->inputs.count; i++) {
         tq_known_shape shape = tq_known_shape_of(checker, &node->inputs, i);
         int64_t dimension = axis < (int64_t)shape.shape.count ? tq_known_dimension(&shape, (uint32_t)axis) : 0;
-        sum += dimension > 0 ? dimension : 0; /* below 2^31 each, and fewer than 2^32 of them */
+        sum += dimension > 0 ? dimension : 0; /* each is < 2^31, and there are fewer than 2^32 */
     }
     if (sum > INT32_MAX)
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_whole(checker, node),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_operator(checker, node),
                   "the inputs' dimensions sum to %lld; a dimension is at most 2^31 - 1", (long long)sum);
 }
 
-/* The lookups replace the first dimension of the values. */
+/* The lookups replace the first dimension of the table. */
 static void check_embedding(tq_checker *checker, const tq_checked_node *node)
 {
     tq_known_shape ids = tq_known_shape_of(checker, &node->inputs, 0),
@@ -100,13 +100,13 @@ static void check_pad(tq_checker *checker, const tq_checked_node *node)
         if (!tq_pads_at(&pads, i, &pad) ||
             (pad <= INT32_MAX && pad + (uint64_t)(dimension > 0 ? dimension : 0) <= INT32_MAX))
             continue;
-        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_place(checker, node, 1),
+        tq_report(checker, TQ_PROBLEM_OUTPUT_SIZE, tq_checked_location(checker, node, 1),
                   "dimension %u, padded by %llu, is more than 2^31 - 1", i, (unsigned long long)pad);
         return;
     }
 }
 
-/* ---- detection post-processing, whose options size its outputs ---- */
+/* ---- detection post-processing: its options give the sizes of its outputs ---- */
 
 static bool key_is(tq_bytes key, const char *name)
 {
@@ -117,7 +117,7 @@ static bool flex_integer(const tq_flex_reader *reader, const tq_flex *item, int6
 {
     if (item->kind != TQ_FLEX_INT && item->kind != TQ_FLEX_UINT)
         return false;
-    tq_value value = tq_flex_number(reader, item);
+    tq_value value = tq_flex_scalar(reader, item);
     *out = value.kind == TQ_VALUE_UINT && value.u > INT64_MAX ? INT64_MAX : value.i;
     return true;
 }
@@ -132,7 +132,7 @@ static void check_detections(tq_checker *checker, const tq_checked_node *node)
     tq_flex root, item;
     if (!key_is(node->op.custom_name, "TFLite_Detection_PostProcess") ||
         tq_operator_custom_options(&node->op, &bytes, NULL) != TQ_OK || !bytes.data ||
-        !tq_checker_spend(checker, bytes.size, tq_checked_whole(checker, node)) ||
+        !tq_checker_spend(checker, bytes.size, tq_checked_operator(checker, node)) ||
         tq_flex_open(bytes, &reader, &root, NULL) != TQ_OK || root.kind != TQ_FLEX_MAP)
         return;
     for (uint64_t i = 0; i < root.count; i++) {
@@ -144,7 +144,7 @@ static void check_detections(tq_checker *checker, const tq_checked_node *node)
             if (!key_is(key, names[n]) || !flex_integer(&reader, &item, &value))
                 continue;
             if (value < 1 || value > INT32_MAX)
-                tq_report(checker, TQ_PROBLEM_OPTION_RANGE, tq_checked_whole(checker, node),
+                tq_report(checker, TQ_PROBLEM_OPTION_RANGE, tq_checked_operator(checker, node),
                           "%s is %lld; it needs to be from 1 to 2^31 - 1", names[n], (long long)value);
             else if (n < 2 && product <= INT32_MAX)
                 product *= value;

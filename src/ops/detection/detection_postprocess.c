@@ -3,9 +3,9 @@
  * TFLite_Detection_PostProcess: decodes boxes relative to anchors, and selects those of the greatest scores that do not
  * overlap.
  *
- * Inputs: encodings [1, n, >= 4] as y, x, h, w, scores [1, n, classes] with or without one for the background in front,
+ * Inputs: encodings [1, n, >= 4] as y, x, h, w, scores [1, n, classes] with or without the background in front,
  * anchors [>= n, 4] as y, x, h, w; float32, UINT8 or INT8.  Outputs, FLOAT32: boxes [1, m, 4] as ymin, xmin, ymax,
- * xmax, their classes and scores [1, m], and their number [1]; m = max_detections * max_classes_per_detection, and
+ * xmax, classes and scores [1, m], and the number of boxes [1]; m = max_detections * max_classes_per_detection, and
  * unused elements are 0.
  *
  *     center = f32(encoding / scale * size of the anchor + position of the anchor), in doubles
@@ -15,11 +15,11 @@
  * A suppression visits boxes with a score of at least nms_score_threshold, in descending order of scores, equal ones in
  * the order of boxes.  It drops a box whose intersection over union with a selected one is above nms_iou_threshold.
  *     fast       one suppression by the greatest score of each box; the output repeats a selected box for each of its
- *                max_classes_per_detection best classes, in the order of the C++ library's heap
- *     regular    a suppression of each class; the best max_detections of all, those of earlier classes first
+ *                max_classes_per_detection best classes, in the order of the heap of GCC's C++ library
+ *     regular    a suppression of each class; the best max_detections of all; of equal scores, earlier classes first
  *
  * Source: LiteRT f6745779, tflite/kernels/detection_postprocess.cc, on one thread.  LiteRT reads past the anchors
- * where these are fewer than boxes, leaves the memory of unused elements as it is, and takes no INT8.
+ * where these are fewer than boxes, does not write unused elements, and takes no INT8.
  */
 #include <math.h>
 #include <string.h>
@@ -27,6 +27,7 @@
 #include "base/sort.h"
 #include "ops/check.h"
 #include "ops/custom_options.h"
+#include "ops/detection/boxes.h"
 #include "ops/scratch.h"
 
 enum { ENCODINGS, SCORES, ANCHORS };
@@ -34,7 +35,7 @@ enum { BOXES, CLASSES, BEST, COUNT };
 
 typedef struct detection {
     size_t boxes, columns, classes; /* columns: of the scores, with the background */
-    size_t most, each, per_class;   /* max_detections, max_classes_per_detection, detections_per_class */
+    size_t most, each, per_class;   /* max_detections, max_classes_per_detection, detections_per_class <= most */
     bool regular;
     float score_threshold, iou_threshold;
     float scale[4];
@@ -87,29 +88,7 @@ static const float *scores_of(const tq_node *node, const detection *d)
 
 /* ---- suppression ---- */
 
-static float lesser(float a, float b)
-{
-    return b < a ? b : a;
-}
-
-static float greater(float a, float b)
-{
-    return a < b ? b : a;
-}
-
-/* Intersection over union; 0 for a box without area. */
-static float overlap(const float *a, const float *b)
-{
-    float a_area = (a[2] - a[0]) * (a[3] - a[1]), b_area = (b[2] - b[0]) * (b[3] - b[1]);
-    if (a_area <= 0 || b_area <= 0)
-        return 0;
-    float height = greater(lesser(a[2], b[2]) - greater(a[0], b[0]), 0);
-    float width = greater(lesser(a[3], b[3]) - greater(a[1], b[1]), 0);
-    float both = height * width;
-    return both / (a_area + b_area - both);
-}
-
-/* Whether box a comes before box b: a greater score, or an equal one and a smaller index. */
+/* Whether box a comes before box b: it has a greater score, or an equal score and a smaller index. */
 static bool comes_first(const void *context, uint32_t a, uint32_t b)
 {
     const float *scores = context;
@@ -123,31 +102,30 @@ static tq_status suppress(const tq_node *node, const detection *d, const float *
     size_t work = 0;
     const float *boxes = tq_scratch_at(node, d->decoded_at);
     uint8_t *active = tq_scratch_at(node, d->active_at);
-    size_t kept = 0, taken = 0;
+    size_t candidates = 0, taken = 0;
     for (size_t i = 0; i < d->boxes; i++)
         if (scores[i] >= d->score_threshold)
-            order[kept++] = (uint32_t)i;
-    tq_sort_places(order, kept, comes_first, scores);
+            order[candidates++] = (uint32_t)i;
+    tq_sort_indices(order, candidates, comes_first, scores);
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* not sorted */
+        return TQ_INTERRUPTED; /* `order` is not sorted */
     memset(active, 1, d->boxes);
-    for (size_t i = 0; i < kept && taken < most; i++) {
+    for (size_t i = 0; i < candidates && taken < most; i++) {
         if (!active[i])
             continue;
-        if (tq_stop_count(&work, 4 * (kept - i)))
+        if (tq_stop_count(&work, 4 * (candidates - i)))
             return TQ_INTERRUPTED;
         uint32_t box = order[i];
         order[taken++] = box; /* taken <= i: no candidate is lost */
-        for (size_t j = i + 1; j < kept; j++)
-            if (active[j] && overlap(boxes + 4 * (size_t)box, boxes + 4 * (size_t)order[j]) > d->iou_threshold)
+        for (size_t j = i + 1; j < candidates; j++)
+            if (active[j] && tq_box_overlap(boxes + 4 * (size_t)box, boxes + 4 * (size_t)order[j]) > d->iou_threshold)
                 active[j] = 0;
     }
     *out = taken;
     return TQ_OK;
 }
 
-/* ---- the best classes of a box, as std::partial_sort of libstdc++ finds them: equal ones come in the order of its
- * heap */
+/* ---- the best classes of a box: std::partial_sort of libstdc++, which determines the order of equal scores ---- */
 
 static void rise(uint32_t *heap, size_t hole, size_t top, uint32_t value, const float *scores)
 {
@@ -241,13 +219,14 @@ static tq_status detect_fast(const tq_node *node, const detection *d, const floa
     return TQ_OK;
 }
 
-/* Merges two sorted lists into the first and cuts it; of equal scores, the first list's come first. */
-static size_t merge(finding *found, size_t count, const finding *more, size_t more_count, size_t most, finding *room)
+/* Merges two sorted lists into the first, and cuts it to `most` findings.  Of equal scores, the first list's come
+   first. Returns the new count. */
+static size_t merge(finding *found, size_t count, const finding *more, size_t more_count, size_t most, finding *scratch)
 {
     size_t a = 0, b = 0, all = 0;
     while (all < most && (a < count || b < more_count))
-        room[all++] = b == more_count || (a < count && !(more[b].score > found[a].score)) ? found[a++] : more[b++];
-    memcpy(found, room, all * sizeof *found);
+        scratch[all++] = b == more_count || (a < count && !(more[b].score > found[a].score)) ? found[a++] : more[b++];
+    memcpy(found, scratch, all * sizeof *found);
     return all;
 }
 
@@ -255,7 +234,7 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
 {
     float *of_class = tq_scratch_at(node, d->best_at);
     uint32_t *order = tq_scratch_at(node, d->order_at);
-    finding *found = tq_scratch_at(node, d->found_at), *room = tq_scratch_at(node, d->merged_at);
+    finding *found = tq_scratch_at(node, d->found_at), *scratch = tq_scratch_at(node, d->merged_at);
     finding *more = found + d->most;
     size_t background = d->columns - d->classes, count = 0, taken;
     for (size_t c = 0; c < d->classes; c++) {
@@ -264,7 +243,7 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
         TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken));
         for (size_t i = 0; i < taken; i++)
             more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};
-        count = merge(found, count, more, taken, d->most, room);
+        count = merge(found, count, more, taken, d->most, scratch);
     }
     for (size_t i = 0; i < count; i++)
         put(node, d, i, found[i].box, found[i].column, found[i].score);
@@ -368,13 +347,13 @@ static tq_status read_options(const tq_node *node, detection *d, tq_error *error
     return TQ_OK;
 }
 
-/* All classes give at most max_detections results, one class at most detections_per_class, and at most one a box. */
-static tq_status ask_scratch(tq_node *node, detection *d, tq_error *error)
+/* All classes give at most max_detections results, one class at most detections_per_class. */
+static tq_status request_scratch(tq_node *node, detection *d, tq_error *error)
 {
-    uint64_t total = 0, codes = node->in[SCORES]->type != TQ_TensorType_FLOAT32;
+    uint64_t total = 0, quantized = node->in[SCORES]->type != TQ_TensorType_FLOAT32;
     uint64_t findings = d->regular ? d->most + d->per_class : 0;
     d->decoded_at = tq_scratch_part(&total, d->boxes, 4 * sizeof(float));
-    d->scores_at = tq_scratch_part(&total, codes * d->boxes * d->columns, sizeof(float));
+    d->scores_at = tq_scratch_part(&total, quantized * d->boxes * d->columns, sizeof(float));
     d->best_at = tq_scratch_part(&total, d->boxes, sizeof(float));
     d->order_at = tq_scratch_part(&total, d->boxes, sizeof(uint32_t));
     d->active_at = tq_scratch_part(&total, d->boxes, 1);
@@ -392,14 +371,14 @@ tq_status tq_prepare_detection_postprocess(tq_node *node, tq_error *error)
     TQ_TRY(tq_node_state(node, sizeof *d, &d, error));
     TQ_TRY(read_counts(node, d, error));
     TQ_TRY(read_options(node, d, error));
-    TQ_TRY(ask_scratch(node, d, error));
+    TQ_TRY(request_scratch(node, d, error));
     int32_t m = (int32_t)(d->most * d->each);
     tq_shape boxes = {3, {1, m, 4}}, each = {2, {1, m}}, count = {1, {1}};
     TQ_TRY(tq_output_shape(node, BOXES, &boxes, error));
     TQ_TRY(tq_output_shape(node, CLASSES, &each, error));
     TQ_TRY(tq_output_shape(node, BEST, &each, error));
     node->eval = eval_detection;
-    /* each selected box with each other one, for each class */
+    /* comparisons of each selected box with each other box, for each class */
     tq_node_work(node, (uint64_t)d->boxes * (d->regular ? d->classes : 1), d->regular ? d->per_class : d->most);
     return tq_output_shape(node, COUNT, &count, error);
 }

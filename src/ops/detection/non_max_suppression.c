@@ -5,22 +5,24 @@
  * candidate by exp(-0.5 / sigma * iou * iou) for each box selected since, and sorts it in again.
  *
  * Inputs: boxes [n, 4] (two corners y, x, y, x in any order), scores [n], max_output_size, iou_threshold,
- * score_threshold, sigma.  Outputs, padded with 0 to max_output_size: indices, (scores,) and their number.
- * Candidates of equal score come in the order in which the C++ library's binary heap gives them.
+ * score_threshold, sigma.  Outputs: indices and, of V5, scores, padded with 0 to
+ * max_output_size; the number of selected boxes.
+ * Candidates of equal score come in the order of the binary heap of GCC's C++ library.
  * Source: LiteRT f6745779, tflite/kernels/non_max_suppression.cc, internal/reference/non_max_suppression.h.
  */
 #include <math.h>
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/detection/boxes.h"
 
 typedef struct candidate {
     int32_t index;
     float score;
-    int32_t checked; /* number of selected boxes that it was compared with */
+    int32_t checked; /* the number of selected boxes that it was compared with */
 } candidate;
 
-/* ---- a heap, as std::push_heap and std::pop_heap of libstdc++ keep it: which of equals leads depends on it ---- */
+/* ---- std::push_heap and std::pop_heap of libstdc++, which determine the order of equal scores ---- */
 
 static void rise(candidate *heap, size_t hole, size_t top, candidate value)
 {
@@ -61,30 +63,21 @@ static candidate pop(candidate *heap, size_t *count)
 
 /* ---- overlap ---- */
 
-static float lesser(float a, float b)
+/* A box of two opposite corners as top, left, bottom, right. */
+static void order_corners(const float *corners, float box[4])
 {
-    return b < a ? b : a;
+    for (int side = 0; side < 2; side++) {
+        box[side] = tq_box_min(corners[side], corners[side + 2]);
+        box[side + 2] = tq_box_max(corners[side], corners[side + 2]);
+    }
 }
 
-static float greater(float a, float b)
-{
-    return a < b ? b : a;
-}
-
-/* Intersection over union; 0 for a box without area. */
 static float overlap(const float *a, const float *b)
 {
-    float a_top = lesser(a[0], a[2]), a_bottom = greater(a[0], a[2]);
-    float a_left = lesser(a[1], a[3]), a_right = greater(a[1], a[3]);
-    float b_top = lesser(b[0], b[2]), b_bottom = greater(b[0], b[2]);
-    float b_left = lesser(b[1], b[3]), b_right = greater(b[1], b[3]);
-    float a_area = (a_bottom - a_top) * (a_right - a_left), b_area = (b_bottom - b_top) * (b_right - b_left);
-    if (a_area <= 0 || b_area <= 0)
-        return 0;
-    float height = greater(lesser(a_bottom, b_bottom) - greater(a_top, b_top), 0);
-    float width = greater(lesser(a_right, b_right) - greater(a_left, b_left), 0);
-    float both = height * width;
-    return both / (a_area + b_area - both);
+    float box_a[4], box_b[4];
+    order_corners(a, box_a);
+    order_corners(b, box_b);
+    return tq_box_overlap(box_a, box_b);
 }
 
 /* ---- suppression ---- */
@@ -136,20 +129,20 @@ static tq_status eval_suppression(tq_node *node, tq_error *error)
             return TQ_INTERRUPTED;
         candidate next = pop(heap, &waiting);
         float before = next.score;
-        bool gone = suppressed(&next, boxes, chosen, count, &at);
+        bool dropped = suppressed(&next, boxes, chosen, count, &at);
         next.checked = count;
-        if (!gone && next.score == before) {
+        if (!dropped && next.score == before) {
             if (chosen_scores)
                 chosen_scores[count] = next.score;
             chosen[count++] = next.index;
-        } else if (!gone && next.score > at.score) {
+        } else if (!dropped && next.score > at.score) {
             push(heap, &waiting, next);
         }
     }
-    size_t rest = tq_tensor_count(indices) - (size_t)count;
-    memset(chosen + count, 0, rest * sizeof *chosen);
+    size_t unused = tq_tensor_count(indices) - (size_t)count;
+    memset(chosen + count, 0, unused * sizeof *chosen);
     if (chosen_scores)
-        memset(chosen_scores + count, 0, rest * sizeof *chosen_scores);
+        memset(chosen_scores + count, 0, unused * sizeof *chosen_scores);
     if (number != NULL)
         *(int32_t *)number->data = count;
     return TQ_OK;
@@ -161,8 +154,8 @@ static tq_status suppression_shape(tq_node *node, tq_error *error)
     bool soft = node->in_count == 6;
     TQ_TRY(tq_dim_of(node, tq_integer_at(node->in[2], 0), &shape.dims[0], error));
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]); /* each selected box with each
-    box */
+    /* comparisons of each selected box with each box */
+    tq_node_work(node, (uint64_t)shape.dims[0], (uint64_t)node->in[0]->shape.dims[0]);
     if (soft)
         TQ_TRY(tq_output_shape(node, 1, &shape, error));
     return tq_output_shape(node, soft ? 2 : 1, &scalar, error);

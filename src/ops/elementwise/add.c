@@ -3,18 +3,19 @@
  * ADD, SUB and SQUARED_DIFFERENCE of quantized values.
  *
  *   ADD, SUB      T = 2 max(s1, s2), L = 20 (INT16: 15); each input MBQM((q - z) 2^L, s / T); their sum or
- *                 difference MBQM(., T / (2^L so)) + zo.  INT16 of which all scales are powers of two, where the
- *                 option pot_scale_int16 allows: one input shifted right, and saturating sums.
+ *                 difference MBQM(., T / (2^L so)) + zo.  INT16 with pot_scale_int16 and scales that are all powers of
+ *                 two: one input is shifted right, and sums saturate.
  *   SQUARED_DIFFERENCE   the same with L = 7, and T^2 / (2^14 so) for the square
  *
- * The optimized ADD, in whole blocks of 16 elements: an input's shift is taken off L, so that it is not rounded; of
- * UINT8, and with one element of the inner dimension beside many, blocks of 8: shifted without rounding.
+ * The optimized ADD computes whole blocks otherwise.  Blocks of 16 elements: an input's right shift is subtracted from
+ * L, so that the shift does not round.  Blocks of 8, for UINT8 and where one input has stride 0 in the inner dimension:
+ * the right shift truncates.
  *
  * XNNPACK's ADD and SUB of 8 bits: r = f32(s / so) for each input, n = 20 - floor(log2(the larger)), m = even(r 2^n);
  * floor((m1 (a - z1) +- m2 (b - z2)) / 2^n + 1/2) + zo
  *
  * Source: LiteRT f6745779, tflite/kernels/add.cc, sub.cc, squared_difference.cc, internal/optimized/integer_ops/add.h;
- * XNNPACK 75db3c09, src/microparams-init.c, src/qs8-vaddc.
+ * XNNPACK 75db3c09, src/microparams-init.p, src/qs8-vaddc.
  */
 #include <math.h>
 
@@ -24,8 +25,8 @@
 
 typedef struct state {
     tq_pair_state pair;
-    tq_pair in_blocks; /* the optimized ADD: of whole blocks, where `block` is not 0 */
-    size_t block;
+    tq_pair in_blocks; /* the optimized ADD: the parameters in whole blocks */
+    size_t block;      /* elements of a block; 0: no blocks */
 } state;
 
 TQ_BODY int32_t input_of(int32_t q, int32_t zero_point, int32_t left_shift, tq_fixed by)
@@ -33,81 +34,81 @@ TQ_BODY int32_t input_of(int32_t q, int32_t zero_point, int32_t left_shift, tq_f
     return tq_multiply_fixed((q - zero_point) * left_shift, by);
 }
 
-#define INPUT(q, which) input_of(q, c->zero_##which, c->left_shift, c->which)
-TQ_BODY int32_t add(int32_t x, int32_t y, const tq_pair *c)
+#define INPUT(q, which) input_of(q, p->zero_##which, p->left_shift, p->which)
+TQ_BODY int32_t add(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_output(INPUT(x, first) + INPUT(y, second), c);
+    return tq_pair_output(INPUT(x, first) + INPUT(y, second), p);
 }
 
-TQ_BODY int32_t subtract(int32_t x, int32_t y, const tq_pair *c)
+TQ_BODY int32_t subtract(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_output(INPUT(x, first) - INPUT(y, second), c);
+    return tq_pair_output(INPUT(x, first) - INPUT(y, second), p);
 }
 
-TQ_BODY int32_t squared_difference(int32_t x, int32_t y, const tq_pair *c)
+TQ_BODY int32_t squared_difference(int32_t x, int32_t y, const tq_pair *p)
 {
     int32_t difference = INPUT(x, first) - INPUT(y, second);
-    return tq_pair_output(difference * difference, c);
+    return tq_pair_output(difference * difference, p);
 }
 
-#define LANE_INPUT(q, which) tq_lane_multiply((q - c->zero_##which) * c->left_shift, c->lane_##which)
-TQ_BODY int32_t lane_add(int32_t x, int32_t y, const tq_pair *c)
+#define LANE_INPUT(q, which) tq_lane_multiply((q - p->zero_##which) * p->left_shift, p->lane_##which)
+TQ_BODY int32_t lane_add(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_lane_output(LANE_INPUT(x, first) + LANE_INPUT(y, second), c);
+    return tq_pair_lane_output(LANE_INPUT(x, first) + LANE_INPUT(y, second), p);
 }
 
-TQ_BODY int32_t lane_subtract(int32_t x, int32_t y, const tq_pair *c)
+TQ_BODY int32_t lane_subtract(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_lane_output(LANE_INPUT(x, first) - LANE_INPUT(y, second), c);
+    return tq_pair_lane_output(LANE_INPUT(x, first) - LANE_INPUT(y, second), p);
 }
 
 /* INT16 with power-of-two scales: at most one input is shifted, by first.shift or second.shift <= 0. */
-TQ_BODY int32_t shifted_add(int32_t x, int32_t y, const tq_pair *c)
+TQ_BODY int32_t shifted_add(int32_t x, int32_t y, const tq_pair *p)
 {
-    int32_t sum = tq_rounding_divide_by_pot(x, -c->first.shift) + tq_rounding_divide_by_pot(y, -c->second.shift);
-    return tq_clamp_i64(tq_clamp_i64(sum, INT16_MIN, INT16_MAX), c->low, c->high);
+    int32_t sum = tq_rounding_divide_by_pot(x, -p->first.shift) + tq_rounding_divide_by_pot(y, -p->second.shift);
+    return tq_clamp_i64(tq_clamp_i64(sum, INT16_MIN, INT16_MAX), p->low, p->high);
 }
 
-TQ_BODY int32_t shifted_subtract(int32_t x, int32_t y, const tq_pair *c)
+TQ_BODY int32_t shifted_subtract(int32_t x, int32_t y, const tq_pair *p)
 {
-    int32_t difference = tq_rounding_divide_by_pot(x, -c->first.shift) - tq_rounding_divide_by_pot(y, -c->second.shift);
-    return tq_clamp_i64(difference, c->low, c->high);
+    int32_t difference = tq_rounding_divide_by_pot(x, -p->first.shift) - tq_rounding_divide_by_pot(y, -p->second.shift);
+    return tq_clamp_i64(difference, p->low, p->high);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, add)
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, subtract)
-TQ_PAIR_PLAIN(squared_difference, int8)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, add)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, subtract)
+TQ_PAIR_GENERAL(squared_difference, int8)
 TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_add)
 TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_subtract)
-TQ_PAIR_PLAIN(shifted_add, int16)
-TQ_PAIR_PLAIN(shifted_subtract, int16)
+TQ_PAIR_GENERAL(shifted_add, int16)
+TQ_PAIR_GENERAL(shifted_subtract, int16)
 
 static const tq_pair_loops add_loops = TQ_PAIR_LOOPS(add, lane_add);
 static const tq_pair_loops subtract_loops = TQ_PAIR_LOOPS(subtract, lane_subtract);
 
-/* Bounds: |(q - z) 2^L| <= 255 2^20 < 2^28, or 2^15 2^15; each multiplier is at most 1/2. */
-static bool sums_fit(const tq_pair *c)
+/* Bounds: |(q - z) 2^L| <= 255 2^20 < 2^28, or INT16: 2^15 2^15; each multiplier is at most 1/2. */
+static bool sums_fit(const tq_pair *p)
 {
     const int64_t most = (int64_t)1 << 30;
-    return tq_lane_fits(c->first, most) && tq_lane_fits(c->second, most) && tq_lane_fits(c->output, most);
+    return tq_lane_fits(p->first, most) && tq_lane_fits(p->second, most) && tq_lane_fits(p->output, most);
 }
 
-static tq_status scale_sums(const tq_node *node, tq_pair *c, int left_shift, int squares, tq_error *error)
+static tq_status scale_sums(const tq_node *node, tq_pair *p, int left_shift, int squares, tq_error *error)
 {
     float first = tq_scale_at(node->in[0], 0), second = tq_scale_at(node->in[1], 0);
     double twice = 2 * (first > second ? first : second); /* doubled in float32 */
     float unit = (float)((int32_t)1 << left_shift * squares) * tq_scale_at(node->out[0], 0);
-    c->left_shift = (int32_t)1 << left_shift;
-    TQ_TRY(tq_fixed_find(node, first / twice, &c->first, error));
-    TQ_TRY(tq_fixed_find(node, second / twice, &c->second, error));
-    TQ_TRY(tq_fixed_find(node, (squares == 2 ? twice * twice : twice) / unit, &c->output, error));
-    c->lane_first = tq_lane_of(c->first);
-    c->lane_second = tq_lane_of(c->second);
-    c->lane_output = tq_lane_of(c->output);
+    p->left_shift = (int32_t)1 << left_shift;
+    TQ_TRY(tq_fixed_find(node, first / twice, &p->first, error));
+    TQ_TRY(tq_fixed_find(node, second / twice, &p->second, error));
+    TQ_TRY(tq_fixed_find(node, (squares == 2 ? twice * twice : twice) / unit, &p->output, error));
+    p->lane_first = tq_lane_fixed_of(p->first);
+    p->lane_second = tq_lane_fixed_of(p->second);
+    p->lane_output = tq_lane_fixed_of(p->output);
     return TQ_OK;
 }
 
-static bool asks_for_shifts(const tq_node *node)
+static bool may_shift(const tq_node *node)
 {
     const tq_table *options = &node->options.table;
     tq_field_id field =
@@ -115,18 +116,18 @@ static bool asks_for_shifts(const tq_node *node)
     return options->at != 0 && tq_get_int(options, field) != 0;
 }
 
-/* Whether the form with shifts alone computes this node; its shifts. */
-static tq_status find_shifts(const tq_node *node, tq_pair *c, bool *shifts, tq_error *error)
+/* *shifts: whether the form of powers of two computes this node, whose shifts are then set. */
+static tq_status find_shifts(const tq_node *node, tq_pair *p, bool *shifts, tq_error *error)
 {
     int first, second, output;
-    *shifts = asks_for_shifts(node) && tq_power_of_two(tq_scale_at(node->in[0], 0), &first) &&
+    *shifts = may_shift(node) && tq_power_of_two(tq_scale_at(node->in[0], 0), &first) &&
               tq_power_of_two(tq_scale_at(node->in[1], 0), &second) &&
               tq_power_of_two(tq_scale_at(node->out[0], 0), &output);
     if (!*shifts)
         return TQ_OK;
-    c->first.shift = first - output;
-    c->second.shift = second - output;
-    if (c->first.shift > 0 || c->second.shift > 0 || (c->first.shift != 0 && c->second.shift != 0))
+    p->first.shift = first - output;
+    p->second.shift = second - output;
+    if (p->first.shift > 0 || p->second.shift > 0 || (p->first.shift != 0 && p->second.shift != 0))
         return tq_op_fail(
             node, error, TQ_BAD_OPERATOR,
             "scales that are powers of two, 2^%d and 2^%d to 2^%d, need one input's to equal the output's, "
@@ -135,21 +136,22 @@ static tq_status find_shifts(const tq_node *node, tq_pair *c, bool *shifts, tq_e
     return TQ_OK;
 }
 
-/* ---- the same as XNNPACK has them, of 8 bits ---- */
+/* ---- XNNPACK's rule, of 8 bits ---- */
 
-/* |factor| <= 2^21 and differences of codes are below 2^8: no overflow. */
-TQ_BODY int32_t lane_sum(int32_t x, int32_t y, const tq_pair *c)
+/* |factor| <= 2^21 and |q - z| < 2^8: no overflow. */
+TQ_BODY int32_t lane_sum(int32_t x, int32_t y, const tq_pair *p)
 {
-    int32_t sum = x * c->factor_first + y * c->factor_second + c->offset;
-    return tq_lane_code(sum >> c->right, c->least, c->most, c->zero_output);
+    int32_t sum = x * p->factor_first + y * p->factor_second + p->offset;
+    return tq_lane_quantized(sum >> p->right, p->least, p->most, p->zero_output);
 }
 
 TQ_PAIR_BYTES(TQ_PAIR_LANES, lane_sum)
 
-static const tq_stretch_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8), TQ_ISA_FUNCTIONS(lane_sum_uint8)};
+static const tq_broadcast_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8),
+                                                      TQ_ISA_FUNCTIONS(lane_sum_uint8)};
 
-/* False for ratios of scales that XNNPACK does not take. */
-static bool scale_factors(const tq_node *node, tq_pair *c, bool subtracts)
+/* Sets XNNPACK's factors; false for ratios of scales that XNNPACK does not take. */
+static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
 {
     const float out = tq_scale_at(node->out[0], 0);
     const float first = tq_scale_at(node->in[0], 0) / out, second = tq_scale_at(node->in[1], 0) / out;
@@ -158,16 +160,16 @@ static bool scale_factors(const tq_node *node, tq_pair *c, bool subtracts)
     if (!(first >= 0x1p-10f && second >= 0x1p-10f && larger < 0x1p8f))
         return false;
     frexpf(larger, &exponent); /* larger < 2^exponent */
-    c->right = 21 - exponent;
-    c->factor_first = (int32_t)rintf(ldexpf(first, c->right));
-    c->factor_second = (int32_t)rintf(ldexpf(second, c->right)) * (subtracts ? -1 : 1);
-    c->offset = ((int32_t)1 << (c->right - 1)) - c->factor_first * c->zero_first - c->factor_second * c->zero_second;
+    p->right = 21 - exponent;
+    p->factor_first = (int32_t)rintf(ldexpf(first, p->right));
+    p->factor_second = (int32_t)rintf(ldexpf(second, p->right)) * (subtracts ? -1 : 1);
+    p->offset = ((int32_t)1 << (p->right - 1)) - p->factor_first * p->zero_first - p->factor_second * p->zero_second;
     return true;
 }
 
-/* ---- the same in the optimized kernel's blocks ---- */
+/* ---- the optimized kernel's blocks ---- */
 
-/* An input whose shift is taken off L; false where that is too little. */
+/* Subtracts an input's right shift from L; false where L is smaller. */
 static bool fold_shift(tq_lane_fixed *lane, int left_shift)
 {
     const int shift = left_shift - lane->right;
@@ -180,29 +182,29 @@ static void drop_rounding(tq_lane_fixed *lane)
     lane->half = lane->fix = 0;
 }
 
-/* Whether the runtime's walk of five loops fits: an input stands still in one run of dimensions, the other in a run
-   outside of it, and neither inside, between and outside. */
+/* Whether the runtime's walk of five loops fits: one input has stride 0 in one group of adjacent dimensions, the other
+   input in one group outside of it, and no input in the groups inside, between and outside. */
 static bool is_fivefold(const tq_broadcast *walk)
 {
-    int runs[TQ_DIMS], count = 0; /* 0: both move; 1, 2: the first, the second stands still */
+    int groups[TQ_DIMS], count = 0; /* 1, 2: the first, the second input has stride 0 */
     for (int d = 0; d < walk->rank; d++) {
-        int still = walk->steps[0][d] == 0 ? 1 : walk->steps[1][d] == 0 ? 2 : 0;
-        if (still != 0)
-            runs[count++] = still;
+        int repeated = walk->steps[0][d] == 0 ? 1 : walk->steps[1][d] == 0 ? 2 : 0;
+        if (repeated != 0)
+            groups[count++] = repeated;
     }
-    return count <= 1 || (count == 2 && runs[0] != runs[1]);
+    return count <= 1 || (count == 2 && groups[0] != groups[1]);
 }
 
-/* Chooses the blocks, of one row of the walk at a time. */
+/* Chooses the block and its parameters.  Blocks begin with each row of the walk. */
 static void prepare_blocks(const tq_node *node, state *s, int left_shift)
 {
     const tq_broadcast *walk = &s->pair.walk;
-    const bool alone = walk->steps[0][0] == 0 || walk->steps[1][0] == 0;
+    const bool repeats = walk->steps[0][0] == 0 || walk->steps[1][0] == 0;
     const int32_t type = node->in[0]->type;
-    s->in_blocks = s->pair.c;
-    if ((type == TQ_TensorType_INT16 && (walk->rank > 1 || alone)) || !is_fivefold(walk) || walk->count == 1)
+    s->in_blocks = s->pair.p;
+    if ((type == TQ_TensorType_INT16 && (walk->rank > 1 || repeats)) || !is_fivefold(walk) || walk->count == 1)
         return;
-    if (type == TQ_TensorType_UINT8 || alone) {
+    if (type == TQ_TensorType_UINT8 || repeats) {
         drop_rounding(&s->in_blocks.lane_first);
         drop_rounding(&s->in_blocks.lane_second);
         s->block = 8;
@@ -213,11 +215,12 @@ static void prepare_blocks(const tq_node *node, state *s, int left_shift)
 }
 
 /* Elements [begin, end) of row `row`; begin is a multiple of the block. */
-static void run_part(const tq_node *node, const state *s, size_t row, size_t begin, size_t end)
+static void run_elements(const tq_node *node, const state *s, size_t row, size_t begin, size_t end)
 {
     const tq_broadcast *walk = &s->pair.walk;
     const size_t whole = (end - begin) / s->block * s->block, bytes = walk->out_bytes;
-    tq_stretch first = {.params = &s->in_blocks, .n = whole}, rest = {.params = &s->pair.c, .n = end - begin - whole};
+    tq_broadcast_run first = {.params = &s->in_blocks, .n = whole};
+    tq_broadcast_run rest = {.params = &s->pair.p, .n = end - begin - whole};
     size_t outer = row;
     for (int i = 0; i < 2; i++)
         first.in[i] = (const char *)node->in[i]->data + begin * walk->steps[i][0];
@@ -227,29 +230,29 @@ static void run_part(const tq_node *node, const state *s, size_t row, size_t beg
     first.out = (char *)node->out[0]->data + (row * walk->dims[0] + begin) * bytes;
     rest.out = (char *)first.out + whole * bytes;
     for (int i = 0; i < 2; i++) {
-        first.still[i] = rest.still[i] = walk->steps[i][0] == 0;
+        first.scalar[i] = rest.scalar[i] = walk->steps[i][0] == 0;
         rest.in[i] = (const char *)first.in[i] + whole * walk->steps[i][0];
     }
     walk->run(&first);
     walk->run(&rest);
 }
 
-struct part {
+struct job {
     const tq_node *node;
     const state *s;
 };
 
 static void run_rows(void *context, size_t begin, size_t end)
 {
-    const struct part *p = context;
+    const struct job *job = context;
     for (size_t row = begin; row < end; row++)
-        run_part(p->node, p->s, row, 0, p->s->pair.walk.dims[0]);
+        run_elements(job->node, job->s, row, 0, job->s->pair.walk.dims[0]);
 }
 
 static void run_one_row(void *context, size_t begin, size_t end)
 {
-    const struct part *p = context;
-    run_part(p->node, p->s, 0, begin, end);
+    const struct job *job = context;
+    run_elements(job->node, job->s, 0, begin, end);
 }
 
 static tq_status eval_blocks(tq_node *node, tq_error *error)
@@ -257,13 +260,13 @@ static tq_status eval_blocks(tq_node *node, tq_error *error)
     enum { GRAIN = 64, THREAD_PAYS = 50000 };
     (void)error;
     const state *s = node->state;
-    struct part p = {node, s};
+    struct job job = {node, s};
     const size_t count = s->pair.walk.count, rows = count ? count / s->pair.walk.dims[0] : 0;
     const int threads = count > THREAD_PAYS ? node->threads : 1;
     if (rows == 1)
-        tq_parallel_for(count, GRAIN, threads, run_one_row, &p);
+        tq_parallel_for(count, GRAIN, threads, run_one_row, &job);
     else if (rows)
-        tq_parallel_for(rows, GRAIN, threads, run_rows, &p);
+        tq_parallel_for(rows, GRAIN, threads, run_rows, &job);
     return TQ_OK;
 }
 
@@ -275,18 +278,18 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     state *s = node->state;
     if (is_int16) {
         TQ_TRY(tq_pair_check_symmetric(node, error));
-        TQ_TRY(find_shifts(node, &s->pair.c, &shifts, error));
+        TQ_TRY(find_shifts(node, &s->pair.p, &shifts, error));
     }
     if (shifts) {
         s->pair.walk.run = is_sub ? shifted_subtract_int16 : shifted_add_int16;
         return TQ_OK;
     }
-    if (tq_pair_is_of_xnnpack(node) && scale_factors(node, &s->pair.c, is_sub)) {
+    if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p, is_sub)) {
         s->pair.walk.run = sum_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
         return TQ_OK;
     }
-    TQ_TRY(scale_sums(node, &s->pair.c, is_int16 ? 15 : 20, 1, error));
-    const bool fit = sums_fit(&s->pair.c);
+    TQ_TRY(scale_sums(node, &s->pair.p, is_int16 ? 15 : 20, 1, error));
+    const bool fit = sums_fit(&s->pair.p);
     s->pair.walk.run = tq_pair_choose(is_sub ? &subtract_loops : &add_loops, node->in[0]->type, fit);
     if (fit && !is_sub && node->numerics == TQ_NUMERICS_OPTIMIZED)
         prepare_blocks(node, s, is_int16 ? 15 : 20);
@@ -297,7 +300,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_add(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node))
+    if (!tq_pair_is_quantized(node))
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
@@ -306,13 +309,13 @@ tq_status tq_prepare_add(tq_node *node, tq_error *error)
 
 tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node) || node->in[0]->type != TQ_TensorType_INT8)
+    if (!tq_pair_is_quantized(node) || node->in[0]->type != TQ_TensorType_INT8)
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
     tq_pair_state *s = node->state;
-    TQ_TRY(scale_sums(node, &s->c, 7, 2, error));
+    TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
     s->walk.run = squared_difference_int8;
     return TQ_OK;
 }

@@ -8,7 +8,7 @@
 
 #include "ops/check.h"
 
-/* Sums that are not finite become the largest finite number, as in the runtime. */
+/* Infinite sums become the largest finite float of their sign, as in the runtime. */
 static inline float add_bounded(float a, float b)
 {
     float sum = a + b;

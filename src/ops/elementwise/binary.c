@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators of two inputs whose elements are plain numbers.  binary.def says which and how.
+ * Operators of two inputs that read no scales: the rows of binary.def.
  *
- * What the runtime's C++ leaves undefined is defined here: integers wrap, the least integer divided by -1 is
- * itself, shifts stop at the last bit.  A divisor of 0 is an error for integers (and for FLOOR_DIV of floats, as in
- * the runtime), found before anything is computed.
+ * The runtime's C++ leaves some results undefined.  Here integers wrap, the least integer divided by -1 is itself, and
+ * shifts stop at the last bit.  A divisor of 0 is an error for integers (and for FLOOR_DIV of floats, as in the
+ * runtime), found before anything is computed.
  */
 #include "ops/elementwise/binary.h"
 
@@ -15,33 +15,33 @@
 #include "ops/element.h"
 #include "ops/quantized.h"
 
-/* Bounds of a fused activation, as the runtime's reference kernels have them: without one, infinities
-   become the largest finite number. */
+/* Bounds of a fused activation, as in the runtime's reference kernels: without an activation, infinities become the
+   largest finite float. */
 typedef struct bounds {
     float low, high;           /* of floats */
-    int64_t int_low, int_high; /* of integers, cut to each type */
+    int64_t int_low, int_high; /* of integers, cast to each type */
 } bounds;
 
 typedef struct state {
     tq_broadcast walk;
     bounds limits;
-    tq_stretch_fn general; /* POW: walk.run where no shorter way is chosen */
+    tq_broadcast_fn general; /* POW: walk.run where run_whole_power does not apply */
 } state;
 
-/* ---- the words of binary.def ---- */
+/* ---- the functions and macros of binary.def ---- */
 
 /* C++'s min(max(v, low), high): NaN stays. */
 #define BETWEEN(v, low, high) ((v) < (low) ? (low) : (high) < (v) ? (high) : (v))
 #define BOUNDED_FLOAT(v) between_f32(v, p.low, p.high)
 #define BOUNDED_HALF(v) between_f32(tq_half_to_float(tq_float_to_half(v)), p.low, p.high)
 #define BOUNDED(T, v) BETWEEN((T)(v), (T)p.int_low, (T)p.int_high)
-/* Modulo 2^64, and so modulo the power of two that the result is cut to. */
+/* Modulo 2^64, and so modulo any smaller power of two to which the result is cast. */
 #define WRAPPED(x, operator, y) ((uint64_t)(x)operator(uint64_t)(y))
 #define LARGER(x, y) ((x) > (y) ? (x) : (y))
 #define SMALLER(x, y) ((x) < (y) ? (x) : (y))
 #define LEFT(x, y, bits) ((y) >= 0 && (y) < (bits) ? (uint64_t)(x) << (y) : 0)
 
-static inline int places(int64_t y, int last)
+static inline int shift_count(int64_t y, int last)
 {
     return y < 0 ? 0 : y > last ? last : (int)y;
 }
@@ -103,12 +103,12 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
         return TQ_STORE_##result(expression);                                       \
     }
 #define LOOPS(name, target, operator, type, result) \
-    TQ_STRETCH_2(name, target, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, operator##_##type(x, y, p))
+    TQ_BROADCAST_2(name, target, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, operator##_##type(x, y, p))
 
-#define BINARY(operator, type, result, cost, expression)                                         \
-    ELEMENT(operator, type, result, expression)                                                  \
-    TQ_STRETCH_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
-                       operator##_##type(x, y, p))
+#define BINARY(operator, type, result, cost, expression)                                           \
+    ELEMENT(operator, type, result, expression)                                                    \
+    TQ_BROADCAST_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
+                         operator##_##type(x, y, p))
 #if TQ_X86
 #define FAST_BINARY(operator, type, result, cost, expression)                     \
     ELEMENT(operator, type, result, expression)                                   \
@@ -126,7 +126,7 @@ typedef struct binary_row {
     int16_t code;
     int8_t type, result;
     int8_t cost;
-    tq_stretch_fn run[TQ_ISAS];
+    tq_broadcast_fn run[TQ_ISAS];
 } binary_row;
 
 static const binary_row rows[] = {
@@ -141,7 +141,7 @@ static const binary_row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-/* The row, and the set of types that the operator has rows for. */
+/* The row for an operator and a type, or NULL; *types: the set of types for which the operator has rows. */
 static const binary_row *find(int64_t code, int32_t type, unsigned *types)
 {
     const binary_row *found = NULL;
@@ -174,16 +174,16 @@ static bounds bounds_of(const tq_node *node)
     const int32_t type = node->in[0]->type;
     bounds b;
     float most = type == TQ_TensorType_FLOAT16 ? 65504.0f : FLT_MAX;
-    tq_activation_floats(node, tq_binary_activation(node), &b.low, &b.high);
+    tq_activation_range_f32(node, tq_binary_activation(node), &b.low, &b.high);
     bool below = b.low <= -FLT_MAX, above = b.high >= FLT_MAX;
-    int64_t least_code = INT64_MIN, most_code = INT64_MAX;
-    if (type != TQ_TensorType_INT64 && type != TQ_TensorType_UINT64) { /* whose range is no float64's */
+    int64_t type_low = INT64_MIN, type_high = INT64_MAX;
+    if (type != TQ_TensorType_INT64 && type != TQ_TensorType_UINT64) { /* whose bounds float64 cannot hold */
         const tq_type_row *row = tq_type(type);
-        least_code = (int64_t)row->low;
-        most_code = (int64_t)row->high;
+        type_low = (int64_t)row->low;
+        type_high = (int64_t)row->high;
     }
-    b.int_low = below ? least_code : b.low < 0 && least_code == 0 ? 0 : (int64_t)b.low;
-    b.int_high = above ? most_code : (int64_t)b.high;
+    b.int_low = below ? type_low : b.low < 0 && type_low == 0 ? 0 : (int64_t)b.low;
+    b.int_high = above ? type_high : (int64_t)b.high;
     b.low = b.low == -FLT_MAX ? -most : b.low;
     b.high = b.high == FLT_MAX ? most : b.high;
     return b;
@@ -208,7 +208,7 @@ static tq_status check_equal_shapes(const tq_node *node, tq_error *error)
 
 /* ---- eval ---- */
 
-/* The place of the first 0 in a tensor, or its count. */
+/* The index of the first 0 in a tensor, or its number of elements. */
 static size_t find_zero(const tq_tensor *tensor)
 {
     size_t count = tq_tensor_count(tensor), i = 0;
@@ -242,7 +242,7 @@ static tq_status eval_integer_power(tq_node *node, tq_error *error)
     return tq_broadcast_eval(node, error);
 }
 
-/* x to a whole power by the runtime's order of multiplications, each bounded to finite numbers. */
+/* x^exponent, exponent >= 1, in the runtime's order of multiplications, each clamped to finite floats. */
 static inline float whole_power(float x, int32_t exponent)
 {
     float power = x;
@@ -257,16 +257,17 @@ static inline float whole_power(float x, int32_t exponent)
     return power;
 }
 
-static void run_whole_power(const tq_stretch *s)
+static void run_whole_power(const tq_broadcast_run *run)
 {
-    const float *x = s->in[0];
-    float *out = s->out;
-    const int32_t exponent = (int32_t)((const bounds *)s->params)->int_high;
-    for (size_t i = 0; i < s->n; i++)
-        out[i] = whole_power(x[s->still[0] ? 0 : i], exponent);
+    const float *x = run->in[0];
+    float *out = run->out;
+    const int32_t exponent = (int32_t)((const bounds *)run->params)->int_high;
+    for (size_t i = 0; i < run->n; i++)
+        out[i] = whole_power(x[run->scalar[0] ? 0 : i], exponent);
 }
 
-/* One exponent for all of another shape: where it is whole and at least 1, powers are products, as in the runtime. */
+/* One exponent for a tensor of another shape: where it is whole and at least 1, powers are products, as in the runtime.
+ */
 static tq_status eval_float_power(tq_node *node, tq_error *error)
 {
     state *s = node->state;

@@ -1,14 +1,17 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks, parameters and choice of loops for binary_quantized.h.
+ */
 #include "ops/elementwise/binary_quantized.h"
 
-bool tq_pair_is_of_codes(const tq_node *node)
+bool tq_pair_is_quantized(const tq_node *node)
 {
     const tq_tensor *in = node->in_count > 0 ? node->in[0] : NULL;
     if (!in)
         return false;
-    bool plain_int16 = node->row.code == TQ_BuiltinOperator_ADD || node->row.code == TQ_BuiltinOperator_MUL;
+    bool may_be_integers = node->row.code == TQ_BuiltinOperator_ADD || node->row.code == TQ_BuiltinOperator_MUL;
     return in->type == TQ_TensorType_INT8 || in->type == TQ_TensorType_UINT8 ||
-           (in->type == TQ_TensorType_INT16 && (in->quantization.count > 0 || !plain_int16));
+           (in->type == TQ_TensorType_INT16 && (in->quantization.count > 0 || !may_be_integers));
 }
 
 tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
@@ -16,7 +19,7 @@ tq_status tq_pair_check_types(const tq_node *node, tq_error *error)
     return tq_check_input_like(node, 1, 0, error);
 }
 
-bool tq_pair_is_of_xnnpack(const tq_node *node)
+bool tq_pair_is_xnnpack(const tq_node *node)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
 }
@@ -29,14 +32,14 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(tq_node_state(node, size, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
-    tq_pair *c = &s->c;
-    c->zero_first = tq_zero_point_at(node->in[0], 0);
-    c->zero_second = tq_zero_point_at(node->in[1], 0);
-    c->zero_output = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(node, tq_binary_activation(node), &c->low, &c->high);
-    c->least = c->low - c->zero_output;
-    c->most = c->high - c->zero_output;
-    s->walk.params = c;
+    tq_pair *p = &s->p;
+    p->zero_first = tq_zero_point_at(node->in[0], 0);
+    p->zero_second = tq_zero_point_at(node->in[1], 0);
+    p->zero_output = tq_zero_point_at(node->out[0], 0);
+    tq_activation_range(node, tq_binary_activation(node), &p->low, &p->high);
+    p->least = p->low - p->zero_output;
+    p->most = p->high - p->zero_output;
+    s->walk.params = p;
     s->walk.cost = 2;
     node->eval = tq_broadcast_eval;
     return TQ_OK;
@@ -52,8 +55,8 @@ tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-tq_stretch_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits)
+tq_broadcast_fn tq_pair_choose(const tq_pair_loops *loops, int32_t type, bool fits)
 {
-    int place = type == TQ_TensorType_INT8 ? 0 : type == TQ_TensorType_UINT8 ? 1 : 2;
-    return fits ? of->lanes[place][tq_isa()] : of->plain[place];
+    int index = type == TQ_TensorType_INT8 ? 0 : type == TQ_TensorType_UINT8 ? 1 : 2;
+    return fits ? loops->lanes[index][tq_isa()] : loops->general[index];
 }

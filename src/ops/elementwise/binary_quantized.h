@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized values: what add.c, mul.c and div.c share.  Of plain numbers
- * they are rows of binary.def.
+ * The shared parts of add.c, mul.c and div.c: ADD, SUB, MUL, DIV and SQUARED_DIFFERENCE of quantized values.  The same
+ * operators of real values are rows of binary.def.
  *
- * Where the runtime aborts or loses bits because an output multiplier is 1 or more, the same formula is used with the
+ * Where an output multiplier is 1 or more, the runtime aborts or loses bits.  tq computes the same formula with the
  * left shift that it needs (docs/deviations.md).
  */
 #ifndef TQ_OPS_ELEMENTWISE_BINARY_QUANTIZED_H
@@ -12,56 +12,60 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
-/* The parameters of two inputs and an output. */
+/* The parameters of two inputs and an output.  An operator reads only those of its formula. */
 typedef struct tq_pair {
     tq_fixed first, second, output;
-    tq_lane_fixed lane_first, lane_second, lane_output;
+    tq_lane_fixed lane_first, lane_second, lane_output; /* the same multipliers as lanes */
     int32_t zero_first, zero_second, zero_output;
-    int32_t left_shift; /* 2^L */
-    int32_t low, high;  /* codes */
-    int32_t least, most; /* the same less zero_output */
-    /* XNNPACK's */
+    int32_t left_shift;  /* 2^L, L from 0 to 20 */
+    int32_t low, high;   /* the quantized values that the fused activation lets pass */
+    int32_t least, most; /* low - zero_output, high - zero_output */
+    /* XNNPACK's rules: ADD and SUB (integers, a right shift from 13 to 30), MUL (a finite float) */
     int32_t factor_first, factor_second, offset, right;
     float by;
 } tq_pair;
 
-/* How states of such nodes begin. */
+/* The node's state, or its beginning. */
 typedef struct tq_pair_state {
     tq_broadcast walk;
-    tq_pair c;
+    tq_pair p;
 } tq_pair_state;
 
-/* Whether the node's inputs are codes; others are plain numbers.  INT16 of ADD and MUL is plain where it has no scale.
- */
-bool tq_pair_is_of_codes(const tq_node *node);
+/* Whether input 0 holds quantized values: INT8, UINT8 or INT16.  ADD and MUL take INT16 without a scale as integers.
+   False for a node without inputs. */
+bool tq_pair_is_quantized(const tq_node *node);
 
-/* Two inputs of one type. */
+/* Fails unless input 1 has the type of input 0. */
 tq_status tq_pair_check_types(const tq_node *node, tq_error *error);
 
-/* Zero points of 0, which INT16 needs. */
+/* Fails unless the zero points of both inputs, and of an INT16 output, are 0, as INT16 needs. */
 tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error);
 
-/* Whether XNNPACK's rule holds, which is one of 8 bits. */
-bool tq_pair_is_of_xnnpack(const tq_node *node);
+/* Whether XNNPACK computes the node: numerics "xnnpack" and inputs of 8 bits. */
+bool tq_pair_is_xnnpack(const tq_node *node);
 
-/* Gives the node a state of `size` bytes that begins with a tq_pair_state: the walk is planned, zero points and bounds
-   are there; the multipliers and what the walk runs are the caller's to set. */
+/* Gives the node a state of `size` bytes, at least those of tq_pair_state, with which it begins, and sets eval: the
+   walk is planned, zero points, low, high, least and most are set.  The caller sets the multipliers and walk.run. Fails
+   where a scale is missing, shapes do not broadcast or memory is short. */
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error);
 
-TQ_BODY int32_t tq_pair_output(int32_t x, const tq_pair *c)
+/* clamp(MBQM(x, output multiplier) + zero_output, low, high), for any x. */
+TQ_BODY int32_t tq_pair_output(int32_t x, const tq_pair *p)
 {
-    return tq_requantize_fixed(tq_multiply_fixed(x, c->output), c->zero_output, c->low, c->high);
+    return tq_requantize_fixed(tq_multiply_fixed(x, p->output), p->zero_output, p->low, p->high);
 }
 
-TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *c)
+/* The same by lanes, for the x that tq_lane_fits allows. */
+TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *p)
 {
-    return tq_lane_code(tq_lane_multiply(x, c->lane_output), c->least, c->most, c->zero_output);
+    return tq_lane_quantized(tq_lane_multiply(x, p->lane_output), p->least, p->most, p->zero_output);
 }
 
-/* An element function for INT8, UINT8 and INT16: plain, and by lanes for every instruction set. */
-#define TQ_PAIR_PLAIN(name, T) TQ_STRETCH_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
+/* Loops around an element function name(x, y, &p) for INT8, UINT8 and INT16: for any multipliers, and by lanes,
+   compiled for every instruction set. */
+#define TQ_PAIR_GENERAL(name, T) TQ_BROADCAST_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
 #define TQ_PAIR_LANES_OF(name, T, isa, target) \
-    TQ_STRETCH_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
+    TQ_BROADCAST_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
 #define TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int8) DEFINE(name, uint8)
 #define TQ_PAIR_TYPES(DEFINE, name) TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int16)
 #if TQ_X86
@@ -73,9 +77,9 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *c)
 #define TQ_PAIR_LANES(name, T) TQ_PAIR_LANES_OF(name, T, scalar, )
 #endif
 
-/* The functions of each type. */
+/* The loops for INT8, UINT8, INT16: for any multipliers, and by lanes for each instruction set. */
 typedef struct tq_pair_loops {
-    tq_stretch_fn plain[3], lanes[3][TQ_ISAS];
+    tq_broadcast_fn general[3], lanes[3][TQ_ISAS];
 } tq_pair_loops;
 
 #define TQ_PAIR_LOOPS(general, fast)                                                                      \
@@ -86,7 +90,7 @@ typedef struct tq_pair_loops {
         }                                                                                                 \
     }
 
-/* The function for a type: of `lanes` where they fit. */
-tq_stretch_fn tq_pair_choose(const tq_pair_loops *of, int32_t type, bool fits);
+/* The loop for a type (INT8, UINT8, else INT16) on this machine.  fits: tq_lane_fits holds for all multipliers. */
+tq_broadcast_fn tq_pair_choose(const tq_pair_loops *loops, int32_t type, bool fits);
 
 #endif

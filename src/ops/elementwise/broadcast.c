@@ -10,11 +10,11 @@
 
 #define GRAIN 64           /* elements: no two threads write one cache line */
 #define THREAD_PAYS 100000 /* nanoseconds of work */
-#define SHORT 512          /* elements: an inner dimension below it is worth repeating */
+#define SHORT 512          /* elements: an operand of a shorter inner dimension is repeated */
 
-const tq_no_params tq_nothing = {0};
+const tq_empty tq_empty_params = {0};
 
-/* Adds a dimension outside those there are, or widens the outermost. */
+/* Adds an outermost dimension, or widens the outermost where all inputs go on with its stride. */
 static void push(tq_broadcast *plan, size_t dim, const size_t *steps)
 {
     int last = plan->rank - 1;
@@ -47,13 +47,13 @@ static void collapse(tq_broadcast *plan, tq_tensor *const *in, const tq_shape *s
         if (shape->dims[d] != 1)
             push(plan, (size_t)shape->dims[d], steps);
     }
-    if (plan->rank == 0) { /* one element: nobody moves */
+    if (plan->rank == 0) { /* one element */
         memset(steps, 0, sizeof steps);
         push(plan, 1, steps);
     }
 }
 
-/* A short last-axis operand is repeated until stretches are long: finds it, and how long its tile is. */
+/* A short last-axis operand is repeated, so that runs become long: finds it and the length of its repetition (tile). */
 static tq_status plan_tile(tq_node *node, tq_broadcast *plan, tq_error *error)
 {
     plan->tiled = -1;
@@ -80,24 +80,24 @@ tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcas
     plan->first = first;
     plan->count = tq_shape_size(&shape);
     plan->out_bytes = tq_element_bytes(node->out[0]->type);
-    plan->params = &tq_nothing;
+    plan->params = &tq_empty_params;
     collapse(plan, node->in + first, &shape);
     return plan_tile(node, plan, error);
 }
 
 typedef struct walk {
     const tq_broadcast *plan;
-    const char *in[TQ_OPERANDS]; /* the tile, of the input that has one */
+    const char *in[TQ_OPERANDS]; /* the tiled input: its tile in scratch */
     char *out;
 } walk;
 
-/* Elements [begin, end) of the output, where one input is a tile. */
+/* Elements [begin, end) of the output, one input of which is a tile. */
 static void run_tiles(void *context, size_t begin, size_t end)
 {
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
     const int tiled = plan->tiled, other = 1 - tiled;
-    tq_stretch s = {.params = plan->params};
+    tq_broadcast_run s = {.params = plan->params};
     for (size_t at = begin % plan->tile; begin < end; begin += s.n, at = 0) {
         s.n = plan->tile - at < end - begin ? plan->tile - at : end - begin;
         s.in[tiled] = w->in[tiled] + at * plan->steps[tiled][0];
@@ -128,9 +128,9 @@ static void run_range(void *context, size_t begin, size_t end)
         for (int i = 0; i < plan->inputs; i++)
             offset[i] += at[d] * plan->steps[i][d];
     }
-    tq_stretch s = {.params = plan->params};
+    tq_broadcast_run s = {.params = plan->params};
     for (int i = 0; i < plan->inputs; i++)
-        s.still[i] = plan->steps[i][0] == 0;
+        s.scalar[i] = plan->steps[i][0] == 0;
     while (begin < end) {
         s.n = inner - column < end - begin ? inner - column : end - begin;
         for (int i = 0; i < plan->inputs; i++)

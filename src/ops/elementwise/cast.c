@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CAST: every number as another type; scales are not read.
+ * CAST: each element as another type; scales are not read.
  *
- * Elements are widened to int64 or float64, which hold all of them, and narrowed from there: integers wrap,
- * numbers with a fraction are truncated and saturate, with NaN as the greatest integer.  To float16 and bfloat16
- * numbers go by way of float32.  Of a complex number the real part counts. Source: LiteRT f6745779,
- * tflite/kernels/cast.cc.
+ * Elements are widened to int64 or float64, which hold all of them, and narrowed from there.  Integers wrap; floats are
+ * truncated and saturate, and NaN becomes the greatest integer.  Float16 and bfloat16 are rounded from float32.  Of a
+ * complex number the real part is cast.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/cast.cc.
  */
 #include <math.h>
 #include <string.h>
@@ -14,9 +15,9 @@
 #include "ops/elementwise/map.h"
 #include "ops/quantized.h"
 
-#define CHUNK 256 /* elements: what lies on the stack between the two halves */
+#define CHUNK 256 /* elements: widened on the stack, then narrowed */
 
-/* ---- to int64 and float64 ---- */
+/* ---- widening to int64 and float64 ---- */
 
 #define WIDEN(type, W, expression)                                \
     static void widen_##type(const void *in, void *out, size_t n) \
@@ -42,9 +43,9 @@ WIDEN(FLOAT32, double, x)
 WIDEN(FLOAT64, double, x)
 WIDEN(COMPLEX64, double, x.real)
 
-/* ---- from them ---- */
+/* ---- narrowing from them ---- */
 
-/* x as one of the integers low to high, where high + 1 is `beyond`, a power of two. */
+/* x truncated to an integer from low to high; beyond: high + 1, a power of two, as a float64. */
 static inline int64_t truncated(double x, int64_t low, int64_t high, double beyond)
 {
     if (x >= beyond || x != x)
@@ -94,13 +95,13 @@ NARROW(COMPLEX64, complex_of((float)x), complex_of((float)x))
 
 /* ---- the table ---- */
 
-typedef void (*half_fn)(const void *in, void *out, size_t n);
+typedef void (*step_fn)(const void *in, void *out, size_t n);
 
 typedef struct cast_row {
     int8_t type;
-    bool is_real;      /* widen gives float64 */
-    half_fn widen;     /* NULL: not cast from; codes of 4 and 2 bits are cast to and from FLOAT32 only */
-    half_fn narrow[2]; /* of integers, of reals */
+    bool is_real;      /* widen gives float64, else int64 */
+    step_fn widen;     /* 4-bit and 2-bit integers are cast to and from FLOAT32 only */
+    step_fn narrow[2]; /* from int64, from float64 */
 } cast_row;
 
 #define ROW(type, is_real)                            \
@@ -149,11 +150,11 @@ static unsigned all_types(void)
 
 typedef struct state {
     tq_map map;
-    half_fn widen, narrow;
+    step_fn widen, narrow;
     size_t bytes[2]; /* of an input element, of an output element */
 } state;
 
-static void run_halves(const void *in, void *out, size_t n, const void *params)
+static void run_steps(const void *in, void *out, size_t n, const void *params)
 {
     const state *s = params;
     const char *from = in;
@@ -177,7 +178,7 @@ static void run_copy(const void *in, void *out, size_t n, const void *params)
     memcpy(out, in, n * ((const state *)params)->bytes[0]);
 }
 
-/* What models cast most, at once. */
+/* The casts that models use most, in one step. */
 TQ_MAP(u8_to_f32, , uint8_t, float, state, (float)x)
 TQ_MAP(i8_to_f32, , int8_t, float, state, (float)x)
 TQ_MAP(i32_to_f32, , int32_t, float, state, (float)x)
@@ -201,7 +202,7 @@ static tq_map_fn choose(int32_t from, int32_t to)
     for (size_t i = 0; i < sizeof direct / sizeof *direct; i++)
         if (direct[i].from == from && direct[i].to == to)
             return direct[i].run;
-    return run_halves;
+    return run_steps;
 }
 
 static bool is_narrow(int32_t type)
@@ -217,8 +218,9 @@ tq_status tq_prepare_cast(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, is_narrow(type) ? TQ_T(FLOAT32) | tq_type_set(type) : all_types(), error));
     const cast_row *from = find(type), *to = find(node->out[0]->type);
     if (is_narrow(to->type) && type != TQ_TensorType_FLOAT32 && type != to->type)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "casts %s to %s; codes of 4 and 2 bits are cast from FLOAT32",
-                          tq_type_name(type), tq_type_name(to->type));
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR,
+                          "casts %s to %s; 4-bit and 2-bit integers are cast from FLOAT32", tq_type_name(type),
+                          tq_type_name(to->type));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
     s->widen = from->widen;

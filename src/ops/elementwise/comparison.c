@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * EQUAL to GREATER_EQUAL.  Plain numbers are rows of binary.def; this file has codes and strings.
+ * EQUAL to GREATER_EQUAL of quantized values and strings.  Other types are rows of binary.def.
  *
- *   codes     each side is MBQM((q - z) 2^8, s), and these integers are compared: a resolution of 1/256.  INT8 and
- *             UINT8, of which prepare tabulates all codes; INT16 for EQUAL and NOT_EQUAL.  The other comparisons of
- *             INT16, and codes without a scale, are compared as they are.
- *   strings   EQUAL and NOT_EQUAL, byte by byte
+ *   quantized   each side is MBQM((q - z) 2^8, s), and these integers are compared: a resolution of 1/256.  INT8 and
+ *               UINT8 by tables of all quantized values; INT16 for EQUAL and NOT_EQUAL.  The other comparisons of
+ *               INT16, and integers without a scale, are rows of binary.def.
+ *   strings     EQUAL and NOT_EQUAL, byte by byte
  *
- * The runtime aborts where a scale is 1, and loses bits where it is greater; here the shift to the left that the
- * formula needs is done.
- * Source: LiteRT f6745779, tflite/kernels/comparisons.cc, internal/reference/comparisons.h.
+ * The runtime aborts where a scale is 1, and loses bits where it is greater.  tq computes the left shift that the
+ * formula needs. Source: LiteRT f6745779, tflite/kernels/comparisons.cc, internal/reference/comparisons.h.
  */
 #include <string.h>
 
@@ -18,7 +17,7 @@
 #include "ops/quantized.h"
 
 typedef struct sides {
-    int32_t first[256], second[256]; /* by the code's low 8 bits */
+    int32_t first[256], second[256]; /* indexed by a quantized value's low 8 bits */
     tq_fixed first_scale, second_scale;
 } sides;
 
@@ -27,39 +26,40 @@ typedef struct state {
     sides s;
 } state;
 
-/* ---- codes ---- */
+/* ---- quantized values ---- */
 
+/* MBQM((q - zero_point) 2^8, scale): the real value in units of 1/256. */
 static inline int32_t real_256ths(int32_t q, int32_t zero_point, tq_fixed scale)
 {
     return tq_multiply_fixed((q - zero_point) * 256, scale);
 }
 
-#define OF_BYTES(name, operator)                                                \
-    static void name##_bytes(const tq_stretch *stretch)                         \
+#define COMPARE_BYTES(name, operator)                                           \
+    static void name##_bytes(const tq_broadcast_run *run)                       \
     {                                                                           \
-        const sides *s = stretch->params;                                       \
-        const uint8_t *a = stretch->in[0], *b = stretch->in[1];                 \
-        uint8_t *out = stretch->out;                                            \
-        const size_t a_step = !stretch->still[0], b_step = !stretch->still[1];  \
-        for (size_t i = 0; i < stretch->n; i++)                                 \
+        const sides *s = run->params;                                           \
+        const uint8_t *a = run->in[0], *b = run->in[1];                         \
+        uint8_t *out = run->out;                                                \
+        const size_t a_step = !run->scalar[0], b_step = !run->scalar[1];        \
+        for (size_t i = 0; i < run->n; i++)                                     \
             out[i] = s->first[a[i * a_step]] operator s->second[b[i * b_step]]; \
     }
 /* INT16: zero points are 0. */
-#define OF_INT16(name, operator)                                   \
-    TQ_STRETCH_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
-                 real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
-OF_BYTES(equal, ==)
-OF_BYTES(not_equal, !=)
-OF_BYTES(less, <)
-OF_BYTES(less_equal, <=)
-OF_BYTES(greater, >)
-OF_BYTES(greater_equal, >=)
-OF_INT16(equal, ==)
-OF_INT16(not_equal, !=)
+#define COMPARE_INT16(name, operator)                                \
+    TQ_BROADCAST_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
+                   real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
+COMPARE_BYTES(equal, ==)
+COMPARE_BYTES(not_equal, !=)
+COMPARE_BYTES(less, <)
+COMPARE_BYTES(less_equal, <=)
+COMPARE_BYTES(greater, >)
+COMPARE_BYTES(greater_equal, >=)
+COMPARE_INT16(equal, ==)
+COMPARE_INT16(not_equal, !=)
 
 static const struct {
     int16_t code;
-    tq_stretch_fn bytes, int16; /* int16 NULL: codes as they are */
+    tq_broadcast_fn bytes, int16; /* int16 NULL: a row of binary.def */
 } rows[] = {
     {TQ_BuiltinOperator_EQUAL, equal_bytes, equal_int16},
     {TQ_BuiltinOperator_NOT_EQUAL, not_equal_bytes, not_equal_int16},
@@ -69,8 +69,8 @@ static const struct {
     {TQ_BuiltinOperator_GREATER_EQUAL, greater_equal_bytes, NULL},
 };
 
-/* The function for a node's codes; NULL where they have no scale, or are not compared by it. */
-static tq_stretch_fn of_codes(const tq_node *node)
+/* The function for a node's quantized inputs; NULL where binary.def has the row. */
+static tq_broadcast_fn quantized_fn(const tq_node *node)
 {
     const tq_tensor *in = node->in[0];
     for (size_t i = 0; in->quantization.count > 0 && i < sizeof rows / sizeof *rows; i++) {
@@ -86,12 +86,12 @@ static tq_stretch_fn of_codes(const tq_node *node)
 static void fill(const tq_tensor *tensor, tq_fixed scale, int32_t *table)
 {
     int32_t low, high;
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     for (int32_t q = low; q <= high; q++)
         table[(uint8_t)q] = real_256ths(q, tq_zero_point_at(tensor, 0), scale);
 }
 
-static tq_status prepare_codes(tq_node *node, tq_stretch_fn run, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error *error)
 {
     state *s;
     for (int i = 0; i < 2; i++) {
@@ -116,25 +116,25 @@ static tq_status prepare_codes(tq_node *node, tq_stretch_fn run, tq_error *error
 
 /* ---- strings ---- */
 
-/* The place of element i in a tensor that broadcasts to `shape`. */
-static size_t place_in(const tq_tensor *tensor, const tq_shape *shape, size_t i)
+/* The index in `tensor`, which broadcasts to `shape`, of element i of `shape`. */
+static size_t broadcast_index(const tq_tensor *tensor, const tq_shape *shape, size_t i)
 {
-    size_t place = 0, stride = 1;
+    size_t index = 0, stride = 1;
     for (int back = 1; back <= shape->rank; back++) {
         size_t dim = (size_t)shape->dims[shape->rank - back], at = i % dim;
         i /= dim;
         if (back > tensor->shape.rank)
             continue;
         size_t own = (size_t)tensor->shape.dims[tensor->shape.rank - back];
-        place += own == 1 ? 0 : at * stride;
+        index += own == 1 ? 0 : at * stride;
         stride *= own;
     }
-    return place;
+    return index;
 }
 
 static tq_status eval_strings(tq_node *node, tq_error *error)
 {
-    const bool wanted = node->row.code == TQ_BuiltinOperator_EQUAL;
+    const bool asked = node->row.code == TQ_BuiltinOperator_EQUAL;
     const tq_shape *shape = &node->out[0]->shape;
     uint8_t *out = node->out[0]->data;
     size_t count = tq_shape_size(shape);
@@ -148,11 +148,11 @@ static tq_status eval_strings(tq_node *node, tq_error *error)
     }
     size_t work = 0;
     for (size_t i = 0, each = 16; i < count && !tq_stop_count(&work, each); i++) {
-        tq_bytes a = tq_strings_item(&side[0], (uint32_t)place_in(node->in[0], shape, i));
-        tq_bytes b = tq_strings_item(&side[1], (uint32_t)place_in(node->in[1], shape, i));
+        tq_bytes a = tq_strings_item(&side[0], (uint32_t)broadcast_index(node->in[0], shape, i));
+        tq_bytes b = tq_strings_item(&side[1], (uint32_t)broadcast_index(node->in[1], shape, i));
         bool equal = a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
         each = 16 + a.size / 16;
-        out[i] = equal == wanted;
+        out[i] = equal == asked;
     }
     return TQ_OK;
 }
@@ -174,6 +174,6 @@ tq_status tq_prepare_comparison(tq_node *node, tq_error *error)
     bool is_equality = node->row.code == TQ_BuiltinOperator_EQUAL || node->row.code == TQ_BuiltinOperator_NOT_EQUAL;
     if (node->in[0]->type == TQ_TensorType_STRING && is_equality)
         return prepare_strings(node, error);
-    tq_stretch_fn run = of_codes(node);
-    return run ? prepare_codes(node, run, error) : tq_binary_prepare(node, error);
+    tq_broadcast_fn run = quantized_fn(node);
+    return run ? prepare_quantized(node, run, error) : tq_binary_prepare(node, error);
 }

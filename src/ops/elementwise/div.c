@@ -7,9 +7,9 @@
 #include "ops/elementwise/binary_quantized.h"
 #include "quant/fixed_math.h"
 
-static int32_t divide(int32_t x, int32_t y, const tq_pair *c)
+static int32_t divide(int32_t x, int32_t y, const tq_pair *p)
 {
-    int32_t dividend = x - c->zero_first, divisor = y - c->zero_second;
+    int32_t dividend = x - p->zero_first, divisor = y - p->zero_second;
     int over, room;
     if (divisor < 0) {
         dividend = -dividend;
@@ -18,34 +18,35 @@ static int32_t divide(int32_t x, int32_t y, const tq_pair *c)
     int32_t inverse = tq_reciprocal((uint64_t)divisor, 31, &over);
     room = tq_leading_sign_bits(dividend);
     int32_t quotient = tq_q_mul(tq_shift_left_saturating(dividend, room), inverse);
-    int32_t scaled = tq_multiply_double(quotient, c->output.multiplier, c->output.shift - over - room);
-    return tq_requantize_fixed(scaled, c->zero_output, c->low, c->high);
+    int32_t scaled = tq_multiply_double(quotient, p->output.multiplier, p->output.shift - over - room);
+    return tq_requantize_fixed(scaled, p->zero_output, p->low, p->high);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_PLAIN, divide)
+TQ_PAIR_TYPES(TQ_PAIR_GENERAL, divide)
 
 static tq_status eval_divide(tq_node *node, tq_error *error)
 {
-    const tq_tensor *by = node->in[1];
-    const int32_t zero = ((const tq_pair_state *)node->state)->c.zero_second;
-    size_t count = tq_tensor_count(by);
+    const tq_tensor *divisors = node->in[1];
+    const int32_t zero = ((const tq_pair_state *)node->state)->p.zero_second;
+    size_t count = tq_tensor_count(divisors);
     for (size_t i = 0; i < count; i++)
-        if (tq_integer_at(by, i) == zero)
-            return tq_input_fail(node, 1, error, "is 0 at element %zu (code %d), and DIV needs divisors other than 0",
-                                 i, zero);
+        if (tq_integer_at(divisors, i) == zero)
+            return tq_input_fail(node, 1, error,
+                                 "is 0 at element %zu (quantized value %d), and DIV needs divisors other than 0", i,
+                                 zero);
     return tq_broadcast_eval(node, error);
 }
 
 tq_status tq_prepare_div(tq_node *node, tq_error *error)
 {
-    if (!tq_pair_is_of_codes(node))
+    if (!tq_pair_is_quantized(node))
         return tq_binary_prepare(node, error);
     TQ_TRY(tq_pair_check_types(node, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_pair_prepare(node, sizeof(tq_pair_state), error));
     tq_pair_state *s = node->state;
     float unit = tq_scale_at(node->in[1], 0) * tq_scale_at(node->out[0], 0);
-    TQ_TRY(tq_fixed_find(node, tq_scale_at(node->in[0], 0) / unit, &s->c.output, error));
+    TQ_TRY(tq_fixed_find(node, tq_scale_at(node->in[0], 0) / unit, &s->p.output, error));
     s->walk.run = node->in[0]->type == TQ_TensorType_INT8    ? divide_int8
                   : node->in[0]->type == TQ_TensorType_UINT8 ? divide_uint8
                                                              : divide_int16;

@@ -8,10 +8,10 @@
 #include "quant/fake_quant.h"
 #include "quant/rounding.h"
 
-typedef struct fake {
+typedef struct state {
     tq_map map;
     tq_nudged nudged;
-} fake;
+} state;
 
 static inline float fake_quantize(float x, const tq_nudged *n)
 {
@@ -24,7 +24,7 @@ TQ_MAP(run_fake, , float, float, tq_nudged, fake_quantize(x, &p))
 
 tq_status tq_prepare_fake_quant(tq_node *node, tq_error *error)
 {
-    fake *s;
+    state *s;
     tq_error reason = {0};
     const tq_table *options = &node->options.table;
     TQ_TRY(tq_check_input(node, 0, TQ_T(FLOAT32), error));

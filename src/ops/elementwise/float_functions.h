@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of float32 that tensors of numbers and tables of codes share, in the runtime's order of
- * operations.
+ * Functions of float32 in the runtime's order of operations, for real tensors and for tables of quantized values.  They
+ * take any float; NaN gives NaN.
  * Source: LiteRT f6745779, tflite/kernels/internal/reference/{elu,gelu,logistic,round}.h.
  */
 #ifndef TQ_OPS_ELEMENTWISE_FLOAT_FUNCTIONS_H
@@ -11,25 +11,28 @@
 
 #include "kernels/float_math.h"
 
-static inline float elu(float x)
+/* x for x >= 0, else e^x - 1. */
+static inline float tq_elu(float x)
 {
     return x < 0.0f ? expm1f(x) : x;
 }
 
-static inline float gelu_by_erfc(float x)
+/* GELU by the complementary error function. */
+static inline float tq_gelu_by_erfc(float x)
 {
     return 0.5f * x * erfcf(x * -0.70710678118654752440f);
 }
 
-static inline float gelu_by_tanh(float x)
+/* GELU's approximation by tanh. */
+static inline float tq_gelu_by_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.797884560802865f * (x + 0.044715f * x * x * x)));
 }
 
-/* tanh as a ratio of polynomials of degrees 9 and 8, to a few units in the last place; 1 from where it rounds to
-   it.  GELU's numbers are computed with it: they differ visibly where 1 + tanh cancels.
-   Coefficients: Eigen's ptanh_float (Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h), without FMA. */
-TQ_BODY float rational_tanh(float x)
+/* tanh as a ratio of polynomials of degrees 9 and 8, to a few units in the last place; constant beyond +-7.9, where
+   tanh rounds to +-1.  The runtime's GELU uses it, and shows the difference where 1 + tanh cancels. Coefficients:
+   Eigen's ptanh_float (Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h), without FMA. */
+TQ_BODY float tq_rational_tanh(float x)
 {
     const float limit = 7.90738964080810547f;
     x = x > limit ? limit : x < -limit ? -limit : x;
@@ -39,27 +42,28 @@ TQ_BODY float rational_tanh(float x)
     return (x3 * p + x) / q;
 }
 
-TQ_BODY float gelu_by_ratio(float x)
+/* GELU's approximation by tq_rational_tanh. */
+TQ_BODY float tq_gelu_by_ratio(float x)
 {
-    return 0.5f * x * (1.0f + rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
+    return 0.5f * x * (1.0f + tq_rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
 }
 
-/* Of tensors of numbers: 1 from where it rounds to it, and e^x below -9. */
-TQ_BODY float logistic(float x)
+/* The logistic function for real tensors: 1 from 16.6 on, where the quotient rounds to 1, and e^x below -9. */
+TQ_BODY float tq_logistic(float x)
 {
     float e = tq_expf(x < -9.0f ? x : -x);
     float y = x < -9.0f ? e : 1.0f / (1.0f + e);
     return x > 16.619047164916992188f ? 1.0f : y;
 }
 
-/* Of codes. */
-static inline float plain_logistic(float x)
+/* The logistic function for tables of quantized values: by libm's expf. */
+static inline float tq_logistic_libm(float x)
 {
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* Ties to even.  A value in (-0.5, 0) gives +0. */
-static inline float round_to_even(float x)
+/* x rounded to a whole number, ties to even.  A value in (-0.5, 0) gives +0. */
+static inline float tq_round_to_even(float x)
 {
     float below = floorf(x), rest = x - below;
     if (rest < 0.5f || (rest == 0.5f && fmodf(below, 2.0f) == 0.0f))

@@ -10,18 +10,18 @@
 #include "kernels/arrays/lookup.h"
 #include "ops/quantized.h"
 
-static void run_codes(const void *in, void *out, size_t n, const void *params)
+static void run_table(const void *in, void *out, size_t n, const void *params)
 {
     tq_lookup_bytes(params, in, out, n);
 }
 
-/* Ranges begin at multiples of 64: map.c. */
+/* A range begins at a multiple of 64 (map.h), and so at a whole block. */
 static void run_blocks(const void *in, void *out, size_t n, const void *params)
 {
     const tq_lookup *lookup = params;
-    const size_t left = n % lookup->block, whole = n - left;
-    tq_lookup_bytes(lookup->codes, in, out, whole);
-    tq_lookup_bytes(lookup->rest, (const uint8_t *)in + whole, (uint8_t *)out + whole, left);
+    const size_t remainder = n % lookup->block, whole = n - remainder;
+    tq_lookup_bytes(lookup->table, in, out, whole);
+    tq_lookup_bytes(lookup->remainder, (const uint8_t *)in + whole, (uint8_t *)out + whole, remainder);
 }
 
 static void run_points(const void *in, void *out, size_t n, const void *params)
@@ -38,36 +38,36 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
     TQ_TRY(tq_node_state(node, sizeof *lookup, &lookup, error));
     TQ_TRY(tq_map_prepare(node, &lookup->map, error));
     bool is_wide = node->in[0]->type == TQ_TensorType_INT16;
-    lookup->map.run = is_wide ? run_points : run_codes;
-    lookup->map.params = is_wide ? (const void *)lookup->points : lookup->codes;
+    lookup->map.run = is_wide ? run_points : run_table;
+    lookup->map.params = is_wide ? (const void *)lookup->points : lookup->table;
     lookup->map.cost = 1;
     *out = lookup;
     return TQ_OK;
 }
 
-static void fill_codes(const tq_node *node, tq_code_fn code, const void *params, uint8_t table[256])
+static void fill_table(const tq_node *node, tq_quantized_fn function, const void *params, uint8_t table[256])
 {
     int32_t low, high, least, most;
-    tq_code_range(node->in[0]->type, &low, &high);
-    tq_code_range(node->out[0]->type, &least, &most);
+    tq_quantized_range(node->in[0]->type, &low, &high);
+    tq_quantized_range(node->out[0]->type, &least, &most);
     for (int32_t q = low; q <= high; q++)
-        table[(uint8_t)q] = (uint8_t)tq_clamp_i64(code(q, params), least, most);
+        table[(uint8_t)q] = (uint8_t)tq_clamp_i64(function(q, params), least, most);
 }
 
-tq_status tq_lookup_codes(tq_node *node, tq_code_fn code, const void *params, tq_error *error)
+tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn function, const void *params, tq_error *error)
 {
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));
-    fill_codes(node, code, params, lookup->codes);
+    fill_table(node, function, params, lookup->table);
     return TQ_OK;
 }
 
-tq_status tq_lookup_blocks(tq_node *node, size_t block, tq_code_fn code, tq_code_fn rest, const void *params,
-                           tq_error *error)
+tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn function, tq_quantized_fn remainder,
+                                   const void *params, tq_error *error)
 {
-    TQ_TRY(tq_lookup_codes(node, code, params, error));
+    TQ_TRY(tq_lookup_prepare(node, function, params, error));
     tq_lookup *lookup = node->state;
-    fill_codes(node, rest, params, lookup->rest);
+    fill_table(node, remainder, params, lookup->remainder);
     lookup->block = block;
     lookup->map.run = run_blocks;
     lookup->map.params = lookup;
@@ -79,45 +79,45 @@ void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high)
     tq_lookup *lookup = node->state;
     const bool is_signed = node->out[0]->type == TQ_TensorType_INT8;
     for (int i = 0; i < 256; i++) {
-        int32_t code = is_signed ? (int8_t)lookup->codes[i] : lookup->codes[i];
-        lookup->codes[i] = (uint8_t)tq_clamp_i64(code, low, high);
+        int32_t q = is_signed ? (int8_t)lookup->table[i] : lookup->table[i];
+        lookup->table[i] = (uint8_t)tq_clamp_i64(q, low, high);
     }
 }
 
 /* ---- real functions ---- */
 
-typedef struct real_code {
+typedef struct real_function {
     tq_real_fn real;
     const void *params;
     float scale, inverse;
     int32_t zero_point, output_zero_point;
-} real_code;
+} real_function;
 
-/* Multiplies by the reciprocal of the output's scale, and adds the zero point in float32, as the runtime does.  What
-   does not fit 32 bits saturates. */
-static int32_t code_of_real(int32_t q, const void *context)
+/* Multiplies by the reciprocal of the output's scale, and adds the zero point in float32, as the runtime does.  A sum
+   outside of int32 saturates. */
+static int32_t quantized_real(int32_t q, const void *context)
 {
-    const real_code *c = context;
+    const real_function *c = context;
     float y = c->real(c->scale * (float)(q - c->zero_point), c->params);
     return tq_value_of_rounded(tq_round_f32(y * c->inverse) + (float)c->output_zero_point, 0, INT32_MIN, INT32_MAX);
 }
 
-/* XNNPACK's: what is rounded, to even, has the zero point in it. */
-static int32_t code_of_real_even(int32_t q, const void *context)
+/* XNNPACK's: the zero point is added before the rounding, which is to even. */
+static int32_t quantized_real_even(int32_t q, const void *context)
 {
-    const real_code *c = context;
+    const real_function *c = context;
     float y = c->real((float)(q - c->zero_point) * c->scale, c->params);
     return tq_value_of_rounded(rintf(y * c->inverse + (float)c->output_zero_point), 0, INT32_MIN, INT32_MAX);
 }
 
-tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
+tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error)
 {
     float in_scale = tq_scale_at(node->in[0], 0), out_scale = tq_scale_at(node->out[0], 0);
     int32_t in_zero = tq_zero_point_at(node->in[0], 0), out_zero = tq_zero_point_at(node->out[0], 0);
     if (node->in[0]->type != TQ_TensorType_INT16) {
-        real_code c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
-        return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? code_of_real_even : code_of_real, &c,
-                               error);
+        real_function c = {real, params, in_scale, 1 / out_scale, in_zero, out_zero};
+        return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? quantized_real_even : quantized_real, &c,
+                                 error);
     }
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));
@@ -128,7 +128,7 @@ tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_
 
 /* ---- points ---- */
 
-/* Both precisions: the same steps in F.  A function that overflows has no middle to correct. */
+/* The points in F, float or double.  Where the function overflows, the bias is NaN and no correction is made. */
 #define POINTS(F, ROUND)                                                                         \
     const F output_low = output_scale * (F)INT16_MIN, output_high = output_scale * (F)INT16_MAX; \
     const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;             \
@@ -140,11 +140,11 @@ tq_status tq_lookup_real(tq_node *node, tq_real_fn real, const void *params, tq_
         const F sample = ROUND(here * inverse);                                                  \
         const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);                   \
         const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                           \
-        points[i] = (int16_t)point_of((double)(bias == bias ? sample - bias : sample));          \
+        points[i] = (int16_t)saturated_point((double)(bias == bias ? sample - bias : sample));   \
     }                                                                                            \
-    points[TQ_LOOKUP_STEPS] = (int16_t)point_of((double)ROUND(REAL(input_high) * inverse));
+    points[TQ_LOOKUP_STEPS] = (int16_t)saturated_point((double)ROUND(REAL(input_high) * inverse));
 
-static int32_t point_of(double rounded)
+static int32_t saturated_point(double rounded)
 {
     return tq_value_of_rounded(rounded, 0, INT16_MIN, INT16_MAX);
 }

@@ -7,23 +7,25 @@
 
 #include "ops/check.h"
 
-/* n contiguous elements. */
+/* Computes n contiguous elements of `out` from the n of `in`; n >= 0. */
 typedef void (*tq_map_fn)(const void *in, void *out, size_t n, const void *params);
 
 typedef struct tq_map {
     tq_map_fn run;
     const void *params;
     size_t in_bytes, out_bytes; /* of an element */
-    int cost;                   /* of an element, in nanoseconds, at least 1 */
+    int cost;                   /* of an element, in nanoseconds; 0 counts as 1; decides whether threads pay */
 } tq_map;
 
-/* Gives output 0 the shape of input 0, and makes tq_map_eval the node's eval; its state begins with `map`, of
-   which run, params and cost are the caller's to set, now or later. */
+/* Gives output 0 the shape of input 0, and sets eval to tq_map_eval.  The node's state begins with `map`; the caller
+   sets run, params and cost, before or after. */
 tq_status tq_map_prepare(tq_node *node, tq_map *map, tq_error *error);
 
+/* Runs the map over all elements.  A range given to `run` begins at a multiple of 64 elements.  Never fails. */
 tq_status tq_map_eval(tq_node *node, tq_error *error);
 
-/* Defines a tq_map_fn: `expression` of x (an A) and p (a copy of the PARAMS record). */
+/* Defines a tq_map_fn: `expression` of x (an A) and p (a copy of the PARAMS record at params: a copy cannot alias the
+   output). */
 #define TQ_MAP(name, attributes, A, R, PARAMS, expression)                               \
     attributes static void name(const void *in, void *out, size_t n, const void *params) \
     {                                                                                    \

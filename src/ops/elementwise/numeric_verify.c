@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NumericVerify: how far the numbers that codes, or float16, stand for are from a reference, as float32.  With
- * log_if_failed and a tolerance of 0.1 or more, one that is further than f32(tolerance * scale) is an error.
+ * NumericVerify: the dequantized value (or the float16) less a reference value, as float32.  With log_if_failed and a
+ * tolerance of 0.1 or more, a difference beyond f32(tolerance * scale) is an error.
  *
- * Source: LiteRT f6745779, tflite/kernels/numeric_verify.cc, which of constant codes gives the first run's differences
- * for ever.
+ * Source: LiteRT f6745779, tflite/kernels/numeric_verify.cc, which for constant quantized values repeats the first
+ * run's differences in every later run; tq computes them anew.
  */
 #include <math.h>
 
@@ -17,27 +17,27 @@ typedef struct verification {
     bool strict;
 } verification;
 
-static float number_at(const tq_tensor *tensor, size_t i)
+static float real_at(const tq_tensor *tensor, size_t i)
 {
     if (tensor->type == TQ_TensorType_FLOAT16)
         return tq_half_to_float(((const uint16_t *)tensor->data)[i]);
-    int64_t code = tq_integer_at(tensor, i) - tq_zero_point_at(tensor, 0);
-    return (float)((double)tq_scale_at(tensor, 0) * (double)code);
+    int64_t difference = tq_integer_at(tensor, i) - tq_zero_point_at(tensor, 0);
+    return (float)((double)tq_scale_at(tensor, 0) * (double)difference);
 }
 
 static tq_status eval_verify(tq_node *node, tq_error *error)
 {
     const verification *s = node->state;
-    const float *wanted = node->in[1]->data;
+    const float *reference = node->in[1]->data;
     float *out = node->out[0]->data, most = s->tolerance * tq_scale_at(node->in[0], 0);
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count)
     {
-        float found = number_at(node->in[0], i);
-        out[i] = found - wanted[i];
+        float found = real_at(node->in[0], i);
+        out[i] = found - reference[i];
         if (s->strict && fabsf(out[i]) > most)
             return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu is %g, and %g in the reference: further than %g",
-                              i, (double)found, (double)wanted[i], (double)most);
+                              i, (double)found, (double)reference[i], (double)most);
     }
     return TQ_OK;
 }

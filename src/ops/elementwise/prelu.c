@@ -2,8 +2,8 @@
  *
  * PRELU: x, or below zero x times a slope that broadcasts.
  *
- *   codes   x >= 0: MBQM(x, f32(si / so)); else MBQM(x slope, f32(f32(si sa) / so)), with x and slope less their
- *           zero points.  The slope of INT16 is INT8, as in the runtime, or INT16, which the runtime misreads.
+ *   quantized   x >= 0: MBQM(x, f32(si / so)); else MBQM(x slope, f32(f32(si sa) / so)), with x and slope less their
+ *               zero points.  The slope of INT16 is INT8, as in the runtime, or INT16, which the runtime misreads.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/prelu.h.
  */
 #include "ops/elementwise/broadcast.h"
@@ -33,24 +33,24 @@ TQ_BODY int32_t lane_prelu(int32_t x, int32_t slope, const slopes *p)
     int32_t value = x - p->zero_in;
     int32_t above = tq_lane_multiply(value, p->lane_positive);
     int32_t below = tq_lane_multiply(value * (slope - p->zero_slope), p->lane_negative);
-    return tq_lane_code(value >= 0 ? above : below, p->low - p->zero_out, p->high - p->zero_out, p->zero_out);
+    return tq_lane_quantized(value >= 0 ? above : below, p->low - p->zero_out, p->high - p->zero_out, p->zero_out);
 }
 
-TQ_ISA_DEFINE(TQ_STRETCH_2, prelu_float, float, float, float, slopes, x >= 0 ? x : x * y)
-TQ_ISA_DEFINE(TQ_STRETCH_2, lane_int8, int8_t, int8_t, int8_t, slopes, lane_prelu(x, y, &p))
-TQ_ISA_DEFINE(TQ_STRETCH_2, lane_uint8, uint8_t, uint8_t, uint8_t, slopes, lane_prelu(x, y, &p))
-TQ_ISA_DEFINE(TQ_STRETCH_2, lane_int16, int16_t, int8_t, int16_t, slopes, lane_prelu(x, y, &p))
-static const tq_stretch_fn prelu_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(prelu_float);
-static const tq_stretch_fn lane_int8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int8);
-static const tq_stretch_fn lane_uint8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_uint8);
-static const tq_stretch_fn lane_int16[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int16);
-TQ_STRETCH_2(prelu_int8, , int8_t, int8_t, int8_t, slopes, prelu(x, y, &p))
-TQ_STRETCH_2(prelu_uint8, , uint8_t, uint8_t, uint8_t, slopes, prelu(x, y, &p))
-TQ_STRETCH_2(prelu_int16, , int16_t, int8_t, int16_t, slopes, prelu(x, y, &p))
-TQ_STRETCH_2(prelu_wide_int16, , int16_t, int16_t, int16_t, slopes, prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_BROADCAST_2, prelu_float, float, float, float, slopes, x >= 0 ? x : x * y)
+TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_int8, int8_t, int8_t, int8_t, slopes, lane_prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_uint8, uint8_t, uint8_t, uint8_t, slopes, lane_prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_int16, int16_t, int8_t, int16_t, slopes, lane_prelu(x, y, &p))
+static const tq_broadcast_fn prelu_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(prelu_float);
+static const tq_broadcast_fn lane_int8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int8);
+static const tq_broadcast_fn lane_uint8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_uint8);
+static const tq_broadcast_fn lane_int16[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int16);
+TQ_BROADCAST_2(prelu_int8, , int8_t, int8_t, int8_t, slopes, prelu(x, y, &p))
+TQ_BROADCAST_2(prelu_uint8, , uint8_t, uint8_t, uint8_t, slopes, prelu(x, y, &p))
+TQ_BROADCAST_2(prelu_int16, , int16_t, int8_t, int16_t, slopes, prelu(x, y, &p))
+TQ_BROADCAST_2(prelu_wide_int16, , int16_t, int16_t, int16_t, slopes, prelu(x, y, &p))
 
-/* lanes: the multipliers fit them. */
-static tq_stretch_fn of_types(int32_t type, int32_t slope, bool lanes)
+/* lanes: tq_lane_fits holds for both multipliers. */
+static tq_broadcast_fn choose(int32_t type, int32_t slope, bool lanes)
 {
     switch (type) {
     case TQ_TensorType_FLOAT32: return prelu_float[tq_isa()];
@@ -62,7 +62,7 @@ static tq_stretch_fn of_types(int32_t type, int32_t slope, bool lanes)
     return lanes ? lane_int16[tq_isa()] : prelu_int16;
 }
 
-/* Bounds: 255 and 255^2, or 2^15 and 2^15 255. */
+/* Bounds of x and x slope: 255 and 255^2; INT16: 2^15 and 2^15 255. */
 static bool fits_lanes(const slopes *p, int32_t type)
 {
     int64_t most = type == TQ_TensorType_INT16 ? 1 << 15 : 255;
@@ -84,12 +84,12 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
                           p->zero_out);
     if (node->in[1]->type == TQ_TensorType_INT16 && p->zero_slope != 0)
         return tq_input_fail(node, 1, error, "has zero point %d; INT16 needs 0", p->zero_slope);
-    tq_code_range(node->out[0]->type, &p->low, &p->high);
+    tq_quantized_range(node->out[0]->type, &p->low, &p->high);
     TQ_TRY(tq_fixed_find(node, in / out, &p->positive, error));
     float product = in * slope;
     TQ_TRY(tq_fixed_find(node, product / out, &p->negative, error));
-    p->lane_positive = tq_lane_of(p->positive);
-    p->lane_negative = tq_lane_of(p->negative);
+    p->lane_positive = tq_lane_fixed_of(p->positive);
+    p->lane_negative = tq_lane_fixed_of(p->negative);
     return TQ_OK;
 }
 
@@ -107,7 +107,7 @@ tq_status tq_prepare_prelu(tq_node *node, tq_error *error)
     if (!tq_shape_equal(&node->in[0]->shape, &node->out[0]->shape))
         return tq_input_fail(node, 1, error, "has a shape that does not broadcast to that of input 0");
     s->walk.params = &s->p;
-    s->walk.run = of_types(type, node->in[1]->type, fits_lanes(&s->p, type));
+    s->walk.run = choose(type, node->in[1]->type, fits_lanes(&s->p, type));
     s->walk.cost = 1;
     node->eval = tq_broadcast_eval;
     return TQ_OK;

@@ -2,12 +2,14 @@
  *
  * QUANTIZE and DEQUANTIZE, by the kernels of kernels/arrays/arrays.h.
  *
- *   QUANTIZE     of numbers: clamp(away(f32(x / s)) + z); of codes: clamp(MBQM(q - zi, si / so) + zo).
- *                XNNPACK: clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo.
- *                Optimized: as XNNPACK, and the rule up for MBQM, in whole blocks of 8 numbers or 16 codes of 8 bits;
- * of numbers left over away(f64(x) / s). Infinities and what does not fit 32 bits saturate, and NaN gives the zero
- * point, where the runtime on x86 gives the least code. DEQUANTIZE   f32(s (q - z)); float16 is widened.  Optimized,
- * with one scale: f32(f32(q s) + f32(-z s)) in whole blocks of 8
+ *   QUANTIZE     of real values x: clamp(away(f32(x / s)) + z); of quantized values q: clamp(MBQM(q - zi, si / so) +
+ * zo) XNNPACK    clamp(even(f32(x f32(1 / s))) + z); floor((q - zi) even(256 si / so) / 256 + 1/2) + zo optimized  in
+ * whole blocks of 8 real values: as XNNPACK; in whole blocks of 16 quantized values of 8 bits: the rule "up" in place
+ * of MBQM's "double"; real values after the last whole block: away(f64(x) / s) DEQUANTIZE   f32(s (q - z)); float16 is
+ * widened optimized  with one scale, in whole blocks of 8: f32(f32(q s) + f32(-z s))
+ *
+ * Infinities and quotients outside of int32 saturate.  NaN gives the zero point, where the runtime on x86 gives the
+ * least quantized value.
  *
  * Source: LiteRT f6745779, tflite/kernels/quantize.cc, dequantize.cc, dequantize.h,
  * internal/optimized/optimized_ops.h.
@@ -22,15 +24,15 @@
 #define THREAD_PAYS 262144 /* elements */
 
 typedef struct state {
-    tq_array_job job; /* but for the arrays */
+    tq_array_job job; /* in, out, scratch and threads are set in eval */
     int32_t low, high;
     double multiplier;
     tq_quantize_rule rule;
 } state;
 
-/* ---- what all have ---- */
+/* ---- shared by all ---- */
 
-/* The kernels' element of a tensor type; codes of 4 and 2 bits take a byte each. */
+/* The kernels' element of a tensor type; values of 4 and 2 bits take a byte each. */
 static tq_element element_of(int32_t type)
 {
     switch (type) {
@@ -46,7 +48,7 @@ static tq_element element_of(int32_t type)
     return TQ_f32;
 }
 
-/* The elements of `tensor` around its axis of scales. */
+/* The elements of `tensor` outside, along and inside its axis of scales. */
 static tq_layout layout_of(const tq_tensor *tensor, const tq_shape *shape)
 {
     tq_layout layout = {1, 1, 1, tq_shape_size(shape)};
@@ -59,12 +61,13 @@ static tq_layout layout_of(const tq_tensor *tensor, const tq_shape *shape)
     return layout;
 }
 
-/* One scale for each index of the axis, or one for all; finite, > 0; zero points that the type holds. */
+/* A fault of a tensor's scales and zero points, or NULL: one scale for each index of the axis, or one for all; finite,
+   > 0; zero points that the type holds. */
 static const char *find_fault(const tq_tensor *tensor, const tq_shape *shape)
 {
     const tq_affine *q = &tensor->quantization;
     int32_t low, high;
-    tq_code_range(tensor->type, &low, &high);
+    tq_quantized_range(tensor->type, &low, &high);
     if (q->count == 0)
         return "has no scale, and needs one or one for each channel";
     if (q->count > 1 && (q->axis >= shape->rank || (uint32_t)shape->dims[q->axis] != q->count))
@@ -78,15 +81,15 @@ static const char *find_fault(const tq_tensor *tensor, const tq_shape *shape)
     return NULL;
 }
 
-/* codes: the tensor whose scales count. */
-static tq_status begin(tq_node *node, const tq_tensor *codes, state **out, tq_error *error)
+/* quantized: the tensor whose scales give the layout. */
+static tq_status begin(tq_node *node, const tq_tensor *quantized, state **out, tq_error *error)
 {
     state *s;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
     s->job.in_type = element_of(node->in[0]->type);
     s->job.out_type = element_of(node->out[0]->type);
-    s->job.layout = layout_of(codes, &node->in[0]->shape);
+    s->job.layout = layout_of(quantized, &node->in[0]->shape);
     *out = s;
     uint64_t bytes;
     if (!tq_array_scratch(&s->job.layout, &bytes))
@@ -116,28 +119,28 @@ static tq_column_i32 zero_points_of(const tq_tensor *tensor)
     return column;
 }
 
-/* Whether the node has vectors of its own in the optimized kernels. */
-static bool has_blocks(const tq_node *node, const tq_tensor *codes)
+/* Whether the optimized kernels compute whole blocks by another formula. */
+static bool has_blocks(const tq_node *node, const tq_tensor *quantized)
 {
-    return node->numerics == TQ_NUMERICS_OPTIMIZED && codes->quantization.count == 1;
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && quantized->quantization.count == 1;
 }
 
 /* ---- QUANTIZE ---- */
 
-enum { BLOCK = 8, BLOCK_OF_CODES = 16 };
+enum { BLOCK = 8, BLOCK_8BIT = 16 };
 
-/* The numbers after the last whole block. */
+/* The real values after the last whole block. */
 static void quantize_rest(const tq_node *node, const state *s, size_t first, size_t n)
 {
     const tq_tensor *out = node->out[0];
     const double scale = (double)tq_scale_at(out, 0);
     for (size_t i = first; i < n; i++) {
         double rounded = tq_round_f64((double)((const float *)node->in[0]->data)[i] / scale);
-        int32_t code = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
+        int32_t q = tq_value_of_rounded(rounded, tq_zero_point_at(out, 0), s->low, s->high);
         if (out->type == TQ_TensorType_INT16)
-            ((int16_t *)out->data)[i] = (int16_t)code;
+            ((int16_t *)out->data)[i] = (int16_t)q;
         else
-            ((uint8_t *)out->data)[i] = (uint8_t)code;
+            ((uint8_t *)out->data)[i] = (uint8_t)q;
     }
 }
 
@@ -177,7 +180,7 @@ static tq_status prepare_quantize(tq_node *node, tq_error *error)
     if (fault)
         return tq_output_fail(node, 0, error, "%s", fault);
     TQ_TRY(begin(node, node->out[0], &s, error));
-    tq_code_range(node->out[0]->type, &s->low, &s->high);
+    tq_quantized_range(node->out[0]->type, &s->low, &s->high);
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_QUANTIZE_EVEN : TQ_QUANTIZE_AWAY;
     const bool narrow = node->out[0]->type == TQ_TensorType_INT4 || node->out[0]->type == TQ_TensorType_UINT4;
     node->eval = has_blocks(node, node->out[0]) && !narrow ? eval_quantize_blocks : eval_quantize;
@@ -218,16 +221,16 @@ static int32_t rescaled_256(int32_t q, const void *params)
     return (((q - r->zero_in) * r->by_256 + 128) >> 8) + r->zero_out;
 }
 
-/* Between codes of 8 bits, by a table. */
+/* 8 bits to 8 bits, by a table. */
 static tq_status prepare_bytes(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0], *out = node->out[0];
     rescaling r = {.zero_in = tq_zero_point_at(in, 0), .zero_out = tq_zero_point_at(out, 0)};
     TQ_TRY(tq_fixed_find(node, (double)tq_scale_at(in, 0) / (double)tq_scale_at(out, 0), &r.by, error));
-    r.by_256 = tq_parts_of_256(tq_scale_at(in, 0) / tq_scale_at(out, 0));
+    r.by_256 = tq_multiplier_in_256ths(tq_scale_at(in, 0) / tq_scale_at(out, 0));
     if (node->numerics == TQ_NUMERICS_OPTIMIZED)
-        return tq_lookup_blocks(node, BLOCK_OF_CODES, rescaled_up, rescaled, &r, error);
-    return tq_lookup_codes(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
+        return tq_lookup_prepare_blocks(node, BLOCK_8BIT, rescaled_up, rescaled, &r, error);
+    return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
 }
 
 static tq_status prepare_requantize(tq_node *node, tq_error *error)
@@ -279,7 +282,7 @@ typedef struct shifted {
         float *restrict y = out;                                                                       \
         const shifted *s = params;                                                                     \
         const float scale = s->scale, offset = s->offset;                                              \
-        const size_t whole = n - n % BLOCK; /* ranges begin at multiples of 64: map.c */               \
+        const size_t whole = n - n % BLOCK; /* a range begins at a multiple of 64 (map.h) */           \
         for (size_t i = 0; i < whole; i++)                                                             \
             y[i] = (float)q[i] * scale + offset;                                                       \
         for (size_t i = whole; i < n; i++)                                                             \
@@ -290,7 +293,7 @@ typedef struct shifted {
     SHIFTED_BODY(target, isa, u8, uint8_t)
 TQ_EVERY_ISA(SHIFTED)
 
-/* Codes of 8 bits or less, in the optimized kernel's blocks. */
+/* Quantized values of at most 8 bits, in the optimized kernel's blocks. */
 static tq_status prepare_shifted(tq_node *node, tq_error *error)
 {
     static const tq_map_fn i8[] = TQ_ISA_FUNCTIONS(shifted_i8), u8[] = TQ_ISA_FUNCTIONS(shifted_u8);
@@ -322,8 +325,8 @@ static tq_status prepare_widen(tq_node *node, tq_error *error)
 tq_status tq_prepare_dequantize(tq_node *node, tq_error *error)
 {
     state *s;
-    const unsigned codes = TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4) | TQ_T(INT2);
-    TQ_TRY(tq_check_input(node, 0, codes | TQ_T(FLOAT16), error));
+    const unsigned types = TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16) | TQ_T(INT4) | TQ_T(UINT4) | TQ_T(INT2);
+    TQ_TRY(tq_check_input(node, 0, types | TQ_T(FLOAT16), error));
     TQ_TRY(tq_check_output(node, 0, TQ_T(FLOAT32), error));
     if (node->in[0]->type == TQ_TensorType_FLOAT16)
         return prepare_widen(node, error);

@@ -12,32 +12,41 @@
 
 /* ---- elements of 1, 2, 4, 8 bytes ---- */
 
-#define CHOOSE(T)                                                            \
-    static void choose_##T(const tq_stretch *s)                              \
-    {                                                                        \
-        const uint8_t *condition = s->in[0];                                 \
-        const T *x = s->in[1], *y = s->in[2];                                \
-        T *out = s->out;                                                     \
-        const size_t n = s->n, x_step = !s->still[1], y_step = !s->still[2]; \
-        if (s->still[0]) {                                                   \
-            const T *taken = *condition ? x : y;                             \
-            const size_t step = *condition ? x_step : y_step;                \
-            for (size_t i = 0; i < n; i++)                                   \
-                out[i] = taken[i * step];                                    \
-        } else if (x_step && y_step) {                                       \
-            for (size_t i = 0; i < n; i++)                                   \
-                out[i] = condition[i] ? x[i] : y[i];                         \
-        } else {                                                             \
-            for (size_t i = 0; i < n; i++)                                   \
-                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];       \
-        }                                                                    \
+/* One condition for a whole run: n elements of input 1 or 2. */
+static inline void copy_chosen(const tq_broadcast_run *run, size_t bytes)
+{
+    const int chosen = *(const uint8_t *)run->in[0] ? 1 : 2;
+    const size_t step = run->scalar[chosen] ? 0 : bytes;
+    const char *from = run->in[chosen];
+    char *out = run->out;
+    if (step)
+        tq_copy(out, from, run->n * bytes);
+    for (size_t i = 0; !step && i < run->n; i++)
+        memcpy(out + i * bytes, from, bytes);
+}
+
+#define CHOOSE(T)                                                                    \
+    static void choose_##T(const tq_broadcast_run *run)                              \
+    {                                                                                \
+        const uint8_t *condition = run->in[0];                                       \
+        const T *x = run->in[1], *y = run->in[2];                                    \
+        T *out = run->out;                                                           \
+        const size_t n = run->n, x_step = !run->scalar[1], y_step = !run->scalar[2]; \
+        if (run->scalar[0])                                                          \
+            copy_chosen(run, sizeof(T));                                             \
+        else if (x_step && y_step)                                                   \
+            for (size_t i = 0; i < n; i++)                                           \
+                out[i] = condition[i] ? x[i] : y[i];                                 \
+        else                                                                         \
+            for (size_t i = 0; i < n; i++)                                           \
+                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];               \
     }
 CHOOSE(uint8_t)
 CHOOSE(uint16_t)
 CHOOSE(uint32_t)
 CHOOSE(uint64_t)
 
-static tq_stretch_fn of_size(size_t bytes)
+static tq_broadcast_fn choose_for(size_t bytes)
 {
     switch (bytes) {
     case 1: return choose_uint8_t;
@@ -62,7 +71,7 @@ static tq_status eval_rows(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* SELECT's shapes that SELECT_V2 does not take, or takes otherwise. */
+/* SELECT's shapes that SELECT_V2 does not take, or broadcasts otherwise. */
 static tq_status prepare_rows(tq_node *node, tq_error *error)
 {
     const tq_shape *condition = &node->in[0]->shape, *shape = &node->in[1]->shape;
@@ -78,7 +87,7 @@ static tq_status prepare_rows(tq_node *node, tq_error *error)
     return tq_output_shape(node, 0, shape, error);
 }
 
-/* Where all have one element the output keeps the shape that the file gives it, if that has one element too. */
+/* Whether all inputs and the output's shape in the file have one element; the output then has that shape. */
 static bool has_one_element(const tq_node *node, tq_shape *shape)
 {
     for (int i = 0; i < 3; i++)
@@ -104,7 +113,7 @@ tq_status tq_prepare_select(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 0, TQ_T(BOOL), error));
     TQ_TRY(tq_check_input_like(node, 2, 1, error));
     TQ_TRY(tq_check_output_like(node, 0, 1, error));
-    tq_stretch_fn run = of_size(tq_element_bytes(node->in[1]->type));
+    tq_broadcast_fn run = choose_for(tq_element_bytes(node->in[1]->type));
     if (!run)
         return tq_input_fail(node, 1, error, "is %s, which cannot be selected", tq_type_name(node->in[1]->type));
     bool one = has_one_element(node, &shape);

@@ -2,10 +2,10 @@
  *
  * LOGISTIC and TANH of INT16.
  *
- * The input is rescaled to steps of 1 / (3 * 4096), where +-2^17 stands for +-10.7; T[i] = 2^16 logistic(i / 24) is
- * interpolated, and the other half follows from symmetry.  tanh(x) = 2 logistic(2x) - 1.
- * T is the runtime's table: the function rounded, but for 44 entries that are one more.
- * Optimized, where a scale is 2^-12 (TANH: or 2^-11, doubled with saturation first): quant/fixed_math_16.h, of Q3.
+ * The input is rescaled to steps of 1 / (3 * 4096), so that +-2^17 is +-10.7.  T[i] = 2^16 logistic(i / 24) is
+ * interpolated for |x|; symmetry gives the other half.  tanh(x) = 2 logistic(2x) - 1.
+ * T is the runtime's table: the function rounded, and 1 more in 44 entries.
+ * Optimized, with a scale of 2^-12 (TANH: or 2^-11, doubled with saturation first): kernels/arrays/fixed_16.h, in Q3.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc (TanhPrepare, SigmoidPrepare),
  * reference/integer_ops/logistic.h, tanh.h; gemmlowp fixedpoint/fixedpoint.h.
  */
@@ -21,7 +21,7 @@
 typedef struct curve {
     int32_t multiplier;
     int32_t right, half; /* half: 2^right / 2 */
-    bool is_power;       /* the scale is a power of two that has a way of its own */
+    bool is_power;       /* the scale is 2^-12, or 2^-11 for TANH */
     int32_t base[ENTRIES], slope[ENTRIES]; /* of the line from each entry to the next */
 } curve;
 
@@ -41,7 +41,7 @@ static void fill_table(int32_t *table)
         table[one_more[i]]++;
 }
 
-/* `bits` of fraction; from the last entry on the value is `end`. */
+/* Lines with `bits` bits of fraction; from the last entry on the value is `end`. */
 static void fill_lines(curve *c, int bits, int32_t end)
 {
     int32_t table[ENTRIES];
@@ -54,7 +54,7 @@ static void fill_lines(curve *c, int bits, int32_t end)
     c->slope[ENTRIES - 1] = 0;
 }
 
-/* q at the table's resolution.  Multipliers have 15 bits but for scales with which the runtime overflows. */
+/* q at the table's resolution.  narrow: the multiplier has 15 bits; the runtime overflows for longer ones. */
 TQ_BODY int32_t position(int16_t q, const curve *p, bool narrow)
 {
     if (narrow)
@@ -103,7 +103,8 @@ static void fixed_tanh(const void *in, void *out, size_t n, const void *params)
     tq_tanh_q16(in, out, n, 3, ((const curve *)params)->multiplier == 6);
 }
 
-/* Scales of 2^-12, for TANH also 2^-11, are 3 steps a code, or 6; others a multiplier of 14 bits and a shift. */
+/* A scale of 2^-12 is 3 steps for each quantized value, 2^-11 (TANH) is 6.  Other scales are a multiplier of 14 bits
+   and a shift. */
 static void find_multiplier(float scale, bool tanh, curve *p)
 {
     int power;

@@ -7,7 +7,8 @@
 
 #include "ops/elementwise/map.h"
 
-/* Prepares a node whose INT16 input and output have a scale each and zero points of 0. */
+/* Prepares a LOGISTIC node (tanh: a TANH node) whose INT16 input and output have a scale > 0 each and zero points of 0.
+   Fails unless the output's scale is 2^-15. */
 tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators of one input: of plain numbers by the rows of unary.def, of quantized values by unary_quantized.c.
+ * Operators of one input: the rows of unary.def, which read no scales; quantized values by unary_quantized.c.
  */
-#include "ops/elementwise/unary.h"
+#include "ops/elementwise/map.h"
 
 #include <math.h>
 
@@ -10,6 +10,7 @@
 #include "ops/element.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/elementwise/float_functions.h"
+#include "ops/elementwise/unary_quantized.h"
 #include "ops/elementwise/xnnpack_functions.h"
 
 typedef struct options {
@@ -22,7 +23,7 @@ typedef struct state {
     options o;
 } state;
 
-/* ---- the words of unary.def that real.h lacks ---- */
+/* ---- the functions of unary.def that float_functions.h lacks ---- */
 
 #define SIXTH (1.0f / 6.0f)
 
@@ -85,28 +86,22 @@ static float half_gelu_by_tanh(float x)
     TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_##operator, float, float, options, expression)
 #include "ops/elementwise/unary.def"
 
-#define OPTIMIZED(name, target, expression, last)                                    \
-    target static void name(const void *in, void *out, size_t n, const void *params) \
-    {                                                                                \
-        const float *from = in;                                                      \
-        float *to = out;                                                             \
-        const size_t whole = n / 4 * 4; /* threads begin at whole ones */            \
-        (void)params;                                                                \
-        for (size_t i = 0; i < whole; i++) {                                         \
-            const float x = from[i];                                                 \
-            to[i] = expression;                                                      \
-        }                                                                            \
-        for (size_t i = whole; i < n; i++) {                                         \
-            const float x = from[i];                                                 \
-            to[i] = last;                                                            \
-        }                                                                            \
+/* A range begins at a multiple of 64 (map.h), and so at a whole vector. */
+#define OPTIMIZED(name, target, expression, last)                                        \
+    TQ_MAP(name##_whole, target, float, float, options, expression)                      \
+    TQ_MAP(name##_last, target, float, float, options, last)                             \
+    target static void name(const void *in, void *out, size_t n, const void *params)     \
+    {                                                                                    \
+        const size_t whole = n / 4 * 4;                                                  \
+        name##_whole(in, out, whole, params);                                            \
+        name##_last((const float *)in + whole, (float *)out + whole, n - whole, params); \
     }
 #define OPTIMIZED_UNARY(operator, cost, expression, last) \
     TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
 #include "ops/elementwise/unary.def"
 
-/* The option chooses another function, which no compiler vectorizes. */
-TQ_MAP(run_gelu_by_erfc, , float, float, options, gelu_by_erfc(x))
+/* GELU without `approximate`: compilers cannot vectorize erfcf. */
+TQ_MAP(run_gelu_by_erfc, , float, float, options, tq_gelu_by_erfc(x))
 
 typedef struct unary_row {
     int16_t code;
@@ -122,14 +117,14 @@ static const unary_row rows[] = {
 #include "ops/elementwise/unary.def"
 };
 
-/* FLOAT32 as XNNPACK has it. */
+/* FLOAT32 where XNNPACK's bits differ. */
 static const unary_row xnnpack_rows[] = {
 #define XNNPACK_UNARY(operator, cost, expression) \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_xnnpack_##operator)},
 #include "ops/elementwise/unary.def"
 };
 
-/* FLOAT32 as the optimized kernels have it. */
+/* FLOAT32 where the optimized kernels' bits differ. */
 static const unary_row optimized_rows[] = {
 #define OPTIMIZED_UNARY(operator, cost, expression, last) \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_optimized_##operator)},
@@ -144,7 +139,7 @@ static const struct numerics_rows {
     [TQ_NUMERICS_OPTIMIZED] = {optimized_rows, sizeof optimized_rows / sizeof *optimized_rows},
 };
 
-/* The row of an operator that is not the reference's, or NULL. */
+/* The FLOAT32 row of the node's numerics, NULL where it is the reference's. */
 static const unary_row *find_other(const tq_node *node)
 {
     const struct numerics_rows *others = &other_rows[node->numerics];
@@ -188,11 +183,11 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
     state *s;
     unsigned types;
     const unary_row *row = find(node->row.code, node->in[0]->type, &types);
-    tq_op_fn of_codes = tq_unary_of_codes(node, &types);
+    tq_op_fn prepare_quantized = tq_unary_quantized_find(node, &types);
     TQ_TRY(tq_check_input(node, 0, types, error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
-    if (of_codes)
-        return of_codes(node, error);
+    if (prepare_quantized)
+        return prepare_quantized(node, error);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
     const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_other(node) : NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of float32 to the bit as XNNPACK computes them on x86 with AVX2 and FMA.  With AVX-512 it takes the same
- * steps, but for logistic and the sum of a row of exponentials: there these differ by some units in the last place.
- * What becomes of NaN and infinities is XNNPACK's too: the logarithm of an infinity is that of 2^128.
+ * Functions of float32 with the bits of XNNPACK on x86 with AVX2 and FMA.  XNNPACK's AVX-512 kernels compute the same
+ * bits, but for logistic and the sum of a row of exponentials, which differ by some units in the last place.  Arguments
+ * are any floats; results for NaN and infinities are XNNPACK's too: log(infinity) is log(2^128).
  *
  * Source: XNNPACK 75db3c09, src/f32-vtanh/rational-9-8.c.in, src/f32-vsigmoid/avx2-rr1-p5.c.in,
  * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vexp, f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
@@ -16,8 +16,8 @@
 
 #include "kernels/isa.h"
 
-/* An odd polynomial over an even one, of x within the bounds from which on they give 1. */
-TQ_BODY float xnnpack_tanh(float x)
+/* tanh: an odd polynomial over an even one, of x clamped to +-7.98, where their quotient is +-1. */
+TQ_BODY float tq_xnnpack_tanh(float x)
 {
     const float bound = 7.9807181358e+00f;
     float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
@@ -33,11 +33,11 @@ TQ_BODY float xnnpack_tanh(float x)
     return y * p / q;
 }
 
-/* e^x for x <= 0, 0 from where it has no normal number: 2^n e^t with n the nearest whole number to x / ln 2, and a
-   polynomial of degree 5 in t = x - n ln 2, ln 2 in two parts. */
-TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
+/* e^x for x <= 0; 0 where e^x is below the normal floats.  2^n e^t, where n = even(x / ln 2), and a polynomial of
+   degree 5 in t = x - n ln 2, with ln 2 = ln2_high + ln2_low. */
+TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
 {
-    const float round = 0x1.8000FEp23f; /* n + 127 is in the lowest bits of what it is added to */
+    const float round = 0x1.8000FEp23f; /* the sum with it has n + 127 in its lowest bits */
     float shifted = fmaf(x, 0x1.715476p0f, round), scale;
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -45,7 +45,7 @@ TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
     memcpy(&scale, &bits, sizeof scale);
     const float n = shifted - round;
     float t = fmaf(n, -ln2_high, x);
-    t = fmaf(n, -ln2_low, t); /* where that is 0 it changes nothing */
+    t = fmaf(n, -ln2_low, t); /* ln2_low 0: t stays */
     float p = fmaf(0x1.0F9F9Cp-7f, t, 0x1.573A1Ap-5f);
     p = fmaf(p, t, 0x1.555A80p-3f);
     p = fmaf(p, t, 0x1.FFFDC6p-2f);
@@ -54,10 +54,9 @@ TQ_BODY float xnnpack_exp(float x, float ln2_high, float ln2_low)
     return x < -0x1.5D589Ep6f ? 0 : e;
 }
 
-/* e^x of any x: 2^n 2^r with n the nearest whole number to x log2(e), and a polynomial over another in what is left;
-   0 from n = -127 on, an infinity from n = 128 on, where the released package has them too; between these its last two
-   bits are others. */
-TQ_BODY float xnnpack_exp_of_any(float x)
+/* e^x for any x: 2^n 2^r, where n = even(x log2(e)), and a quotient of polynomials in the remainder r.  0 for n <=
+   -127, an infinity for n >= 128, as in the released package; between these the package's last two bits differ. */
+TQ_BODY float tq_xnnpack_exp_of_any(float x)
 {
     const float round = 12582912.0f, scaled = x * 1.44269504089f;
     float low = scaled > 128 ? 128 : scaled, z = low < -127 ? -127 : low, power;
@@ -74,29 +73,31 @@ TQ_BODY float xnnpack_exp_of_any(float x)
     return power * (p / q);
 }
 
-/* e / (1 + e) of e = e^-|x|, or for x >= 0 1 less that. */
-TQ_BODY float xnnpack_logistic(float x)
+/* The logistic function: e / (1 + e) with e = e^-|x|, and 1 less that for x >= 0. */
+TQ_BODY float tq_xnnpack_logistic(float x)
 {
-    const float e = xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
+    const float e = tq_xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
     return signbit(x) ? below : above;
 }
 
 /* ---- ratios of polynomials ---- */
 
-TQ_BODY float xnnpack_hard_swish(float x)
+/* x min(max(x / 6 + 1/2, 0), 1) */
+TQ_BODY float tq_xnnpack_hard_swish(float x)
 {
     const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > 0 ? gate : 0;
     return (raised < 1 ? raised : 1) * x;
 }
 
-/* The exponent of x sqrt(2), -infinity of 0, and the logarithm of what is left, in [sqrt(1/2), sqrt(2)). */
-TQ_BODY float xnnpack_log(float x)
+/* The natural logarithm: the exponent of x sqrt(2) (-infinity for 0), and a quotient of polynomials in the remaining
+   factor, in [sqrt(1/2), sqrt(2)). */
+TQ_BODY float tq_xnnpack_log(float x)
 {
     float scaled = x * 1.4142134190f, exponent, fraction;
     int32_t bits, high;
     memcpy(&bits, &scaled, sizeof bits);
     high = scaled == 0 ? INT32_MIN : bits & INT32_C(-0x800000);
-    high = (high >> 8) | 0x43800000; /* the exponent's bits behind those of 256 */
+    high = (high >> 8) | 0x43800000; /* the exponent's bits as the mantissa of a float in [256, 512) */
     memcpy(&exponent, &high, sizeof exponent);
     bits = (bits & 0x7FFFFF) | 0x3F800000;
     memcpy(&fraction, &bits, sizeof fraction);
@@ -109,8 +110,8 @@ TQ_BODY float xnnpack_log(float x)
     return fmaf(exponent - 383.0f, 0.69314718055994531f, p / q);
 }
 
-/* sin(x) of x less its whole turns, folded into a quarter to either side. */
-TQ_BODY float xnnpack_sin_of_folded(float x)
+/* sin(x) for |x| within one turn, folded into [-pi / 2, pi / 2]. */
+TQ_BODY float tq_xnnpack_sin_folded(float x)
 {
     const float pi = 3.1415927f;
     x = x < pi - x ? x : pi - x;
@@ -124,24 +125,29 @@ TQ_BODY float xnnpack_sin_of_folded(float x)
     return p / q;
 }
 
-TQ_BODY float xnnpack_less_turns(float x)
+/* x less its nearest whole number of turns. */
+TQ_BODY float tq_xnnpack_reduce_angle(float x)
 {
     const float turns = rintf(x * 0.15915494f);
     return fmaf(-turns, 1.9353072e-3f, fmaf(-turns, 6.28125f, x)); /* 2 pi in two parts */
 }
 
-TQ_BODY float xnnpack_sin(float x)
+/* The sine. */
+TQ_BODY float tq_xnnpack_sin(float x)
 {
-    return xnnpack_sin_of_folded(xnnpack_less_turns(x));
+    return tq_xnnpack_sin_folded(tq_xnnpack_reduce_angle(x));
 }
 
-TQ_BODY float xnnpack_cos(float x)
+/* The cosine, as the sine of pi / 2 - x. */
+TQ_BODY float tq_xnnpack_cos(float x)
 {
-    return xnnpack_sin_of_folded((1.5707963705f - xnnpack_less_turns(x)) + -4.3711388e-08f); /* pi / 2 in two parts */
+    return tq_xnnpack_sin_folded((1.5707963705f - tq_xnnpack_reduce_angle(x)) +
+                                 -4.3711388e-08f); /* pi / 2 in two parts */
 }
 
-/* x / 2 (1 + the odd function that a polynomial over another makes of x within a bound). */
-TQ_BODY float xnnpack_gelu(float x, float bound, const float *odd, const float *even)
+/* x / 2 (1 + y p / q), with y: x clamped to +-bound, and p, q: polynomials in y^2 of 6 coefficients each, highest
+ * first. */
+TQ_BODY float tq_xnnpack_gelu(float x, float bound, const float *odd, const float *even)
 {
     float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
     const float y2 = y * y;
@@ -153,50 +159,53 @@ TQ_BODY float xnnpack_gelu(float x, float bound, const float *odd, const float *
     return x * 0.5f * (y * p / q + 1.0f);
 }
 
-TQ_BODY float xnnpack_gelu_by_erf(float x)
+/* GELU. */
+TQ_BODY float tq_xnnpack_gelu_by_erf(float x)
 {
     static const float odd[] = {4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f,
                                 9.3065137044e-03f, 6.6972173750e-02f, 7.9788452387e-01f};
     static const float even[] = {1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f,
                                  2.8431978077e-02f, 2.5060352683e-01f, 1.0f};
-    return xnnpack_gelu(x, 5.1638283730f, odd, even);
+    return tq_xnnpack_gelu(x, 5.1638283730f, odd, even);
 }
 
-TQ_BODY float xnnpack_gelu_by_tanh(float x)
+/* GELU's approximation by tanh. */
+TQ_BODY float tq_xnnpack_gelu_by_tanh(float x)
 {
     static const float odd[] = {4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f,
                                 7.2898347862e-03f, 6.0803253204e-02f, 7.9788458347e-01f};
     static const float even[] = {1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f,
                                  2.4381054565e-02f, 2.4369759858e-01f, 1.0f};
-    return xnnpack_gelu(x, 4.84974098f, odd, even);
+    return tq_xnnpack_gelu(x, 4.84974098f, odd, even);
 }
 
 /* ---- rows of exponentials ---- */
 
-#define XNNPACK_LANES 8
+#define TQ_XNNPACK_LANES 8
 
-/* y = e^(x - max), and their sum: in two times eight lanes over blocks of 32, of which the first and the third eight
-   are the first's; then their lanes' sums; then the other eights, and the rest, on these; then halves, quarters, a
-   pair. */
-TQ_BODY float xnnpack_exp_row(const float *x, float max, float *y, size_t n)
+/* Writes y[i] = e^(x[i] - max) for n elements; max: at least every x[i].  Returns their sum in XNNPACK's order: two
+   vectors of 8 lanes over whole blocks of 32, one for the first and third 8 elements, one for the second and fourth;
+   then the sum of the two vectors; then the remaining whole 8s, and the remaining elements, lane by lane; then halves,
+   quarters, a pair. */
+TQ_BODY float tq_xnnpack_exp_row(const float *x, float max, float *y, size_t n)
 {
-    float even[XNNPACK_LANES] = {0}, odd[XNNPACK_LANES] = {0};
+    float even[TQ_XNNPACK_LANES] = {0}, odd[TQ_XNNPACK_LANES] = {0};
     size_t i = 0;
     for (size_t k = 0; k < n; k++)
-        y[k] = xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
+        y[k] = tq_xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
     for (; i + 32 <= n; i += 32)
-        for (size_t k = 0; k < XNNPACK_LANES; k++) {
+        for (size_t k = 0; k < TQ_XNNPACK_LANES; k++) {
             even[k] = even[k] + y[i + k] + y[i + 16 + k];
             odd[k] = odd[k] + y[i + 8 + k] + y[i + 24 + k];
         }
-    for (size_t k = 0; k < XNNPACK_LANES; k++)
+    for (size_t k = 0; k < TQ_XNNPACK_LANES; k++)
         even[k] += odd[k];
-    for (; i + XNNPACK_LANES <= n; i += XNNPACK_LANES)
-        for (size_t k = 0; k < XNNPACK_LANES; k++)
+    for (; i + TQ_XNNPACK_LANES <= n; i += TQ_XNNPACK_LANES)
+        for (size_t k = 0; k < TQ_XNNPACK_LANES; k++)
             even[k] += y[i + k];
     for (size_t k = 0; i + k < n; k++)
         even[k] += y[i + k];
-    for (size_t half = XNNPACK_LANES / 2; half; half /= 2)
+    for (size_t half = TQ_XNNPACK_LANES / 2; half; half /= 2)
         for (size_t k = 0; k < half; k++)
             even[k] += even[k + half];
     return even[0];

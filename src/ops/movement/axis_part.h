@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A piece of a tensor along one axis: what CONCATENATION and PACK write, and SPLIT and UNPACK read.
+ * A part of a tensor along one axis: CONCATENATION and PACK write it, SPLIT and UNPACK read it.
  */
 #ifndef TQ_OPS_MOVEMENT_AXIS_PART_H
 #define TQ_OPS_MOVEMENT_AXIS_PART_H
 
 #include "ops/movement/movement.h"
 
-/* The joined tensor holds `outer` contiguous runs of `whole` bytes; the piece is `span` bytes of each run, from byte
+/* The joined tensor holds `outer` contiguous runs of `whole` bytes; the part is `span` bytes of each run, from byte
    `at` on. */
 typedef struct tq_axis_part {
     size_t outer, whole, span, at;
 } tq_axis_part;
 
-/* Elements [begin, begin + count) of dimension `axis` of `joined`; 0 <= axis < rank, `bytes` an element.  All 0 for a
-   tensor without elements. */
+/* Elements [begin, begin + count) of dimension `axis` of `joined`: 0 <= axis < rank, 0 <= begin, begin + count at most
+   that dimension; `bytes` of an element.  All fields are 0 for a tensor without elements. */
 static inline tq_axis_part tq_axis_part_of(const tq_shape *joined, int axis, size_t bytes, int64_t begin, int64_t count)
 {
     size_t inner = tq_shape_span(joined, axis + 1, joined->rank) * bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BITCAST: the same bytes as another type.  A smaller element adds a last dimension, a larger one takes one away.
+ * BITCAST: the same bytes as another type.  A smaller element adds a last dimension, a larger element removes it.
  * Source: LiteRT f6745779, tflite/kernels/bitcast.cc.
  */
 #include "ops/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BROADCAST_ARGS: the shape that two shapes broadcast to.
+ * BROADCAST_ARGS: the shape to which two shapes broadcast.
  * Source: LiteRT f6745779, tflite/kernels/broadcast_args.cc.
  */
 #include "ops/check.h"

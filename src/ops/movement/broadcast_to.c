@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BROADCAST_TO: dimensions of 1 repeated to a shape, and new ones put in front.
+ * BROADCAST_TO: dimensions of 1 repeated to a shape, and new dimensions added in front.
  * Source: LiteRT f6745779, tflite/kernels/broadcast_to.cc.
  */
 #include "ops/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Combinations.  See combine.h.
+ * The combinations of combine.h.
  */
 #include "ops/movement/combine.h"
 
@@ -20,7 +20,7 @@
             a[i] = (type)(expression);                                         \
     }
 
-/* Integers add and multiply as unsigned ones of 64 bits, which leaves the low bits right and never overflows. */
+/* Integers are added and multiplied as uint64: the low bits are the same, and nothing overflows. */
 #define COMBINE_TYPE(name, type, add, multiply)            \
     COMBINE(replace_##name, type, b[i])                    \
     COMBINE(add_##name, type, add)                         \
@@ -61,15 +61,21 @@ COMBINE_HALF(any, HALF(a[i]) != 0 || HALF(b[i]) != 0)
 
 tq_combine_fn tq_combine_of(tq_combination how, int32_t type)
 {
-#define ROW(TYPE, name)                                                                                          \
-    {TQ_TensorType_##TYPE,                                                                                       \
-     {replace_##name, add_##name, multiply_##name, max_##name, min_##name, wmax_##name, wmin_##name, all_##name, \
-      any_##name, NULL}},
+#define ROW(TYPE, name)                                                                                                \
+    {                                                                                                                  \
+        TQ_TensorType_##TYPE,                                                                                          \
+        {                                                                                                              \
+            replace_##name, add_##name, multiply_##name, max_##name, min_##name, wmax_##name, wmin_##name, all_##name, \
+                any_##name, NULL                                                                                       \
+        }                                                                                                              \
+    }
     static const struct {
         int32_t type;
         tq_combine_fn of[TQ_COMBINE_NONE + 1];
-    } rows[] = {ROW(FLOAT32, f32) ROW(FLOAT64, f64) ROW(FLOAT16, f16) ROW(BOOL, bool) ROW(INT8, i8) ROW(UINT8, u8)
-                    ROW(INT16, i16) ROW(UINT16, u16) ROW(INT32, i32) ROW(UINT32, u32) ROW(INT64, i64) ROW(UINT64, u64)};
+    } rows[] = {
+        ROW(FLOAT32, f32), ROW(FLOAT64, f64), ROW(FLOAT16, f16), ROW(BOOL, bool),  ROW(INT8, i8),   ROW(UINT8, u8),
+        ROW(INT16, i16),   ROW(UINT16, u16),  ROW(INT32, i32),   ROW(UINT32, u32), ROW(INT64, i64), ROW(UINT64, u64),
+    };
 #undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].type == type)
@@ -77,7 +83,7 @@ tq_combine_fn tq_combine_of(tq_combination how, int32_t type)
     return NULL;
 }
 
-tq_combination tq_combination_of_code(int64_t code)
+tq_combination tq_combination_of_operator(int64_t code)
 {
     switch (code) {
     case TQ_BuiltinOperator_ADD:

@@ -22,20 +22,21 @@ static void move_into(tq_move *move, tq_axis_part p, size_t bytes)
 
 /* ---- CONCATENATION ---- */
 
-/* Beside the moves: for UINT8 inputs of other parameters than the output's, what each code becomes. */
+/* Stored behind the moves, one for each input: the table for a UINT8 input whose scale or zero point is not the
+ * output's. */
 typedef struct rescaled {
     tq_axis_part part;
     bool used;
-    uint8_t values[256];
+    uint8_t values[256]; /* the output for each quantized input */
 } rescaled;
 
-/* The moves come first, so that they are the node's state to those who make them. */
+/* The moves come first: tq_eval_moves takes the node's state as a tq_moves. */
 static rescaled *rescaled_of(tq_moves *moves)
 {
     return (rescaled *)(void *)&moves->items[moves->count];
 }
 
-static void rescale_codes(const tq_tensor *in, const tq_tensor *out, uint8_t *values)
+static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *values)
 {
     float inverse = 1.0f / tq_scale_at(out, 0);
     float scale = tq_scale_at(in, 0) * inverse;
@@ -63,7 +64,7 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* Types and parameters of one input against the output's; sets *other where they are to be rescaled. */
+/* Checks the type, scale and zero point of one input against the output's; *other: the input is rescaled. */
 static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error *error)
 {
     const tq_tensor *in = node->in[i], *out = node->out[0];
@@ -82,7 +83,7 @@ static tq_status check_joined(const tq_node *node, int i, bool *other, tq_error 
     return TQ_OK;
 }
 
-/* The output's shape: that of input 0, with all inputs' dimensions `axis` added up. */
+/* The output's shape: that of input 0, but with the sum of all inputs' dimension `axis`. */
 static tq_status joined_shape(const tq_node *node, int axis, tq_shape *out, tq_error *error)
 {
     const tq_tensor *first = node->in[0];
@@ -131,7 +132,7 @@ tq_status tq_prepare_concatenation(tq_node *node, tq_error *error)
         moves->items[i].input = i;
         at += count;
         if (own->used) {
-            rescale_codes(node->in[i], node->out[0], own->values);
+            fill_rescaled(node->in[i], node->out[0], own->values);
             node->eval = eval_rescaled;
         }
     }

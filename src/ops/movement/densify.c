@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DENSIFY: a copy of a constant; a sparse one becomes dense.
+ * DENSIFY: a constant, dense; a dense constant is copied.
  * Source: LiteRT f6745779, tflite/kernels/densify.cc.
  */
 #include "model/sparsity.h"

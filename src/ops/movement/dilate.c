@@ -3,7 +3,7 @@
  * DILATE         gaps between elements
  * STABLEHLO_PAD  gaps between elements and a border, which may be negative and then crops
  *
- * Elements lie `step` apart, from `low` on, in a tensor of one value.
+ * The input's elements lie `step` apart, from `low` on, in a tensor that is filled with one value.
  * Source: LiteRT f6745779, tflite/kernels/{stablehlo_pad,dilate}.cc.
  */
 #include <string.h>
@@ -11,7 +11,8 @@
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 
-/* The input's elements that land inside the output: first, count, and where the first lands. */
+/* The input's elements that lie inside the output, in one dimension: the first, their number, and the first's index in
+   the output. */
 static void spread_extent(int64_t dim, int64_t step, int64_t low, int64_t out, int64_t *first, int64_t *count,
                           int64_t *at)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slices picked by indices that the data hold.
+ * Slices copied by indices.
  *
  *     GATHER            along one dimension; with batch_dims, each batch by its own indices
- *     GATHER_ND         by the last dimension of the indices, a position each
- *     STABLEHLO_GATHER  boxes from positions on, moved inside where they stick out
+ *     GATHER_ND         at positions, each of them a row of the indices' last dimension
+ *     STABLEHLO_GATHER  boxes that begin at positions; a box that reaches outside is moved inside
  *
- * An index outside its dimension is an error, also where the reference would read a neighbour.
+ * An index outside of its dimension is an error, also where the reference would read a neighbour.
  * Source: LiteRT f6745779, tflite/kernels/{gather,gather_nd,stablehlo_gather}.cc.
  */
 #include <string.h>
@@ -16,15 +16,16 @@
 
 #define INDEX_TYPES (TQ_T(INT16) | TQ_T(INT32) | TQ_T(INT64))
 
-/* Both gathers copy runs of `span` elements: run r of the output is the source's run source(g, r), in
-   elements.  The indices have been checked by then. */
+/* GATHER and GATHER_ND copy runs of `span` elements: run r of the output begins at element source(g, r) of the input.
+   Eval has checked the indices before. */
 typedef struct gather gather;
 struct gather {
     const tq_tensor *indices;
     size_t (*source)(const gather *g, size_t run);
     size_t runs, span;
     size_t outer, dim, coordinates; /* GATHER: [batch, outer, dim, span], [batch, coordinates] */
-    size_t depth, stride[TQ_DIMS];  /* GATHER_ND: coordinates in a position, elements a step of each */
+    size_t depth,
+        stride[TQ_DIMS];  /* GATHER_ND: coordinates of a position, and the input's stride of each in elements */
     tq_shape shape;
 };
 
@@ -86,7 +87,7 @@ static tq_status eval_gather(tq_node *node, tq_error *error)
     TQ_EACH(i, count)
     TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* some are not checked */
+        return TQ_INTERRUPTED; /* some indices are not checked */
     return copy_runs(node, g, error);
 }
 
@@ -160,7 +161,7 @@ static tq_status eval_gather_nd(tq_node *node, tq_error *error)
     TQ_EACH(i, count)
     TQ_TRY(check_index(node, i, node->in[0]->shape.dims[i % g->depth], error));
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* some are not checked */
+        return TQ_INTERRUPTED; /* some indices are not checked */
     return copy_runs(node, g, error);
 }
 
@@ -194,17 +195,17 @@ tq_status tq_prepare_gather_nd(tq_node *node, tq_error *error)
 
 /* ---- STABLEHLO_GATHER ---- */
 
-/* One box for each vector of indices.  The batch dimensions of the output are those not in offset_dims;
-   they run over the dimensions of the indices but index_vector_dim. */
+/* One box for each vector of indices.  The output's batch dimensions are all that are not in offset_dims; they run over
+   the dimensions of the indices but index_vector_dim. */
 typedef struct boxes {
-    tq_strided copy; /* of one box, from byte 0 to byte 0 */
+    tq_strided copy; /* of one box; eval sets where it begins */
     int batch_rank, index_dims;
-    size_t batch[TQ_DIMS], index_step[TQ_DIMS]; /* elements of the indices */
-    ptrdiff_t to[TQ_DIMS];                      /* bytes of the output */
-    size_t vector_step;
-    int operand_dim[TQ_DIMS]; /* that index k places the box in */
-    int64_t most[TQ_DIMS];    /* where it may begin at most */
-    ptrdiff_t from[TQ_DIMS];
+    size_t batch[TQ_DIMS], index_step[TQ_DIMS]; /* in elements of the indices */
+    ptrdiff_t to[TQ_DIMS];                      /* the batch dimensions' strides in bytes of the output */
+    size_t vector_step;       /* elements of the indices from one index of a vector to the next */
+    int operand_dim[TQ_DIMS]; /* the input's dimension of index k */
+    int64_t most[TQ_DIMS];    /* the greatest begin in it */
+    ptrdiff_t from[TQ_DIMS];  /* its stride in bytes */
 } boxes;
 
 static ptrdiff_t box_begin(const boxes *s, const tq_tensor *indices, size_t at)
@@ -243,7 +244,7 @@ static tq_status eval_stablehlo_gather(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* The output's shape: box dimensions where offset_dims says so, in order, and batch dimensions between. */
+/* The output's shape: the box's dimensions at offset_dims, in order, and the batch dimensions between them. */
 static tq_status boxes_shape(const tq_node *node, const int64_t *sizes, int64_t vector_dim, tq_shape *out,
                              tq_error *error)
 {
@@ -291,7 +292,7 @@ static tq_status read_slice_sizes(const tq_node *node, int64_t *sizes, tq_error 
     return TQ_OK;
 }
 
-/* Which operand dimensions the indices place the box in. */
+/* Reads start_index_map: the input's dimension of each index. */
 static tq_status map_indices(const tq_node *node, boxes *s, const int64_t *sizes, int64_t vector_dim,
                              const ptrdiff_t *from, tq_error *error)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * MATRIX_DIAG: vectors as the diagonals of matrices of zeros.
- * MATRIX_SET_DIAG: matrices with other diagonals.
+ * MATRIX_SET_DIAG: matrices whose diagonals are replaced.
  * Source: LiteRT f6745779, tflite/kernels/{matrix_diag,matrix_set_diag}.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 
-/* Moves `batch` diagonals of n elements, which lie densely, into matrices of rows x columns. */
+/* Makes *move copy `batch` dense diagonals to the diagonals of dense matrices of rows x columns. */
 static void move_diagonals(tq_move *move, size_t batch, int32_t rows, int32_t columns, size_t bytes)
 {
     size_t n = (size_t)(rows < columns ? rows : columns);

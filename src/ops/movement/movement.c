@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making moves.  See movement.h.
+ * The moves of movement.h.
  */
 #include "ops/movement/movement.h"
 
@@ -17,7 +17,7 @@ size_t tq_move_bytes(const tq_tensor *tensor)
 
 void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out)
 {
-    bool empty = tq_shape_size(shape) == 0; /* then the other dimensions may be anything */
+    bool empty = tq_shape_size(shape) == 0; /* the product of the other dimensions may overflow */
     ptrdiff_t stride = empty ? 0 : (ptrdiff_t)bytes;
     for (int d = shape->rank - 1; d >= 0; d--) {
         out[d] = stride;
@@ -43,7 +43,7 @@ void tq_move_all(tq_move *move, int input, size_t bytes, size_t count)
 
 /* ---- strings ---- */
 
-/* A reader of a string tensor at run time; its bytes are checked each time, as they may be a user's. */
+/* Opens a string tensor in eval.  Its bytes are checked each time: they may be a user's. */
 static tq_status open_strings(const tq_node *node, const tq_tensor *in, tq_strings *out, tq_error *error)
 {
     tq_bytes bytes = {in->data, in->bytes};
@@ -54,18 +54,18 @@ static tq_status open_strings(const tq_node *node, const tq_tensor *in, tq_strin
     return TQ_OK;
 }
 
-static tq_bytes string_at(const tq_strings *strings, size_t place)
+static tq_bytes string_at(const tq_strings *strings, size_t index)
 {
     tq_bytes none = {NULL, 0};
-    return place == SIZE_MAX ? none : tq_strings_item(strings, (uint32_t)place);
+    return index == SIZE_MAX ? none : tq_strings_item(strings, (uint32_t)index);
 }
 
-uint64_t tq_wanted_size(const tq_shape *shape)
+uint64_t tq_shape_size_saturated(const tq_shape *shape)
 {
     uint64_t size = 1;
     for (int i = 0; i < shape->rank; i++) {
         const uint64_t n = (uint64_t)shape->dims[i];
-        size = n && size > TQ_TOO_MANY / n ? TQ_TOO_MANY : size * n;
+        size = n && size > TQ_SHAPE_SIZE_MAX / n ? TQ_SHAPE_SIZE_MAX : size * n;
     }
     return size;
 }
@@ -75,16 +75,16 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
 {
     tq_strings strings = {{NULL, 0}, 0};
     TQ_TRY(open_strings(node, in, &strings, error));
-    if (tq_wanted_size(shape) > INT32_MAX / 4)
+    if (tq_shape_size_saturated(shape) > INT32_MAX / 4)
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     size_t count = tq_shape_size(shape);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     if (header <= INT32_MAX)
-        TQ_TRY(tq_node_has_room(node, header, error)); /* else counting may take minutes, for nothing */
+        TQ_TRY(tq_node_has_room(node, header, error)); /* without room counting could take minutes in vain */
     for (size_t i = 0; i < count && total <= INT32_MAX && !tq_stop_after(1); i++)
         total += string_at(&strings, source(context, i)).size;
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* the sum is not whole */
+        return TQ_INTERRUPTED; /* the sum is incomplete */
     if (total > INT32_MAX)
         return tq_output_fail(node, output, error, "would take more than 2 GB of strings");
     TQ_TRY(tq_output_bytes(node, output, shape, total, error));
@@ -157,7 +157,7 @@ tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_er
     return TQ_OK;
 }
 
-/* ---- moves that several operators have ---- */
+/* ---- single moves ---- */
 
 tq_strided *tq_dense_move_begin(tq_node *node, ptrdiff_t *from)
 {

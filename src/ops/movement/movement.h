@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the operators that only move elements share: a list of strided copies, made when shapes are known,
- * and the function that makes them.
+ * The shared parts of operators that only move elements: a list of strided copies (moves), made when shapes are known,
+ * and the eval function that makes the copies.
  *
- * Such an operator moves elements of any type: numbers, handles, strings.  Its prepare function checks
- * types, takes room for its moves with tq_moves_new, and lets a shape function say what the outputs'
- * shapes and the moves are (at once, or before each run if values decide it).
+ * Such an operator moves elements of any type: numbers, handles, strings.  Its prepare function checks types, takes
+ * room for its moves with tq_moves_new, and has a shape function set the outputs' shapes and the moves (at once, or
+ * before each run where values decide them).
  */
 #ifndef TQ_OPS_MOVEMENT_MOVEMENT_H
 #define TQ_OPS_MOVEMENT_MOVEMENT_H
@@ -13,63 +13,65 @@
 #include "ops/op.h"
 #include "ops/movement/strided_copy.h"
 
-/* The source of a move that repeats the value at tq_moves.fill; its strides are 0. */
+/* The input of a move that repeats the value at tq_moves.fill; its strides are 0. */
 #define TQ_MOVE_FILL (-1)
 
 typedef struct tq_move {
-    int input, output; /* input: may be TQ_MOVE_FILL */
+    int input, output; /* of the node; input may be TQ_MOVE_FILL */
     tq_strided copy;
 } tq_move;
 
 typedef struct tq_moves {
     int count;
-    unsigned char fill[16];
+    unsigned char fill[16]; /* one element */
     tq_shape shape; /* of output 0 */
     tq_move items[];
 } tq_moves;
 
-/* node->state: room for `count` moves from input 0 to output 0, and node->eval: the function that makes
-   them in their order.  All outputs must have the type of input `like`, and that type elements that can be
-   moved.  STRING is taken where there is one move. */
+/* Sets node->state to room for `count` >= 1 moves, at first all from input 0 to output 0, and node->eval to the
+   function that makes them in order.  Fails unless all outputs have the type of input `like`, and elements of that type
+   can be moved; STRING needs a count of 1 and one output. */
 tq_status tq_moves_new(tq_node *node, int count, int like, tq_moves **out, tq_error *error);
 
-/* Makes the moves of all types but STRING. */
+/* Makes the moves of the node's tq_moves, of every type but STRING: an eval function.  Never fails. */
 tq_status tq_eval_moves(tq_node *node, tq_error *error);
 
-/* tq_output_shape(node, 0, shape), for strings too, whose bytes are counted when they are moved. */
+/* Gives output 0 its shape.  Strings get their memory in eval, where their bytes are counted. */
 tq_status tq_moves_shape(tq_node *node, const tq_shape *shape, tq_error *error);
 
-/* Bytes an element takes in a move's strides: those of its type; 1 for strings. */
+/* Bytes of an element in a move's strides: those of its type; 1 for strings; 0 for types that cannot be moved. */
 size_t tq_move_bytes(const tq_tensor *tensor);
 
-/* The strides in bytes of a dense tensor of a shape; all 0 if it is empty. */
+/* Writes the strides in bytes of a dense tensor to out[0 .. rank - 1]; all 0 where it has no elements. */
 void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out);
 
-/* Describes a move that fills a dense tensor of `count` elements with one value. */
+/* Makes *move fill a dense tensor of `count` elements, `bytes` each, with the one element of `input`. */
 void tq_move_fill(tq_move *move, int input, size_t bytes, size_t count);
 
-/* ... and one that copies a dense tensor as it lies. */
+/* Makes *move copy a dense tensor of `count` elements, `bytes` each, from `input`. */
 void tq_move_all(tq_move *move, int input, size_t bytes, size_t count);
 
-/* Elements of a shape that no tensor has yet: exact below TQ_TOO_MANY, which no product of dimensions wraps around. */
-#define TQ_TOO_MANY ((uint64_t)1 << 62)
-uint64_t tq_wanted_size(const tq_shape *shape);
+/* The number of elements of a shape that no tensor has yet, of dimensions from 0 to 2^31 - 1; saturates at
+   TQ_SHAPE_SIZE_MAX. */
+#define TQ_SHAPE_SIZE_MAX ((uint64_t)1 << 62)
+uint64_t tq_shape_size_saturated(const tq_shape *shape);
 
-/* Output strings: string `i` is source(context, i) of `in`, or empty for SIZE_MAX, for all elements of the shape. */
+/* Writes an output of strings: string i of the shape's elements is string source(context, i) of `in`, or empty where
+   that is SIZE_MAX.  Fails for invalid strings of `in`, more than 2 GB, short memory, and an interrupt. */
 typedef size_t (*tq_string_source)(const void *context, size_t i);
 tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, const tq_tensor *in,
                             tq_string_source source, const void *context, tq_error *error);
 
-/* A single move of input 0 to a dense output 0, in the node's state.  tq_dense_move_begin: starts it, and writes the
-   source's strides in bytes to from[TQ_DIMS].  tq_dense_move_end: ends it, of dimensions `dims`, `rank` of them, at
-   most TQ_STRIDED_DIMS, which step through the source by `from`. */
+/* The node's single move, of input 0 to a dense output 0.  tq_dense_move_begin starts it, and writes the input's
+   strides in bytes to from[TQ_DIMS].  tq_dense_move_end ends it: the output has dimensions dims[0 .. rank - 1], rank at
+   most TQ_STRIDED_DIMS, which step through the input by from[], in bytes. */
 tq_strided *tq_dense_move_begin(tq_node *node, ptrdiff_t *from);
 void tq_dense_move_end(tq_strided *copy, int rank, const size_t *dims, const ptrdiff_t *from);
 
-/* The single move of the node's state becomes all of input 0, as it lies, to output 0 of this shape. */
+/* Makes the node's single move copy all of input 0 in order, and gives output 0 its shape. */
 tq_status tq_moves_reshape(tq_node *node, const tq_shape *shape, tq_error *error);
 
-/* eval: input 0's bytes to output 0, unless they lie there already. */
+/* Copies input 0's bytes to output 0, unless both are the same memory: an eval function.  Never fails. */
 tq_status tq_eval_copy(tq_node *node, tq_error *error);
 
 #endif

@@ -3,7 +3,7 @@
  * PAD, PADV2     a border of one value: the quantized value of 0, or input 2
  * MIRROR_PAD     a border that mirrors the tensor, with or without its edge
  *
- * STABLEHLO_PAD stands beside DILATE, in dilate.c.
+ * STABLEHLO_PAD is in dilate.c, beside DILATE.
  * Source: LiteRT f6745779, tflite/kernels/{pad,mirror_pad}.cc.
  */
 #include <string.h>
@@ -40,10 +40,10 @@ static tq_status check_paddings(const tq_node *node, unsigned types, tq_error *e
     return TQ_OK;
 }
 
-/* One box of an output: extents and where it begins, and the same in the source, if it has one. */
+/* One box of an output, and the box of the source from which it is copied. */
 typedef struct box {
-    int64_t at[TQ_DIMS], size[TQ_DIMS];        /* in the output */
-    int64_t from_at[TQ_DIMS], from_step[TQ_DIMS]; /* elements of dimension d of the source; step 0, 1 or -1 */
+    int64_t at[TQ_DIMS], size[TQ_DIMS];        /* in the output, in elements */
+    int64_t from_at[TQ_DIMS], from_step[TQ_DIMS]; /* in the source, in elements; step 0, 1 or -1 */
 } box;
 
 static void move_box(tq_move *move, const box *b, const tq_shape *out, const ptrdiff_t *from, size_t bytes)
@@ -63,14 +63,14 @@ static void move_box(tq_move *move, const box *b, const tq_shape *out, const ptr
 
 /* ---- PAD, PADV2 ---- */
 
-/* The border as disjoint boxes: for each dimension, what lies before and after the input in it, inside the
-   input in the dimensions before and over all of the output in those after. */
+/* The border as disjoint boxes, two for each dimension d: before and after the input along d, over the input's extent
+   in the dimensions outside of d, and over the whole output in the dimensions inside of d. */
 static void border_moves(tq_node *node, const int64_t *before, const int64_t *after, const tq_shape *out)
 {
     tq_moves *moves = node->state;
     const tq_shape *in = &node->in[0]->shape;
     size_t bytes = tq_move_bytes(node->in[0]);
-    static const ptrdiff_t still[TQ_DIMS] = {0};
+    static const ptrdiff_t repeat[TQ_DIMS] = {0};
     int fill = node->in_count > 2 && node->in[2] != NULL ? 2 : TQ_MOVE_FILL;
     for (int side = 0; side < 2 * in->rank; side++) {
         int d = side / 2;
@@ -83,7 +83,7 @@ static void border_moves(tq_node *node, const int64_t *before, const int64_t *af
         b.at[d] = side % 2 ? before[d] + in->dims[d] : 0;
         b.size[d] = side % 2 ? after[d] : before[d];
         moves->items[side].input = fill;
-        move_box(&moves->items[side], &b, out, still, bytes);
+        move_box(&moves->items[side], &b, out, repeat, bytes);
     }
 }
 
@@ -110,7 +110,7 @@ static tq_status pad_shape(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* What PAD pads with: the zero point of 8-bit and 16-bit codes, else 0. */
+/* PAD's value: the zero point for quantized values of 8 and 16 bits, else 0. */
 static tq_status pad_value(const tq_node *node, unsigned char *out, tq_error *error)
 {
     int32_t type = node->in[0]->type, zero_point = tq_zero_point_at(node->out[0], 0);
@@ -149,14 +149,14 @@ tq_status tq_prepare_pad(tq_node *node, tq_error *error)
 
 /* ---- MIRROR_PAD ---- */
 
-/* A mirrored pad has three boxes in each dimension: before, the input, after.  Eval walks all
-   combinations, which are no more than the output has elements, leaving out empty ones. */
+/* A mirrored pad has three parts in each dimension: before, the input, after.  Eval walks all combinations of parts
+   that are not empty; these are at most as many as the output's elements. */
 typedef struct mirror {
     int64_t before[TQ_DIMS], after[TQ_DIMS];
     int64_t edge; /* 1: REFLECT, which does not repeat the edge; 0: SYMMETRIC */
 } mirror;
 
-/* Box `part` of dimension d; false: it is empty. */
+/* Sets dimension d of the box to a part; false where the part is empty. */
 static bool mirror_part(const mirror *m, const tq_shape *in, int d, int part, box *b)
 {
     int64_t n = in->dims[d];
@@ -183,7 +183,7 @@ static bool mirror_part(const mirror *m, const tq_shape *in, int d, int part, bo
     return b->size[d] > 0;
 }
 
-/* The next combination of parts that are not empty; -1 in parts[0]: none yet.  False: that was the last. */
+/* The next combination of parts that are not empty; false after the last. */
 static bool next_parts(const mirror *m, const tq_shape *in, int *parts, box *b)
 {
     for (int d = in->rank - 1; d >= 0; d--) {

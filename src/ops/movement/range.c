@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RANGE: start, start + delta, ... up to limit.  Each element is the one before plus delta, rounded.
- * Source: LiteRT f6745779, tflite/kernels/range.cc.
+ * RANGE: start, start + delta, ... below limit (above it for a negative delta).  Each element is the previous element
+ * plus delta, rounded. Source: LiteRT f6745779, tflite/kernels/range.cc.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@ static double range_float(const tq_tensor *tensor)
     return *(const float *)tensor->data;
 }
 
-/* How many steps lead from start to limit; negative: none do. */
+/* The number of elements; negative where steps do not lead from start to limit. */
 static double range_count(const tq_node *node)
 {
     if (node->in[0]->type == TQ_TensorType_FLOAT32) {
@@ -35,10 +35,11 @@ static tq_status range_shape(tq_node *node, tq_error *error)
     double count = range_count(node);
     if (!(count >= 0 && count <= INT32_MAX)) {
         bool floats = node->in[0]->type == TQ_TensorType_FLOAT32;
-        double of[3];
+        double values[3];
         for (int i = 0; i < 3; i++)
-            of[i] = floats ? range_float(node->in[i]) : (double)tq_integer_at(node->in[i], 0);
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has start %g, limit %g and delta %g", of[0], of[1], of[2]);
+            values[i] = floats ? range_float(node->in[i]) : (double)tq_integer_at(node->in[i], 0);
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has start %g, limit %g and delta %g", values[0], values[1],
+                          values[2]);
     }
     tq_shape shape = {1, {(int32_t)count}};
     return tq_output_shape(node, 0, &shape, error);

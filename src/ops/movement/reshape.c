@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RESHAPE: the same elements under another shape.
+ * RESHAPE: the same elements in another shape.
  *
- * The shape is input 1, where it is an INT32 vector, else the option new_shape; one dimension may be -1.
+ * The shape is input 1, where that is an INT32 vector, else the option new_shape; one dimension may be -1.
  * Source: LiteRT f6745779, tflite/kernels/reshape.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 
-/* Finds the dimension that is -1, if there is one. */
+/* Computes the dimension `unknown` (-1: none) and sets the move and the output's shape. */
 static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error *error)
 {
     tq_moves *moves = node->state;
@@ -16,10 +16,10 @@ static tq_status complete(tq_node *node, tq_shape *shape, int unknown, tq_error 
     char from[64], to[64];
     if (unknown >= 0)
         shape->dims[unknown] = 1;
-    const uint64_t need = tq_wanted_size(shape);
+    const uint64_t need = tq_shape_size_saturated(shape);
     bool fits = need == have;
     if (unknown >= 0) {
-        fits = need && need < TQ_TOO_MANY && have % need == 0 && have / need <= INT32_MAX;
+        fits = need && need < TQ_SHAPE_SIZE_MAX && have % need == 0 && have / need <= INT32_MAX;
         shape->dims[unknown] = fits ? (int32_t)(have / need) : -1;
     }
     if (fits) {

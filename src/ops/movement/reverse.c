@@ -11,16 +11,16 @@ static tq_status reverse_moves(tq_node *node, tq_error *error)
     const tq_shape *in = &node->in[0]->shape;
     ptrdiff_t from[TQ_DIMS];
     size_t dims[TQ_DIMS];
-    unsigned seen = 0;
+    unsigned listed = 0;
     tq_strided *copy = tq_dense_move_begin(node, from);
     for (int d = 0; d < in->rank; d++)
         dims[d] = (size_t)in->dims[d];
     for (size_t i = 0; i < tq_tensor_count(node->in[1]); i++) {
         int axis = 0;
         TQ_TRY(tq_check_axis(node, tq_integer_at(node->in[1], i), in->rank, "axis", &axis, error));
-        if (seen >> axis & 1)
+        if (listed >> axis & 1)
             return tq_input_fail(node, 1, error, "names dimension %d twice", axis);
-        seen |= 1u << axis;
+        listed |= 1u << axis;
         if (dims[axis] > 0)
             copy->from_at += (ptrdiff_t)(dims[axis] - 1) * from[axis];
         from[axis] = -from[axis];

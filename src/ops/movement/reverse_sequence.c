@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * REVERSE_SEQUENCE: for each index b of dimension batch_dim, the first lengths[b] elements of dimension
- * seq_dim run backwards, and the others stay.
+ * REVERSE_SEQUENCE: for each index b of dimension batch_dim, the first lengths[b] elements of dimension seq_dim are
+ * reversed, and the others are copied.
  *
  * Source: LiteRT f6745779, tflite/kernels/reverse_sequence.cc.
  */
@@ -12,7 +12,7 @@ typedef struct reversal {
     int seq, batch;
 } reversal;
 
-/* The elements [begin, end) of the sequence, at index b of the batch. */
+/* Copies elements [begin, end) of the sequence at index b of the batch. */
 static void copy_part(const tq_node *node, const reversal *r, int64_t b, int64_t begin, int64_t end, bool backwards)
 {
     const tq_shape *shape = &node->in[0]->shape;
@@ -40,12 +40,12 @@ static tq_status eval_reverse_sequence(tq_node *node, tq_error *error)
     if (tq_tensor_count(node->in[0]) == 0)
         return TQ_OK;
     for (int64_t b = 0; b < batch && !tq_stop_after(64); b++) {
-        int64_t turn = tq_integer_at(node->in[1], (size_t)b);
-        if (turn < 0 || turn > length)
-            return tq_input_fail(node, 1, error, "has %lld at %lld; it needs 0 to %lld", (long long)turn, (long long)b,
-                                 (long long)length);
-        copy_part(node, r, b, 0, turn, true);
-        copy_part(node, r, b, turn, length, false);
+        int64_t reversed = tq_integer_at(node->in[1], (size_t)b);
+        if (reversed < 0 || reversed > length)
+            return tq_input_fail(node, 1, error, "has %lld at %lld; it needs 0 to %lld", (long long)reversed,
+                                 (long long)b, (long long)length);
+        copy_part(node, r, b, 0, reversed, true);
+        copy_part(node, r, b, reversed, length, false);
     }
     return TQ_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Elements put where indices say.
+ * Elements written at indices.
  *
  *     SCATTER_ND         slices added up in a tensor of zeros
  *     SPARSE_TO_DENSE    values, or one value, in a tensor of another value
- *     STABLEHLO_SCATTER  windows combined with what a tensor holds; what would lie outside is dropped
+ *     STABLEHLO_SCATTER  windows combined with a tensor's elements; an element outside of the tensor is dropped
  *
- * Where several meet they combine in the order of the updates.
+ * Updates of one element are combined in the order of the updates.
  * Source: LiteRT f6745779, tflite/kernels/{scatter_nd,sparse_to_dense,stablehlo_scatter}.cc.
  */
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "ops/movement/combine.h"
 #include "ops/movement/movement.h"
 
-/* The shape that a tensor of integers names. */
+/* The shape whose dimensions a tensor of integers lists. */
 static tq_status named_shape(const tq_node *node, int input, tq_shape *out, tq_error *error)
 {
     tq_shape shape = {(int32_t)tq_tensor_count(node->in[input]), {0}};
@@ -34,7 +34,7 @@ static tq_status check_shape_list(const tq_node *node, int input, tq_error *erro
     return TQ_OK;
 }
 
-/* The element that `depth` coordinates of input `input`, from element `at` on, lead to. */
+/* *out: the output's element at the `depth` coordinates that input `input` holds from element `at` on. */
 static tq_status position(const tq_node *node, int input, size_t at, int depth, size_t *out, tq_error *error)
 {
     const tq_shape *shape = &node->out[0]->shape;
@@ -154,36 +154,37 @@ tq_status tq_prepare_sparse_to_dense(tq_node *node, tq_error *error)
 
 /* ---- STABLEHLO_SCATTER: input, indices, updates ---- */
 
-/* Each dimension of the updates either runs over the positions, and steps through the indices, or over the
-   window, and steps through one dimension of the input. */
+/* Each dimension of the updates runs over the positions, and steps through the indices, or over the window, and steps
+   through one dimension of the input. */
 typedef struct windows {
     tq_combine_fn combine;
-    size_t index_step[TQ_DIMS]; /* of the updates' dimensions; 0: of the window */
-    int window_dim[TQ_DIMS];    /* of the input, -1: of the positions */
+    size_t index_step[TQ_DIMS]; /* of each dimension of the updates, in elements; 0: a window's dimension */
+    int window_dim[TQ_DIMS];    /* the input's dimension; -1: a dimension of the positions */
     int coordinates;
     size_t vector_step;
-    int operand_dim[TQ_DIMS]; /* that coordinate k is added to */
+    int operand_dim[TQ_DIMS]; /* the input's dimension of coordinate k */
 } windows;
 
-/* The input's element under an update; false: outside. */
-static bool land(const tq_node *node, const windows *w, const size_t *at, size_t index, size_t *out)
+/* *out: the input's element for the update at `at`, whose position begins at element `index` of the indices; false
+   where it lies outside of the input. */
+static bool find_element(const tq_node *node, const windows *w, const size_t *at, size_t index, size_t *out)
 {
     const tq_shape *in = &node->in[0]->shape;
-    int64_t place[TQ_DIMS] = {0};
+    int64_t coords[TQ_DIMS] = {0};
     for (int d = 0; d < node->in[2]->shape.rank; d++)
         if (w->window_dim[d] >= 0)
-            place[w->window_dim[d]] = (int64_t)at[d];
+            coords[w->window_dim[d]] = (int64_t)at[d];
     for (int k = 0; k < w->coordinates; k++) {
         int64_t start = tq_integer_at(node->in[1], index + (size_t)k * w->vector_step);
         if (start < -(int64_t)INT32_MAX || start > INT32_MAX)
             return false;
-        place[w->operand_dim[k]] += start;
+        coords[w->operand_dim[k]] += start;
     }
     size_t found = 0;
     for (int d = 0; d < in->rank; d++) {
-        if (place[d] < 0 || place[d] >= in->dims[d])
+        if (coords[d] < 0 || coords[d] >= in->dims[d])
             return false;
-        found = found * (size_t)in->dims[d] + (size_t)place[d];
+        found = found * (size_t)in->dims[d] + (size_t)coords[d];
     }
     *out = found;
     return true;
@@ -201,7 +202,7 @@ static tq_status eval_stablehlo_scatter(tq_node *node, tq_error *error)
     TQ_EACH(i, count)
     {
         size_t found = 0;
-        if (land(node, w, at, index, &found))
+        if (find_element(node, w, at, index, &found))
             w->combine((char *)out->data + found * bytes, (const char *)updates->data + i * bytes, 1);
         for (int d = updates->shape.rank - 1; d >= 0; d--) {
             index += w->index_step[d];
@@ -214,8 +215,8 @@ static tq_status eval_stablehlo_scatter(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* What each dimension of the updates runs over.  The window's dimensions are the input's but the inserted ones,
-   the others are those of the indices but index_vector_dim; both in order. */
+/* Sets what each dimension of the updates runs over: update_window_dims over the input's dimensions but the inserted
+   ones, the others over the indices' dimensions but index_vector_dim, both in order. */
 static tq_status map_updates(const tq_node *node, windows *w, int64_t vector_dim, tq_error *error)
 {
     const tq_table *options = &node->options.table;
@@ -269,13 +270,15 @@ static tq_status map_coordinates(const tq_node *node, windows *w, int64_t vector
     return TQ_OK;
 }
 
-/* How its body combines: an empty one replaces. */
+/* Reads the combination from the operator's body; an empty body replaces. */
 static tq_status find_body(tq_node *node, windows *w, tq_error *error)
 {
     int64_t subgraph = tq_get_int(&node->options.table, TQ_StablehloScatterOptions_update_computation_subgraph_index);
     int64_t code = 0;
     int count = tq_node_body(node, subgraph, &code);
-    tq_combination how = count == 0 ? TQ_COMBINE_REPLACE : count == 1 ? tq_combination_of_code(code) : TQ_COMBINE_NONE;
+    tq_combination how = count == 0   ? TQ_COMBINE_REPLACE
+                         : count == 1 ? tq_combination_of_operator(code)
+                                      : TQ_COMBINE_NONE;
     w->combine = tq_combine_of(how, node->in[0]->type);
     if (w->combine == NULL)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,

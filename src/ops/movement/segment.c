@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slices combined by the segment that each belongs to.
+ * Slices combined by segment.
  *
  *     SEGMENT_SUM                        ids rise from 0 by 0 or 1, one for each index of dimension 0
  *     UNSORTED_SEGMENT_SUM, PROD, MAX, MIN   any ids below num_segments, one for each index of the leading
  *                                        dimensions; negative ones drop the slice
  *
- * Empty segments hold what combining starts from: 0, 1, the lowest, the greatest number.
+ * Empty segments hold the start of the combination: 0, 1, the least, the greatest finite value.
  * Source: LiteRT f6745779, tflite/kernels/{segment_sum,unsorted_segment}.cc.
  */
 #include <float.h>

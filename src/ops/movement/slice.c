@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Boxes cut out of a tensor, and one put in.
+ * Boxes copied out of a tensor, or into one.
  *
- *     SLICE                 size elements from begin on; a size of -1 is all the rest
+ *     SLICE                 size elements from begin on; a size of -1: all that remain
  *     STRIDED_SLICE         NumPy's x[begin:end:stride, ..., None, i], as lists and five bit masks
- *     DYNAMIC_UPDATE_SLICE  the input with a box of it replaced, which is moved inside where it sticks out
+ *     DYNAMIC_UPDATE_SLICE  the input with one box replaced; a box that reaches outside is moved inside
  *
  * Source: LiteRT f6745779, tflite/kernels/{slice,strided_slice,dynamic_update_slice}.cc.
  */
@@ -61,10 +61,11 @@ tq_status tq_prepare_slice(tq_node *node, tq_error *error)
 
 /* ---- STRIDED_SLICE ---- */
 
-/* What one entry of the lists says of the dimension that it cuts. */
+/* One entry of the lists: how it cuts its dimension. */
 typedef struct cut {
     int64_t begin, end, stride;
-    bool begin_open, end_open, one;
+    bool begin_open, end_open; /* begin_mask, end_mask: from the first, to the last element */
+    bool one;                  /* shrink_axis_mask: one element, without its dimension */
 } cut;
 
 static int64_t clamp(int64_t x, int64_t low, int64_t high)
@@ -72,8 +73,8 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The first index and how many there are; a stride of 0 was refused.  The end is held within [0, dim] going
-   up and [-1, dim - 1] going down. */
+/* The first index and the number of indices; the stride is not 0.  Begin and end are clamped to [0, dim] for a positive
+   stride, to [-1, dim - 1] for a negative one. */
 static void resolve(const cut *c, int64_t dim, int64_t *start, int64_t *count)
 {
     int64_t low = c->stride > 0 ? 0 : -1, high = c->stride > 0 ? dim : dim - 1;
@@ -88,14 +89,14 @@ static void resolve(const cut *c, int64_t dim, int64_t *start, int64_t *count)
     *count = length <= 0 ? 0 : (length + step - 1) / step;
 }
 
-/* The slice as it is put together: the source's dimension and stride come next, from the outermost. */
+/* The slice while it is built, from the outermost dimension on. */
 typedef struct slicer {
     const tq_node *node;
-    int dim; /* of the input, next */
-    ptrdiff_t from[TQ_DIMS];
+    int dim;                 /* the input's next dimension */
+    ptrdiff_t from[TQ_DIMS]; /* the input's strides in bytes */
     tq_shape shape;               /* of the output */
-    ptrdiff_t steps[TQ_DIMS];     /* in the source, one for each dimension of the output */
-    ptrdiff_t at;
+    ptrdiff_t steps[TQ_DIMS];     /* in the input, in bytes, one for each dimension of the output */
+    ptrdiff_t at;                 /* the first element's byte in the input */
 } slicer;
 
 static tq_status put_dim(slicer *s, int64_t count, ptrdiff_t step, tq_error *error)
@@ -107,7 +108,7 @@ static tq_status put_dim(slicer *s, int64_t count, ptrdiff_t step, tq_error *err
     return TQ_OK;
 }
 
-static tq_status keep_dim(slicer *s, tq_error *error)
+static tq_status copy_dim(slicer *s, tq_error *error)
 {
     int d = s->dim++;
     return put_dim(s, s->node->in[0]->shape.dims[d], s->from[d], error);
@@ -130,7 +131,7 @@ static tq_status cut_dim(slicer *s, const cut *c, tq_error *error)
     return c->one ? TQ_OK : put_dim(s, count, step, error);
 }
 
-/* The lists' entry i.  With the option `offset`, ends count from the begin. */
+/* Entry i of the lists.  With the option `offset`, an end is relative to its begin. */
 static cut cut_of(const tq_node *node, size_t i, const int64_t *masks)
 {
     cut c = {tq_integer_at(node->in[1], i),
@@ -159,7 +160,7 @@ static tq_status cut_all(slicer *s, const int64_t *masks, tq_error *error)
                 return tq_op_fail(s->node, error, TQ_BAD_OPERATOR, "ellipsis_mask has more than one bit set");
             ellipsis = true;
             for (int skip = rank - used; skip > 0; skip--)
-                TQ_TRY(keep_dim(s, error));
+                TQ_TRY(copy_dim(s, error));
         } else if (masks[3] >> i & 1) {
             TQ_TRY(put_dim(s, 1, 0, error));
         } else {
@@ -167,7 +168,7 @@ static tq_status cut_all(slicer *s, const int64_t *masks, tq_error *error)
             TQ_TRY(cut_dim(s, &c, error));
         }
     while (s->dim < rank)
-        TQ_TRY(keep_dim(s, error));
+        TQ_TRY(copy_dim(s, error));
     return TQ_OK;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: pixels that are block[d] apart become images of their own.
+ * SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND: pixels that are block[d] apart become separate images, and back.
  *
- * With k the index of a position p within the block, and B the batch of the wide side,
+ * With k the index of a position p within the block, and B the batch of the wide tensor,
  *     narrow[k * B + b, i...] = wide[b, i * block + p - before...]
- * where what the wide side does not have is padding one way, and dropped the other.
+ * Elements outside of the wide tensor are padding in SPACE_TO_BATCH_ND, and are dropped in BATCH_TO_SPACE_ND.
  * Source: LiteRT f6745779, tflite/kernels/{space_to_batch_nd,batch_to_space_nd}.cc.
  */
 #include <string.h>
@@ -13,14 +13,13 @@
 #include "ops/movement/movement.h"
 
 typedef struct blocks {
-    int count; /* of dimensions that have a block: 1 to count of both shapes */
+    int count; /* blocked dimensions: 1 to count of both shapes */
     int64_t block[TQ_DIMS], before[TQ_DIMS];
     tq_shape wide, narrow;
-    unsigned char pad[2];
+    unsigned char pad[2]; /* the padding element: the zero point */
 } blocks;
 
-/* One position p in the block: the copy between the two tensors, with the wide side's first byte and strides
-   as "from". */
+/* The copy for position p within the block, of index k: from the wide tensor to the narrow one. */
 static void block_copy(const blocks *s, const int64_t *p, size_t k, size_t bytes, tq_strided *copy)
 {
     ptrdiff_t wide[TQ_DIMS], narrow[TQ_DIMS];
@@ -30,7 +29,7 @@ static void block_copy(const blocks *s, const int64_t *p, size_t k, size_t bytes
     copy->to_at = (ptrdiff_t)k * s->wide.dims[0] * narrow[0];
     tq_strided_dim(copy, (size_t)s->wide.dims[0], wide[0], narrow[0]);
     for (int d = 0; d < s->count; d++) {
-        /* i such that 0 <= i * block + offset < wide */
+        /* low <= i < high: 0 <= i * block + offset < dim */
         int64_t block = s->block[d], offset = p[d] - s->before[d], dim = s->wide.dims[d + 1];
         int64_t low = offset >= 0 ? 0 : (-offset + block - 1) / block;
         int64_t high = offset < dim ? (dim - 1 - offset) / block + 1 : 0;
@@ -93,7 +92,7 @@ static tq_status eval_to_space(tq_node *node, tq_error *error)
     return move_blocks(node, false);
 }
 
-/* The block and the two paddings or crops of each blocked dimension, none of them absurd. */
+/* Reads the block and the two paddings or crops of each blocked dimension. */
 static tq_status read_blocks(tq_node *node, int64_t *after, tq_error *error)
 {
     blocks *s = node->state;
@@ -160,7 +159,7 @@ static tq_status prepare_blocks(tq_node *node, tq_op_fn eval, tq_op_fn shape, tq
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_same_scale(node, 0, 0, error));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    int16_t zero_point = (int16_t)tq_zero_point_at(node->out[0], 0); /* of 8-bit and 16-bit codes */
+    int16_t zero_point = (int16_t)tq_zero_point_at(node->out[0], 0); /* of quantized values of 8 and 16 bits */
     memcpy(s->pad, &zero_point, 2);
     if (tq_element_bytes(node->in[0]->type) == 1)
         s->pad[0] = (unsigned char)(zero_point & 0xFF);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SPACE_TO_DEPTH: b x b pixels to the channels of one.  DEPTH_TO_SPACE: back.
+ * SPACE_TO_DEPTH: the channels of each b x b pixels become the channels of one pixel.  DEPTH_TO_SPACE: the inverse.
  * Source: LiteRT f6745779, tflite/kernels/{space_to_depth,depth_to_space}.cc.
  */
 #include "ops/check.h"
@@ -52,7 +52,7 @@ tq_status tq_prepare_depth_to_space(tq_node *node, tq_error *error)
     TQ_TRY(tq_dim_of(node, in[2] * block, &shape.dims[2], error));
     ptrdiff_t from[TQ_DIMS];
     tq_strided *copy = tq_dense_move_begin(node, from);
-    ptrdiff_t pixel = shape.dims[3] * from[3]; /* of the output: as many channels as it has */
+    ptrdiff_t pixel = shape.dims[3] * from[3]; /* bytes of an output pixel */
     const size_t dims[] = {(size_t)in[0], (size_t)in[1], (size_t)block,
                            (size_t)in[2], (size_t)block, (size_t)shape.dims[3]};
     const ptrdiff_t steps[] = {from[0], from[1], pixel * (ptrdiff_t)block, from[2], pixel, from[3]};

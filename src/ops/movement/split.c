@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SPLIT and SPLIT_V take a tensor apart along a dimension that stays; UNPACK, along one that goes.
+ * SPLIT and SPLIT_V split a tensor along a dimension; UNPACK splits along a dimension and removes it.
  * Source: LiteRT f6745779, tflite/kernels/{split,split_v,unpack}.cc.
  */
 #include "ops/check.h"
@@ -50,7 +50,7 @@ tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
 
 /* ---- SPLIT and SPLIT_V ---- */
 
-/* Output i: sizes(i) of input `from`, along an axis. */
+/* Output i gets the next sizes[i] elements of input `from` along an axis. */
 static tq_status split_at(tq_node *node, int from, int axis, const int64_t *sizes, tq_error *error)
 {
     tq_moves *moves = node->state;
@@ -70,7 +70,7 @@ static tq_status split_at(tq_node *node, int from, int axis, const int64_t *size
     return TQ_OK;
 }
 
-/* The sizes stand behind the moves. */
+/* The sizes are stored behind the moves. */
 static int64_t *sizes_of(tq_moves *moves)
 {
     return (int64_t *)(void *)&moves->items[moves->count];

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Strided copies.  See strided_copy.h.
+ * The copies of strided_copy.h.
  *
- * A copy that is ready has been reduced to runs, none of which touches the next on both sides.  The two
- * innermost dimensions are one call of a plane function, chosen by the run's size; the others are an
- * odometer.
+ * An ended copy consists of runs; no run touches the next one on both sides.  The two innermost dimensions are one call
+ * of a plane function, chosen by the run's size; the others are counted like an odometer.
  */
 #include "ops/movement/strided_copy.h"
 
@@ -13,10 +12,10 @@
 #include "base/stop.h"
 #include "base/threads.h"
 
-/* Copies smaller than this are not worth waking a thread for. */
+/* Bytes from which on threads pay. */
 #define THREAD_BYTES ((size_t)1 << 18)
 
-/* Edge of the square tiles in which transpositions go, so that both sides stay in the first cache. */
+/* The side of a transposition's square tiles, in runs. */
 #define TILE 32
 
 void tq_strided_begin(tq_strided *copy, size_t bytes)
@@ -34,7 +33,7 @@ void tq_strided_dim(tq_strided *copy, size_t count, ptrdiff_t from, ptrdiff_t to
     copy->rank++;
 }
 
-/* Joins dimension d to the one inside it, if going on there means going on here, on both sides. */
+/* Merges dimension d with the dimension inside it, where one stride steps through both, on either side. */
 static bool merge(tq_strided *copy, int d)
 {
     ptrdiff_t inner = (ptrdiff_t)copy->dims[d + 1];
@@ -48,10 +47,10 @@ static bool merge(tq_strided *copy, int d)
 
 static void remove_dim(tq_strided *copy, int d)
 {
-    size_t tail = (size_t)(copy->rank - d - 1);
-    memmove(copy->dims + d, copy->dims + d + 1, tail * sizeof copy->dims[0]);
-    memmove(copy->from + d, copy->from + d + 1, tail * sizeof copy->from[0]);
-    memmove(copy->to + d, copy->to + d + 1, tail * sizeof copy->to[0]);
+    size_t inner = (size_t)(copy->rank - d - 1);
+    memmove(copy->dims + d, copy->dims + d + 1, inner * sizeof copy->dims[0]);
+    memmove(copy->from + d, copy->from + d + 1, inner * sizeof copy->from[0]);
+    memmove(copy->to + d, copy->to + d + 1, inner * sizeof copy->to[0]);
     copy->rank--;
 }
 
@@ -90,7 +89,7 @@ ptrdiff_t tq_strided_source(const tq_strided *copy, size_t index, size_t bytes)
     return at;
 }
 
-/* rows x columns runs. */
+/* rows x columns runs of `run` bytes, and the steps in bytes between them. */
 typedef struct plane {
     size_t rows, columns, run;
     ptrdiff_t row_from, row_to, column_from, column_to;
@@ -108,45 +107,43 @@ static void plane_runs(const plane *p, const unsigned char *from, unsigned char 
     }
 }
 
-/* A plane of runs of one fixed size: memcpy of a constant size is one load and one store, whatever the
-   alignment.  The cases that compilers can vectorize, and the one that needs tiles, are set apart. */
-#define PLANE_LOOPS(bytes)                                                                                        \
-    static void copy_row_##bytes(const unsigned char *from, unsigned char *to, size_t count, ptrdiff_t step_from, \
-                                 ptrdiff_t step_to)                                                               \
-    {                                                                                                             \
-        for (size_t c = 0; c < count; c++, from += step_from, to += step_to)                                      \
-            memcpy(to, from, bytes);                                                                              \
-    }                                                                                                             \
-    static void fill_row_##bytes(const unsigned char *restrict from, unsigned char *restrict to, size_t count)    \
-    {                                                                                                             \
-        unsigned char value[bytes];                                                                               \
-        memcpy(value, from, bytes);                                                                               \
-        for (size_t c = 0; c < count; c++)                                                                        \
-            memcpy(to + c * bytes, value, bytes);                                                                 \
-    }                                                                                                             \
-    static void transpose_##bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to) \
-    {                                                                                                             \
-        for (size_t r0 = 0; r0 < p->rows; r0 += TILE)                                                             \
-            for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {                                                    \
-                size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;                                          \
-                size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;                                 \
-                for (size_t r = r0; r < r0 + rows; r++) {                                                         \
-                    const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;  \
-                    unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * (bytes));                 \
-                    for (size_t c = 0; c < columns; c++, f += p->column_from)                                     \
-                        memcpy(t + c * (bytes), f, bytes);                                                        \
-                }                                                                                                 \
-            }                                                                                                     \
-    }
+/* A plane of runs of one fixed size, 1, 2, 4, 8 or 16 bytes.  The functions are inlined with a constant size, so that
+   memcpy is one load and one store for any alignment.  Fills and transpositions have loops of their own. */
+#define INLINE static inline __attribute__((always_inline))
 
-PLANE_LOOPS(1)
-PLANE_LOOPS(2)
-PLANE_LOOPS(4)
-PLANE_LOOPS(8)
-PLANE_LOOPS(16)
+INLINE void copy_row(const unsigned char *from, unsigned char *to, size_t count, ptrdiff_t step_from, ptrdiff_t step_to,
+                     const size_t bytes)
+{
+    for (size_t c = 0; c < count; c++, from += step_from, to += step_to)
+        memcpy(to, from, bytes);
+}
 
-/* Eight rows of eight bytes, held in words, change places with their columns: halves, then quarters, then
-   bytes.  Words are little-endian, as everything here is. */
+INLINE void fill_row(const unsigned char *restrict from, unsigned char *restrict to, size_t count, const size_t bytes)
+{
+    unsigned char value[16];
+    memcpy(value, from, bytes);
+    for (size_t c = 0; c < count; c++)
+        memcpy(to + c * bytes, value, bytes);
+}
+
+/* In square tiles, so that both sides stay in the first cache. */
+INLINE void transpose_runs(const plane *p, const unsigned char *restrict from, unsigned char *restrict to,
+                           const size_t bytes)
+{
+    for (size_t r0 = 0; r0 < p->rows; r0 += TILE)
+        for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {
+            size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;
+            size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;
+            for (size_t r = r0; r < r0 + rows; r++) {
+                const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;
+                unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * bytes);
+                for (size_t c = 0; c < columns; c++, f += p->column_from)
+                    memcpy(t + c * bytes, f, bytes);
+            }
+        }
+}
+
+/* Transposes 8 rows of 8 bytes, each row a little-endian uint64: swaps halves, then quarters, then bytes. */
 static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
 {
     uint64_t moved = (*a >> shift ^ *b) & mask;
@@ -154,7 +151,7 @@ static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
     *a ^= moved << shift;
 }
 
-static void transpose_words(uint64_t w[8])
+static void transpose_8x8(uint64_t w[8])
 {
     for (int i = 0; i < 4; i++)
         swap_parts(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
@@ -164,7 +161,7 @@ static void transpose_words(uint64_t w[8])
         swap_parts(&w[i], &w[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
 }
 
-/* As transpose_1, whole blocks of 8 by 8 at once; the rest stays for it. */
+/* Transposes runs of one byte: whole blocks of 8 by 8, and the remaining columns and rows by transpose_runs. */
 static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
     size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
@@ -175,37 +172,45 @@ static void transpose_bytes(const plane *p, const unsigned char *restrict from, 
             unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
             for (int i = 0; i < 8; i++)
                 memcpy(&w[i], f + i * p->column_from, 8);
-            transpose_words(w);
+            transpose_8x8(w);
             for (int i = 0; i < 8; i++)
                 memcpy(t + i * p->row_to, &w[i], 8);
         }
     plane right = *p, below = *p;
     right.columns = p->columns - columns;
-    transpose_1(&right, from + (ptrdiff_t)columns * p->column_from, to + columns);
+    transpose_runs(&right, from + (ptrdiff_t)columns * p->column_from, to + columns, 1);
     below.rows = p->rows - rows;
     below.columns = columns;
-    transpose_1(&below, from + rows, to + (ptrdiff_t)rows * p->row_to);
+    transpose_runs(&below, from + rows, to + (ptrdiff_t)rows * p->row_to, 1);
 }
 
-#define PLANE(bytes, transpose)                                                             \
+INLINE void copy_plane(const plane *p, const unsigned char *from, unsigned char *to, const size_t bytes)
+{
+    const bool dense_to = p->column_to == (ptrdiff_t)bytes;
+    if (dense_to && p->row_from == (ptrdiff_t)bytes && p->rows > 1) {
+        if (bytes == 1)
+            transpose_bytes(p, from, to);
+        else
+            transpose_runs(p, from, to, bytes);
+        return;
+    }
+    for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)
+        if (dense_to && p->column_from == 0)
+            fill_row(from, to, p->columns, bytes);
+        else
+            copy_row(from, to, p->columns, p->column_from, p->column_to, bytes);
+}
+
+#define PLANE(bytes)                                                                        \
     static void plane_##bytes(const plane *p, const unsigned char *from, unsigned char *to) \
     {                                                                                       \
-        bool dense_to = p->column_to == (bytes);                                            \
-        if (dense_to && p->row_from == (bytes) && p->rows > 1) {                            \
-            transpose(p, from, to);                                                         \
-            return;                                                                         \
-        }                                                                                   \
-        for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)          \
-            if (dense_to && p->column_from == 0)                                            \
-                fill_row_##bytes(from, to, p->columns);                                     \
-            else                                                                            \
-                copy_row_##bytes(from, to, p->columns, p->column_from, p->column_to);       \
+        copy_plane(p, from, to, bytes);                                                     \
     }
-PLANE(1, transpose_bytes)
-PLANE(2, transpose_2)
-PLANE(4, transpose_4)
-PLANE(8, transpose_8)
-PLANE(16, transpose_16)
+PLANE(1)
+PLANE(2)
+PLANE(4)
+PLANE(8)
+PLANE(16)
 
 static plane_fn plane_of(size_t run)
 {
@@ -219,17 +224,17 @@ static plane_fn plane_of(size_t run)
     }
 }
 
-/* What the threads share: the planes are numbered in the order of the outer dimensions. */
+/* Shared by the threads.  Planes are numbered in the order of the outer dimensions. */
 typedef struct job {
     const tq_strided *copy;
-    int outer; /* dimensions before the plane's */
+    int outer; /* dimensions outside of the plane */
     plane_fn run;
     plane plane;
     const unsigned char *from;
     unsigned char *to;
 } job;
 
-/* A large plane goes in blocks, between which Ctrl-C is heard. */
+/* Copies a large plane in blocks, between which Ctrl-C is heard. */
 static void run_plane(const job *j, const unsigned char *from, unsigned char *to)
 {
     enum { ROWS = 8 * TILE, COLUMNS = 128 * TILE };

@@ -4,13 +4,13 @@
  *
  *     for all i:  to[to_at + sum(i[d] * to[d])] = from[from_at + sum(i[d] * from[d])]
  *
- * Operators that move data describe the move: TRANSPOSE permutes the source's strides, BROADCAST_TO and
- * TILE set some to 0, REVERSE_V2 negates one, CONCATENATION and PACK skip in the destination.  What follows
- * is done once: dimensions that lie densely on both sides are merged, runs are copied with memcpy or
- * as one unit of 1, 2, 4, 8 or 16 bytes, and large copies are shared among threads.
+ * Operators that move data describe the copy: TRANSPOSE permutes the source's strides, BROADCAST_TO and TILE set some
+ * to 0, REVERSE_V2 negates one, CONCATENATION and PACK skip in the destination.  This file merges dimensions that are
+ * dense on both sides, copies runs with memcpy or as one unit of 1, 2, 4, 8 or 16 bytes, and shares large copies among
+ * threads.
  *
- * The caller proves that every byte named lies inside; dimensions are listed in the order in which the
- * destination holds them, outermost first.
+ * The caller proves that every byte lies inside the source or the destination, and adds dimensions in the order of the
+ * destination, outermost first.
  */
 #ifndef TQ_OPS_MOVEMENT_STRIDED_COPY_H
 #define TQ_OPS_MOVEMENT_STRIDED_COPY_H
@@ -21,28 +21,29 @@
 #define TQ_STRIDED_DIMS (2 * TQ_DIMS)
 
 typedef struct tq_strided {
-    int rank;
-    size_t run;                     /* bytes copied as one */
+    int rank;                       /* 0 to TQ_STRIDED_DIMS */
+    size_t run;                     /* contiguous bytes, at least 1 */
     size_t dims[TQ_STRIDED_DIMS];   /* of runs */
-    ptrdiff_t from[TQ_STRIDED_DIMS]; /* bytes from one to the next; may be 0 or negative */
+    ptrdiff_t from[TQ_STRIDED_DIMS]; /* bytes from each run to the next; may be 0 or negative */
     ptrdiff_t to[TQ_STRIDED_DIMS];
-    ptrdiff_t from_at, to_at;       /* the first byte */
+    ptrdiff_t from_at, to_at;       /* the first run's byte */
 } tq_strided;
 
-/* A copy of one element of `bytes` bytes. */
+/* Makes *copy a copy of one element of `bytes` >= 1 bytes, from byte 0 to byte 0. */
 void tq_strided_begin(tq_strided *copy, size_t bytes);
 
-/* Adds a dimension of `count` steps inside all dimensions added before it. */
+/* Adds a dimension of `count` >= 0 steps, `from` and `to` bytes each, inside of all earlier dimensions; at most
+   TQ_STRIDED_DIMS of them. */
 void tq_strided_dim(tq_strided *copy, size_t count, ptrdiff_t from, ptrdiff_t to);
 
-/* Merges dimensions.  Call once, after the last one. */
+/* Merges dimensions; called once, after the last one. */
 void tq_strided_end(tq_strided *copy);
 
-/* From and to must not overlap. */
+/* Makes an ended copy on at most `threads` threads.  `from` and `to` must not overlap. */
 void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads);
 
-/* Where the element that is the `index`th of a dense destination, of elements of `bytes` bytes, comes
-   from: its first byte in the source. */
+/* The first byte in the source of element `index` of a dense destination, of elements of `bytes` bytes; index is below
+   the number of elements of the ended copy. */
 ptrdiff_t tq_strided_source(const tq_strided *copy, size_t index, size_t bytes);
 
 #endif

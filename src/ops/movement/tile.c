@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TILE: dimension d repeated multiples[d] times.
+ * TILE: the input repeated multiples[d] times along each dimension d.
  * Source: LiteRT f6745779, tflite/kernels/tile.cc.
  */
 #include "ops/check.h"

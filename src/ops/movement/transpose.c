@@ -12,14 +12,14 @@ static tq_status transpose_shape(tq_node *node, tq_error *error)
     tq_shape shape = {in->rank, {0}};
     ptrdiff_t from[TQ_DIMS], steps[TQ_DIMS];
     size_t dims[TQ_DIMS];
-    unsigned seen = 0;
+    unsigned listed = 0;
     tq_strided *copy = tq_dense_move_begin(node, from);
     for (int d = 0; d < in->rank; d++) {
         int axis = 0;
         TQ_TRY(tq_check_axis(node, tq_integer_at(node->in[1], (size_t)d), in->rank, "perm", &axis, error));
-        if (seen >> axis & 1)
+        if (listed >> axis & 1)
             return tq_input_fail(node, 1, error, "names dimension %d twice; it needs a permutation", axis);
-        seen |= 1u << axis;
+        listed |= 1u << axis;
         shape.dims[d] = in->dims[axis];
         dims[d] = (size_t)in->dims[axis];
         steps[d] = from[axis];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; With adj_x or adj_y the last two
+ * BATCH_MATMUL: out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n].  With adj_x or adj_y the last two
  * dimensions of a or b are swapped.  Leading dimensions broadcast.
  *
  *     float32             in the order of kernels/gemm/gemm.h
@@ -11,8 +11,8 @@
  *     float32 x int8      each row of a quantized (ops/products/hybrid.h): f32(s_row * s_b) * f32(acc - z * sum(b)), or
  *                         XNNPACK's f32(f32(acc - z * sum(b)) * s_row) * s_b
  *
- * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  There, hybrid
- * products of several batches read the wrong row sums, and scales along b's columns count in hybrid products alone.
+ * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  In LiteRT,
+ * hybrid products of several batches read the wrong row sums, and only hybrid products use scales along b's columns.
  */
 #include <string.h>
 
@@ -32,11 +32,11 @@ typedef struct product {
     size_t size_a, size_b, size_out; /* of one element in memory */
 
     tq_gemm plan;
-    bool constant;       /* node->prepacked has a tq_gemm for each matrix of b, then the prepacked matrices */
-    uint64_t packed_at, each; /* of them */
+    bool constant;            /* node->prepacked has a tq_gemm for each matrix of b, then the prepacked matrices */
+    uint64_t packed_at, each; /* offset and bytes of the prepacked matrices */
     tq_gemm_store store;
     tq_hybrid_rule rule; /* hybrid; else NULL */
-    /* int16 times int16: no matrix kernel has it */
+    /* int16 times int16, without a matrix kernel */
     bool is_int16;
     tq_fixed *multipliers; /* one, or one a column */
     size_t multiplier_step;
@@ -51,7 +51,7 @@ typedef struct product {
     tq_hybrid_row *rows;
 } product;
 
-/* `rows` x `cols` elements of `size` bytes, to cols x rows. */
+/* to: [cols][rows] elements of `size` bytes; from: [rows][cols]. */
 static void transpose(const char *from, size_t rows, size_t cols, size_t size, char *to)
 {
     for (size_t c = 0; c < cols && !tq_stop_after(rows); c++)
@@ -59,7 +59,7 @@ static void transpose(const char *from, size_t rows, size_t cols, size_t size, c
             memcpy(to, from + (r * cols + c) * size, size);
 }
 
-/* ---- by the matrix kernel: b is its weights, a channel a column ---- */
+/* ---- by the matrix kernel: b holds its weights, one channel for each column ---- */
 
 static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *gemm, void *memory)
 {
@@ -68,7 +68,7 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
                                .type = p->size_b == sizeof(float) ? TQ_f32 : TQ_i8,
                                .channel_stride = p->swap_b ? p->k : 1,
                                .k_stride = p->swap_b ? 1 : p->n};
-    if (quantized) { /* several zero points of b are all 0 */
+    if (quantized) { /* check_quantized: with several scales, the zero points of b are 0 */
         weights.zero_point = tq_zero_point_at(node->in[RIGHT], 0);
         weights.row_zero_point = tq_zero_point_at(node->in[LEFT], 0);
     }
@@ -104,7 +104,7 @@ static void multiply(product *p)
 
 /* ---- int16 by int16 ---- */
 
-/* A tensor has fewer than 2^31 rows of products of at most 2^30: no overflow. */
+/* n < 2^31 products of at most 2^30: no overflow. */
 static int64_t dot_int16(const int16_t *a, const int16_t *b, size_t n)
 {
     int64_t sum = 0;
@@ -136,40 +136,40 @@ static size_t matrix_at(const tq_shape *shape, const tq_shape *batch, size_t at)
 {
     size_t index = 0, step = 1;
     for (int i = batch->rank - 1, d = shape->rank - 3; i >= 0; i--, d--) {
-        size_t place = at % (size_t)batch->dims[i];
+        size_t position = at % (size_t)batch->dims[i];
         at /= (size_t)batch->dims[i];
         if (d < 0)
             continue;
         if (shape->dims[d] != 1)
-            index += place * step;
+            index += position * step;
         step *= (size_t)shape->dims[d];
     }
     return index;
 }
 
-static void ready_a(product *p, size_t matrix)
+static void prepare_a(product *p, size_t matrix)
 {
     const char *a = (const char *)p->node->in[LEFT]->data + matrix * p->m * p->k * p->size_a;
     p->a = a;
     if (!p->swap_a)
         return;
-    void *room = tq_scratch_at(p->node, p->a_at);
-    transpose(a, p->k, p->m, p->size_a, room);
-    p->a = room;
+    void *transposed = tq_scratch_at(p->node, p->a_at);
+    transpose(a, p->k, p->m, p->size_a, transposed);
+    p->a = transposed;
 }
 
-static void ready_b(product *p, size_t matrix)
+static void prepare_b(product *p, size_t matrix)
 {
     const char *b = (const char *)p->node->in[RIGHT]->data + matrix * p->k * p->n * p->size_b;
-    void *room = tq_scratch_at(p->node, p->b_at);
+    void *scratch = tq_scratch_at(p->node, p->b_at);
     p->b = b;
     if (p->is_int16 && !p->swap_b) {
-        transpose(b, p->k, p->n, p->size_b, room);
-        p->b = room;
+        transpose(b, p->k, p->n, p->size_b, scratch);
+        p->b = scratch;
     } else if (p->constant)
         p->gemm = ((const tq_gemm *)p->node->prepacked)[matrix];
     else if (!p->is_int16)
-        pack(p, p->node, b, &p->gemm, room);
+        pack(p, p->node, b, &p->gemm, scratch);
 }
 
 static size_t matrices_of(const tq_tensor *b)
@@ -197,9 +197,9 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t i = 0; i < batches && p.m && p.n && !tq_stop_after(p.m + p.n); i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
         if (a != held_a)
-            ready_a(&p, a);
+            prepare_a(&p, a);
         if (b != held_b)
-            ready_b(&p, b);
+            prepare_b(&p, b);
         held_a = a;
         held_b = b;
         p.out = (char *)node->out[0]->data + i * p.m * p.n * p.size_out;
@@ -237,11 +237,11 @@ static tq_status fit(tq_node *node, product *p, tq_error *error)
     const tq_shape *a = &node->in[LEFT]->shape, *b = &node->in[RIGHT]->shape;
     p->swap_a = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_x) != 0;
     p->swap_b = tq_get_int(&node->options.table, TQ_BatchMatMulOptions_adj_y) != 0;
-    const int32_t *tail_a = a->dims + a->rank - 2, *tail_b = b->dims + b->rank - 2;
-    int32_t k_b = tail_b[p->swap_b];
-    p->m = (size_t)tail_a[p->swap_a];
-    p->k = (size_t)tail_a[!p->swap_a];
-    p->n = (size_t)tail_b[!p->swap_b];
+    const int32_t *matrix_a = a->dims + a->rank - 2, *matrix_b = b->dims + b->rank - 2;
+    int32_t k_b = matrix_b[p->swap_b];
+    p->m = (size_t)matrix_a[p->swap_a];
+    p->k = (size_t)matrix_a[!p->swap_a];
+    p->n = (size_t)matrix_b[!p->swap_b];
     if ((size_t)k_b != p->k)
         return tq_input_fail(node, RIGHT, error, "has %d rows to multiply; the other operand has %zu columns", k_b,
                              p->k);
@@ -312,7 +312,7 @@ static tq_status prepare_store(tq_node *node, product *p, tq_error *error)
     p->store.out = out->type == TQ_TensorType_INT16 ? TQ_i16 : TQ_i8;
     p->store.rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : TQ_REQUANTIZE_DOUBLE;
     p->store.zero_point = tq_zero_point_at(out, 0);
-    tq_code_range(out->type, &p->store.low, &p->store.high);
+    tq_quantized_range(out->type, &p->store.low, &p->store.high);
     TQ_TRY(tq_node_memory(node, tq_gemm_store_bytes(p->n), 1, &memory, error));
     tq_gemm_store_make(&p->store, p->n, multiplier_of, node, memory);
     return TQ_OK;
@@ -356,8 +356,8 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
         uint64_t prepacked = 0;
         tq_scratch_part(&prepacked, matrices_of(b), sizeof(tq_gemm));
         p->packed_at = tq_scratch_part(&prepacked, matrices_of(b), p->each);
-        const int64_t form[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 4, error));
+        const int64_t key[] = {(intptr_t)p->plan.kernel, (int64_t)p->n, (int64_t)p->k, flags};
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
     }
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);

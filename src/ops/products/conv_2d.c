@@ -13,7 +13,7 @@
  */
 #include "ops/check.h"
 #include "ops/products/convolution.h"
-#include "ops/products/hybrid.h"
+#include "ops/products/hybrid_conv_2d.h"
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
@@ -59,7 +59,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
         .rule = rule_of(node),
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
     };
-    tq_convolution_options given = {
+    tq_convolution_options convolution = {
         .padding = tq_get_int(options, TQ_Conv2DOptions_padding),
         .stride_h = (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_h),
         .stride_w = (int32_t)tq_get_int(options, TQ_Conv2DOptions_stride_w),
@@ -67,10 +67,10 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
         .dilation_w = (int32_t)tq_get_int(options, TQ_Conv2DOptions_dilation_w_factor),
     };
     TQ_TRY(tq_product_is_wide(node, tq_get_int(options, TQ_Conv2DOptions_quantized_bias_type), &plan.wide, error));
-    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    TQ_TRY(tq_convolution_fit(node, &convolution, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
-    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* each channel separately */
+    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* depthwise */
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;

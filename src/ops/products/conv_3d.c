@@ -5,8 +5,8 @@
  *     CONV_3D             inputs x [n, d, h, w, c], filter [kd, kh, kw, c, o], bias [o] or none
  *     CONV_3D_TRANSPOSE   inputs shape [5], filter [kd, kh, kw, o, c], x, bias; see transpose_conv.c
  *
- * Each output sums its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within it
- * by channel, then the bias: the reference's order.
+ * Each output sums its products tap by tap (CONV_3D) or input cell by input cell (CONV_3D_TRANSPOSE), within these by
+ * channel, and adds the bias last: the reference's order.
  *
  * Source: LiteRT f6745779, tflite/kernels/{conv3d,conv3d_transpose}.cc and internal/reference/.
  */
@@ -25,7 +25,7 @@ typedef struct volume {
     tq_window windows[DIMS]; /* depth, height, width; if transposed, of the convolution from the output to the input */
     size_t batches, channels, out_channels;
     float low, high;
-    float *packed; /* transposed filters, [tap][c][o]; NULL where they are not constant */
+    float *packed; /* CONV_3D_TRANSPOSE: the filter as [tap][c][o]; NULL where it is not constant */
     uint64_t packed_at;
     /* set by eval */
     const tq_node *node;
@@ -43,8 +43,8 @@ static int32_t out_size(const volume *v, int dim)
     return v->transposed ? v->windows[dim].in : v->windows[dim].out;
 }
 
-/* The taps, or if transposed the input cells, that an output at `out` uses along one dimension. */
-static void steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
+/* The steps [*first, *end) of the output at `out` along one dimension: taps, or if transposed input cells. */
+static void find_steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
 {
     const tq_window *w = &v->windows[dim];
     if (!v->transposed) {
@@ -59,8 +59,8 @@ static void steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t
     *end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
 }
 
-/* The input cell and the tap of a step; false: the filter's dilation skips it. */
-static bool take(const volume *v, int dim, int32_t out, int64_t step, size_t *cell, size_t *tap)
+/* The input cell and the tap of a step; false: the filter's dilation skips the cell. */
+static bool find_cell(const volume *v, int dim, int32_t out, int64_t step, size_t *cell, size_t *tap)
 {
     const tq_window *w = &v->windows[dim];
     if (!v->transposed) {
@@ -88,18 +88,18 @@ static void eval_pixel(const volume *v, size_t batch, const int32_t at[DIMS], fl
     int64_t first[DIMS], end[DIMS];
     size_t cell[DIMS], tap[DIMS];
     for (int dim = 0; dim < DIMS; dim++)
-        steps(v, dim, at[dim], &first[dim], &end[dim]);
+        find_steps(v, dim, at[dim], &first[dim], &end[dim]);
     memset(out, 0, v->out_channels * sizeof *out);
     for (int64_t d = first[0]; d < end[0]; d++) {
-        if (!take(v, 0, at[0], d, &cell[0], &tap[0]))
+        if (!find_cell(v, 0, at[0], d, &cell[0], &tap[0]))
             continue;
         for (int64_t y = first[1]; y < end[1] && !tq_stop_count(&work, 1); y++) {
-            if (!take(v, 1, at[1], y, &cell[1], &tap[1]))
+            if (!find_cell(v, 1, at[1], y, &cell[1], &tap[1]))
                 continue;
             size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
             for (int64_t x = first[2]; x < end[2] && !tq_stop_count(&work, v->channels * v->out_channels / 8); x++)
-                if (take(v, 2, at[2], x, &cell[2], &tap[2]))
+                if (find_cell(v, 2, at[2], x, &cell[2], &tap[2]))
                     add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
         }
     }
@@ -215,8 +215,8 @@ static tq_status make(tq_node *node, int input, int channel_dim, int out_dim, vo
     v->batches = (size_t)node->in[input]->shape.dims[0];
     v->channels = (size_t)node->in[1]->shape.dims[channel_dim];
     v->out_channels = (size_t)node->in[1]->shape.dims[out_dim];
-    tq_activation_floats(node, tq_get_int(&node->options.table, TQ_Conv3DOptions_fused_activation_function), &v->low,
-                         &v->high);
+    tq_activation_range_f32(node, tq_get_int(&node->options.table, TQ_Conv3DOptions_fused_activation_function), &v->low,
+                            &v->high);
     node->eval = eval;
     *out = v;
     return TQ_OK;

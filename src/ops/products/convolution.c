@@ -6,7 +6,7 @@
 #include "ops/check.h"
 #include "ops/products/window.h"
 
-tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
+tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error)
 {
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
@@ -34,7 +34,7 @@ tq_status tq_fit_convolution(tq_node *node, const tq_convolution_options *option
     plan->taps = tq_scan_taps(&plan->scan);
     plan->row_stride = (size_t)x[3];
     tq_shape out = {4, {x[0], rows.out, columns.out, (int32_t)plan->channels}};
-    TQ_TRY(tq_output_shape(node, 0, &out, error)); /* before the product, which may overflow otherwise */
+    TQ_TRY(tq_output_shape(node, 0, &out, error)); /* first: its check bounds the product */
     plan->rows = (size_t)x[0] * (size_t)rows.out * (size_t)columns.out;
     return TQ_OK;
 }

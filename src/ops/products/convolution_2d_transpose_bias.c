@@ -3,8 +3,8 @@
  * Convolution2DTransposeBias, MediaPipe's custom operator: a transposed convolution of float32 images.
  *
  * Inputs x [n, h, w, c], weights [o, kh, kw, c], bias [o].  Options (ops/mediapipe_options.h): padding, stride of
- * columns, stride of rows.  Input pixel (y, x) adds to output pixels (y * stride - pad + ky, x * stride - pad + kx).  A
- * side has stride * (in - 1) + filter - pads output pixels; SAME: pads = max(0, filter - (in - 1) % stride - 1), and
+ * columns, stride of rows.  Input pixel (y, x) adds to output pixels (y * stride - pad + ky, x * stride - pad + kx).
+ * A side has stride * (in - 1) + filter - pads output pixels; SAME: pads = max(0, filter - (in - 1) % stride - 1), and
  * pad = pads / 2; VALID: pads = pad = 0.
  *
  * Source: MediaPipe, mediapipe/util/tflite/operations/transpose_conv_bias.cc.
@@ -43,7 +43,7 @@ static void add_pixel(const transpose_conv *s, const float *cell, const float *w
             out[o] += cell[c] * weights[c];
 }
 
-/* Adds input cell `cell` to the output, whose pixel (top, left), maybe outside, is the first tap's. */
+/* Adds an input pixel to the output.  (top, left): the output pixel of the first tap, which may be outside. */
 static void add_cell(const tq_node *node, const transpose_conv *s, const float *cell, int64_t top, int64_t left,
                      float *image)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * DEPTHWISE_CONV_2D: input [batch, height, width, depth], filter [1, filter height, filter width, depth * multiplier];
- * output channel c * multiplier + m is that of input channel c.
+ * output channel c * multiplier + m reads input channel c.
  *
  * Arithmetic as in conv_2d.c, with these differences: the optimized kernel has the rule UP for INT8 only, in whole
  * blocks of 8 channels; an INT16 input needs an INT64 bias; zero points of filters other than UINT8 are ignored.  The
- * option depth_multiplier is ignored: it follows from the shapes.
+ * shapes give the depth multiplier, not the option depth_multiplier.
  *
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc,
  * internal/reference/{depthwiseconv_uint8,depthwiseconv_float,integer_ops/depthwise_conv}.h.
  */
 #include "ops/check.h"
 #include "ops/products/convolution.h"
-#include "ops/products/hybrid.h"
+#include "ops/products/hybrid_depthwise_conv_2d.h"
 
 static tq_status check(const tq_node *node, tq_error *error)
 {
@@ -34,7 +34,7 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(check(node, error));
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
-    const bool ups = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[0]->type == TQ_TensorType_INT8;
+    const bool rounds_up = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[0]->type == TQ_TensorType_INT8;
     tq_product_plan plan = {
         .channels = (size_t)w[3],
         .groups = 1,
@@ -44,12 +44,12 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .channel_stride = 1,
         .k_stride = (size_t)w[3],
         .activation = tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function),
-        .rule = ups ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
-        .tail = ups ? (size_t)w[3] % 8 : 0,
+        .rule = rounds_up ? TQ_REQUANTIZE_UP : TQ_REQUANTIZE_DOUBLE,
+        .double_channels = rounds_up ? (size_t)w[3] % 8 : 0,
         .product_in_f32 = node->in[0]->type == TQ_TensorType_UINT8,
         .ignores_zero_point = node->in[0]->type != TQ_TensorType_UINT8,
     };
-    tq_convolution_options given = {
+    tq_convolution_options convolution = {
         .padding = tq_get_int(options, TQ_DepthwiseConv2DOptions_padding),
         .stride_h = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
         .stride_w = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_w),
@@ -57,6 +57,6 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
         .dilation_w = (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor),
     };
     TQ_TRY(tq_product_is_wide(node, TQ_TensorType_FLOAT32, &plan.wide, error));
-    TQ_TRY(tq_fit_convolution(node, &given, &plan, error));
+    TQ_TRY(tq_convolution_fit(node, &convolution, &plan, error));
     return tq_prepare_product(node, &plan, error);
 }

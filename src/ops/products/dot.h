@@ -8,12 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Products that are summed in 32 bits before the sum is added to 64 bits: `chunk`. */
+/* The number of products that fit an int32 sum, which is then added to an int64 sum: `chunk` below. */
 enum {
     TQ_DOT_8_BIT = 1 << 14, /* 8-bit values less a zero point, |a|, |b| <= 255: |a * b| < 2^16, the sum < 2^30 */
     TQ_DOT_16X8 = 1 << 8    /* int16 times int8: |a * b| <= 2^22, the sum <= 2^30 */
 };
 
+/* a . b, n values each, n <= TQ_DOT_8_BIT or TQ_DOT_16X8, by the ranges of a and b. */
 static inline int32_t tq_dot_few_i16(const int16_t *a, const int16_t *b, size_t n)
 {
     int32_t sum = 0;
@@ -22,7 +23,7 @@ static inline int32_t tq_dot_few_i16(const int16_t *a, const int16_t *b, size_t 
     return sum;
 }
 
-/* a . b, n values each; chunk: TQ_DOT_8_BIT or TQ_DOT_16X8, by the ranges of a and b. */
+/* a . b, n < 2^31 values each; chunk: TQ_DOT_8_BIT or TQ_DOT_16X8, by the ranges of a and b. */
 static inline int64_t tq_dot_i16(const int16_t *a, const int16_t *b, size_t n, size_t chunk)
 {
     int64_t sum = 0;
@@ -31,6 +32,7 @@ static inline int64_t tq_dot_i16(const int16_t *a, const int16_t *b, size_t n, s
     return sum + tq_dot_few_i16(a, b, n);
 }
 
+/* a . b, n <= TQ_DOT_8_BIT values each. */
 static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
 {
     int32_t sum = 0;
@@ -39,7 +41,7 @@ static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
     return sum;
 }
 
-/* a . b, n values each. */
+/* a . b, n < 2^31 values each. */
 static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
 {
     const size_t chunk = TQ_DOT_8_BIT;
@@ -49,7 +51,7 @@ static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
     return sum + tq_dot_few_i8(a, b, n);
 }
 
-/* The sum modulo 2^32, as an int32 accumulator of the reference has it. */
+/* A sum modulo 2^32, as in an int32 accumulator of the reference. */
 static inline int32_t tq_wrap_i32(int64_t sum)
 {
     uint32_t low = (uint32_t)(uint64_t)sum;
@@ -68,12 +70,13 @@ static inline int64_t tq_add_wrap_i64(int64_t a, int64_t b)
 
 enum { TQ_LANES = 4 };
 
+/* The four partial sums, added from the first to the last. */
 static inline float tq_add_lanes(const float lanes[TQ_LANES])
 {
     return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }
 
-/* start + a . b */
+/* start + a . b, n values each; partial sums begin with 0. */
 static inline float tq_add_dot_f32(float start, const float *a, const float *b, size_t n)
 {
     float lanes[TQ_LANES] = {0, 0, 0, 0};
@@ -87,6 +90,7 @@ static inline float tq_add_dot_f32(float start, const float *a, const float *b, 
     return start;
 }
 
+/* The sum of n values, in the same order. */
 static inline float tq_sum_f32(const float *a, size_t n)
 {
     float lanes[TQ_LANES] = {0, 0, 0, 0};

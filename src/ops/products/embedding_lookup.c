@@ -2,11 +2,11 @@
  *
  * EMBEDDING_LOOKUP: inputs ids [n] of INT32, table [rows, ...]; out[i] = table[ids[i]].
  *
- * Rows are copied where table and output have one type.  For a FLOAT32 or FLOAT16 output and an INT8, UINT8, INT4 or
- * INT2 table, out = f32(q * scale); there is one scale, one a row, or one a block of a row.
+ * Rows are copied where table and output have the same type.  For a FLOAT32 or FLOAT16 output and an INT8, UINT8, INT4
+ * or INT2 table, out = f32(q * scale); the table has one scale, one for each row, or one for each block of a row.
  *
- * Source: LiteRT f6745779, tflite/kernels/embedding_lookup.cc.  There, rows of 4-bit and 2-bit tables that do not
- * begin at a byte are misread.
+ * Source: LiteRT f6745779, tflite/kernels/embedding_lookup.cc.  LiteRT misreads rows of 4-bit and 2-bit
+ * tables that do not begin at a byte.
  */
 #include <string.h>
 

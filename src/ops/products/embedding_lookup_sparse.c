@@ -7,8 +7,8 @@
  * output row indices[i, :r - 1].  Consecutive lookups of one row form a run; at its end the row is divided by the sum
  * of the run's weights (MEAN) or by the square root of the sum of their squares (SQRTN).
  *
- * Source: LiteRT f6745779, tflite/kernels/embedding_lookup_sparse.cc.  There, indices outside the dense shape are
- * wrapped or dropped; here they are errors.
+ * Source: LiteRT f6745779, tflite/kernels/embedding_lookup_sparse.cc.  LiteRT wraps or drops indices outside the
+ * dense shape; here they are errors.
  */
 #include <math.h>
 #include <string.h>

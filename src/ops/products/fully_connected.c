@@ -4,43 +4,30 @@
  * the input's shape with `units` last.
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), s_w
- *                is one scale, or one a unit (then zero points of weights are ignored); INT16 input: acc in 64 bits,
- *                unless quantized_bias_type is INT32; UINT8 input may have an INT16 output, whose zero point is 0
+ *                is one scale, or one for each unit (then zero points of weights are ignored)
+ *                INT16 input: acc in 64 bits, unless quantized_bias_type is INT32
+ *                UINT8 input: the output may be INT16, with zero point 0
  *                optimized: the rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32
  *                bits, with an INT64 bias in 64
+ *                INT16 weights: acc in 64 bits, 64-bit fixed-point multiplication
  *     float      sums in the order of kernels/gemm/gemm.h
- *     INT16 weights   acc in 64 bits, the 64-bit fixed-point form
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/{,integer_ops/}fully_connected.h.
  */
 #include "base/threads.h"
 #include "ops/check.h"
 #include "ops/products/convolution.h"
-#include "ops/products/hybrid.h"
+#include "ops/products/fully_connected_shuffled.h"
+#include "ops/products/hybrid_fully_connected.h"
 #include "ops/quantized.h"
 
-/* Rows of the input, and the output's shape. */
+/* Sets channels, depth and rows of the plan, and the output's shape. */
 static tq_status fit(tq_node *node, tq_product_plan *plan, tq_error *error)
 {
-    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
-    const size_t count = tq_shape_size(x);
-    const bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
-    plan->channels = (size_t)w->dims[0];
-    plan->depth = (size_t)w->dims[1];
-    if ((keep || plan->depth == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
-        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
-                             w->dims[1]);
-    if (plan->depth && count % plan->depth)
-        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, plan->depth);
-    plan->rows = plan->depth ? count / plan->depth : tq_shape_span(x, 0, x->rank - 1);
-    if (plan->rows > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", plan->rows);
-    tq_shape out = {2, {(int32_t)plan->rows, w->dims[0]}};
-    if (keep) {
-        out = *x;
-        out.dims[out.rank - 1] = w->dims[0];
-    }
-    return tq_output_shape(node, 0, &out, error);
+    const tq_shape *weights = &node->in[1]->shape;
+    plan->channels = (size_t)weights->dims[0];
+    plan->depth = (size_t)weights->dims[1];
+    return tq_fully_connected_fit(node, &plan->rows, error);
 }
 
 static tq_status check_options(const tq_node *node, tq_error *error)
@@ -58,7 +45,7 @@ static tq_status check_options(const tq_node *node, tq_error *error)
                       (long long)activation);
 }
 
-/* ---- INT16 input with INT16 weights, or with INT8 weights that have a zero point: rare, so a plain loop ---- */
+/* ---- INT16 input with INT16 weights, or with INT8 weights that have a zero point: rare, so a simple loop ---- */
 
 typedef struct int16_product {
     tq_product_plan plan;
@@ -74,7 +61,7 @@ static int64_t sum_int16(const tq_node *node, const int16_product *p, size_t row
     const bool wide = weights->type == TQ_TensorType_INT16;
     const void *w = (const char *)weights->data + unit * p->plan.depth * (wide ? sizeof(int16_t) : 1);
     const int32_t zero = weights->quantization.count == 1 ? tq_zero_point_at(weights, 0) : 0;
-    /* |x * w| < 2^32 and rows have less than 2^31 elements; the bias may wrap */
+    /* |x * w| < 2^32, and a row has fewer than 2^31 elements; the bias may wrap */
     int64_t sum = 0;
     for (size_t k = 0; k < p->plan.depth; k++)
         sum += (int64_t)x[k] * ((wide ? ((const int16_t *)w)[k] : ((const int8_t *)w)[k]) - zero);
@@ -108,14 +95,14 @@ static tq_status eval_int16(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* rule: of INT16 weights DOUBLE, of a product in float32 where they have one scale. */
+/* rule: DOUBLE for INT16 weights, whose product of scales is then rounded to float32 if they have one scale. */
 static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error *error)
 {
     int16_product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->rule = rule;
     TQ_TRY(fit(node, &p->plan, error));
-    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+    tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, p->plan.channels, sizeof *p->multiplier, &p->multiplier, error));
     const bool many = node->in[1]->quantization.count > 1, narrow = !many && rule == TQ_REQUANTIZE_DOUBLE;
@@ -130,7 +117,7 @@ static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error 
 
 /* ---- all other types ---- */
 
-/* Whether the node follows the optimized kernel, whose accumulators have 32 bits: with INT16 inputs it takes neither an
+/* Whether the optimized kernel computes the node.  Its accumulators have 32 bits: with INT16 inputs it takes neither an
    INT64 bias nor zero points. */
 static bool has_optimized_kernel(const tq_node *node)
 {

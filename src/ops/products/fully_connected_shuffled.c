@@ -9,28 +9,30 @@
  * by 16 columns: [unit / 4][column / 16][unit % 4][column % 16].  Output 1 is the reordered input, x ^ 128; 4 rows are
  * stored in blocks [column / 16][row][column % 16].
  *
- * Numerics: XNNPACK does not take the operator.  The optimized kernel clamps to INT16 whatever the activation is.  It
+ * Numerics: XNNPACK does not run these weights.  The optimized kernel ignores the activation and clamps to INT16.  It
  * adds the products of columns k and k + 8 of a block in 16 bits, so that -128 * -128 twice gives -2^15.
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc, internal/reference/fully_connected.h,
  * internal/optimized/optimized_ops.h (ShuffledFullyConnected).
  */
+#include "ops/products/fully_connected_shuffled.h"
+
 #include "ops/check.h"
-#include "ops/products/product.h"
 #include "ops/products/dot.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
 
-enum { UNITS = 4, COLUMNS = 16, HALF = COLUMNS / 2, FEW_ROWS = 4 };
+enum { UNITS = 4, COLUMNS = 16, HALF = COLUMNS / 2, ROWS = 4 };
 
 typedef struct shuffled {
     size_t rows, columns, units;
     tq_fixed by;
     int32_t low, high;
-    int32_t turns; /* the sum of two products that wraps to its negative in 16 bits */
+    int32_t wrapping_pair; /* a sum of two products that 16 bits wrap to its negative; 0: sums do not wrap */
     const tq_node *node; /* set by eval */
 } shuffled;
 
+/* x ^ 128 as int8: x less the zero point. */
 static int8_t flipped(uint8_t x)
 {
     return (int8_t)(x - 128);
@@ -54,7 +56,7 @@ static int32_t sum_of(const shuffled *s, size_t row, size_t unit)
         for (size_t k = 0; k < HALF; k++) {
             const int32_t pair = flipped(x[block + k]) * w[block * UNITS + k] +
                                  flipped(x[block + k + HALF]) * w[block * UNITS + k + HALF];
-            sum += pair == s->turns ? -pair : pair;
+            sum += pair == s->wrapping_pair ? -pair : pair;
         }
     return tq_wrap_i32(sum);
 }
@@ -114,7 +116,7 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
         return tq_input_fail(node, 1, error,
                              "has %zu units of %zu columns; shuffled weights have multiples of 4 and 16",
                              plan->channels, plan->depth);
-    if (plan->rows != 1 && plan->rows != FEW_ROWS)
+    if (plan->rows != 1 && plan->rows != ROWS)
         return tq_input_fail(node, 0, error, "has %zu rows; shuffled weights take 1 or 4", plan->rows);
     shuffled *s;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
@@ -123,12 +125,12 @@ tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_pl
     s->units = plan->channels;
     const float product = tq_scale_at(node->in[0], 0) * tq_scale_at(node->in[1], 0);
     TQ_TRY(tq_fixed_find(node, (double)product / (double)tq_scale_at(node->out[0], 0), &s->by, error));
-    tq_activation_codes(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
+    tq_activation_range(node, tq_get_int(&node->options.table, TQ_FullyConnectedOptions_fused_activation_function),
                         &s->low, &s->high);
     if (node->numerics != TQ_NUMERICS_REFERENCE) {
         s->low = INT16_MIN;
         s->high = INT16_MAX;
-        s->turns = 1 << 15;
+        s->wrapping_pair = 1 << 15;
     }
     if (node->out[1])
         TQ_TRY(tq_output_shape(node, 1, &node->in[0]->shape, error));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Quantizing rows, checking weights, fused activations of hybrid operators.  Contract: hybrid.h.
+ * Hybrid operators: quantization of rows, checks of weights, scaling of sums, fused activations.
  */
 #include "ops/products/hybrid.h"
 
@@ -9,18 +9,18 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
-/* Elements of a block.  The elements after the last whole block are quantized one by one, with another rounding. */
+/* Elements of a SIMD block of TFLite's.  Elements after the last whole block are rounded differently. */
 enum { BLOCK = 8 };
 
-/* A row whose greatest magnitude is below this counts as zeros: 1 / scale would overflow. */
-#define FAINT 1e-35f
+/* A row whose greatest magnitude is smaller is quantized as zeros: 1 / scale would overflow. */
+#define SMALLEST_BOUND 1e-35f
 
 typedef struct range {
     float low, high;
-    bool finite; /* every value is */
+    bool finite; /* all values are finite */
 } range;
 
 /* The range of the values and 0. */
@@ -37,7 +37,7 @@ static range range_of(const float *values, size_t n)
 }
 
 /* A row with NaN or an infinity: its products become NaN, as in floating point. */
-static tq_hybrid_row not_finite(size_t n, int8_t *quantized)
+static tq_hybrid_row non_finite(size_t n, int8_t *quantized)
 {
     memset(quantized, 0, n);
     return (tq_hybrid_row){NAN, 0};
@@ -54,9 +54,8 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* The values lie in the range that `inverse` comes from, so |value * inverse| is at most 255 and a rounding.
-   Whole blocks: half a unit is added in float32 and the fraction dropped, which takes 0.49999997 to 1.  The rest:
-   nearest, ties away from zero. */
+/* `inverse` comes from the values' range, so |value * inverse| is at most 255 and a rounding error.  Whole blocks: adds
+   0.5 in float32 and drops the fraction, which rounds 0.49999997 to 1.  Remainder: nearest, ties away from zero. */
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
 {
     size_t whole = n - n % BLOCK;
@@ -75,8 +74,8 @@ tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *quantiz
     range r = range_of(values, n);
     float bound = -r.low > r.high ? -r.low : r.high;
     if (!r.finite)
-        return not_finite(n, quantized);
-    if (bound < FAINT)
+        return non_finite(n, quantized);
+    if (bound < SMALLEST_BOUND)
         return zeros(n, quantized);
     quantize(values, n, 127 / bound, 0, -127, quantized);
     return (tq_hybrid_row){bound / 127, 0};
@@ -87,8 +86,8 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *quantized)
     range r = range_of(values, n);
     float bound = -r.low > r.high ? -r.low : r.high;
     if (!r.finite)
-        return not_finite(n, quantized);
-    if (bound < FAINT)
+        return non_finite(n, quantized);
+    if (bound < SMALLEST_BOUND)
         return zeros(n, quantized);
     const float inverse = (float)(127.0 / (double)bound);
     TQ_EACH(i, n)
@@ -109,8 +108,8 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *quanti
 {
     range r = range_of(values, n);
     if (!r.finite)
-        return not_finite(n, quantized);
-    if (-r.low < FAINT && r.high < FAINT)
+        return non_finite(n, quantized);
+    if (-r.low < SMALLEST_BOUND && r.high < SMALLEST_BOUND)
         return zeros(n, quantized);
     float difference = r.high - r.low; /* in float32, as the reference on x86 */
     double width = difference <= FLT_MAX ? (double)difference : (double)r.high - (double)r.low;
@@ -120,21 +119,21 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *quanti
     return row;
 }
 
-/* The same in float32, rounded to nearest, ties to even. */
+/* The zero point in float32, rounded to nearest, ties to even. */
 static int32_t even_zero_point(float low, float high)
 {
     float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
     return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
 }
 
-/* As `quantize`, with ties to even. */
+/* All values in [-128, 127], ties to even. */
 #define QUANTIZE_EVEN(isa, target)                                                                           \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
                                            int8_t *quantized)                                                \
     {                                                                                                        \
         const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
         for (size_t i = 0; i < n; i++)                                                                       \
-            quantized[i] = (int8_t)(tq_lane_even(values[i] * inverse, low, high) + zero_point);              \
+            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
     }
 TQ_EVERY_ISA(QUANTIZE_EVEN)
 
@@ -145,7 +144,7 @@ tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *quantized)
     range r = range_of(values, n);
     const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
     if (!r.finite || width > FLT_MAX)
-        return not_finite(n, quantized);
+        return non_finite(n, quantized);
     if (inverse > FLT_MAX)
         return zeros(n, quantized);
     tq_hybrid_row row = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
@@ -229,14 +228,14 @@ void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32
     }
     for (size_t c = 0; c < count; c++) {
         float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
-        y[c] = o->one_by_one ? sum * scale * row.scale : sum * (scale * row.scale);
+        y[c] = o->row_scale_last ? sum * scale * row.scale : sum * (scale * row.scale);
     }
     for (size_t c = 0; o->bias && c < count; c++)
         y[c] = o->bias[first + c] + y[c];
 }
 
-/* NaN becomes `low`, as in the reference. */
-static inline float within(float x, float low, float high)
+/* x clamped to [low, high]; NaN becomes `low`, as in the reference. */
+static inline float clamp_f32(float x, float low, float high)
 {
     x = x > high ? high : x;
     return x > low ? x : low;
@@ -247,15 +246,15 @@ void tq_activate(int64_t activation, float *values, size_t n)
     switch (activation) {
     case TQ_ActivationFunctionType_RELU:
         for (size_t i = 0; i < n; i++)
-            values[i] = within(values[i], 0, INFINITY);
+            values[i] = clamp_f32(values[i], 0, INFINITY);
         return;
     case TQ_ActivationFunctionType_RELU_N1_TO_1:
         for (size_t i = 0; i < n; i++)
-            values[i] = within(values[i], -1, 1);
+            values[i] = clamp_f32(values[i], -1, 1);
         return;
     case TQ_ActivationFunctionType_RELU6:
         for (size_t i = 0; i < n; i++)
-            values[i] = within(values[i], 0, 6);
+            values[i] = clamp_f32(values[i], 0, 6);
         return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)

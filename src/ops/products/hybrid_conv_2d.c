@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CONV_2D of float32 activations with weights of 8 or 4 bits: input [n, h, w, c], filter [o, kh, kw, c / groups].
- * A UINT8 filter holds int8's bytes (ops/products/hybrid.h).
+ * A UINT8 filter holds int8 values (ops/products/hybrid.h).
  *
- * Each image is quantized separately (ops/products/hybrid.h).  Where all filter scales are equal and there is one
- * group, symmetrically:      out = act(f32(acc) * f32(s_x * s_w) + bias)
- * else asymmetrically: out = act(f32(f32(acc) * s_w[o]) * s_x + bias), acc = sum (q - z) * w
- * Optimized, where there is one group: f32(acc) * f32(s_x * s_w[o]) in either form.
- * Padding is the real value 0.  XNNPACK: always asymmetrically, fma(f32(f32(acc) * s_x), s_w[o], bias); filters
- * of 1x1 are fully connected layers in XNNPACK, which quantizes each pixel separately.
+ * Each image is quantized separately (ops/products/hybrid.h), acc = sum (q - z) * w:
+ *     symmetric     where all filter scales are equal and there is one group: act(f32(acc) * f32(s_x * s_w) + bias)
+ *     asymmetric    else: act(f32(f32(acc) * s_w[o]) * s_x + bias)
+ *     optimized     with one group: f32(acc) * f32(s_x * s_w[o]) in both
+ *     XNNPACK       always asymmetric: fma(f32(f32(acc) * s_x), s_w[o], bias).  XNNPACK runs filters of 1x1 as fully
+ *                   connected layers, which quantize each pixel separately.
+ * Padding is the real value 0.
  *
  * Source: LiteRT f6745779, tflite/kernels/conv.cc (EvalHybrid, EvalHybridPerChannel),
  * internal/reference/conv.h.  LiteRT reads past the one scale of a grouped filter, and uses the first scale of a
- * UINT8 filter for all channels: here all must be equal.
+ * UINT8 filter for all channels: here the scales must be equal.
  */
+#include "ops/products/hybrid_conv_2d.h"
+
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/hybrid.h"
+#include "ops/products/hybrid_fully_connected.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
@@ -29,10 +33,10 @@ typedef struct convolution {
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
-    tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant: the node's own,
-                      packed by every eval */
+    tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant, in node memory */
     bool constant;
-    uint64_t quantized_at, packed_at, padding_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
+    uint64_t quantized_at, padding_at, work_at; /* offsets in scratch */
+    uint64_t packed_at;                         /* constant: offset in node->prepacked; else in scratch */
     /* set by eval */
     const tq_node *node;
     tq_hybrid_output output;
@@ -66,11 +70,11 @@ static void prepack(tq_node *node)
     pack(c, node->in[1], node->prepacked, (char *)node->prepacked + c->packed_at);
 }
 
-static tq_status keep(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
+static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
 {
-    const int64_t form[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
-                            (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
-    return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
+    const int64_t key[] = {(intptr_t)c->plan.kernel, (int64_t)c->out_channels, (int64_t)c->groups,
+                           (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth};
+    return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
 /* Integer sums are stored in the output, and scaled in place. */
@@ -123,7 +127,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     c.node = node;
     c.output = (tq_hybrid_output){.weights = node->in[1],
                                   .bias = bias ? bias->data : NULL,
-                                  .one_by_one = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
+                                  .row_scale_last = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
                                   .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
@@ -211,8 +215,8 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
     return TQ_OK;
 }
 
-/* Whether XNNPACK runs the node as a fully connected layer: it then quantizes each pixel separately. */
-static bool is_of_pixels(const tq_node *node, const convolution *c)
+/* Whether XNNPACK runs the node as a fully connected layer. */
+static bool is_fully_connected(const tq_node *node, const convolution *c)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && c->scan.filter_h == 1 && c->scan.filter_w == 1 &&
            c->scan.stride_h == 1 && c->scan.stride_w == 1 && c->groups == 1 && c->channels + c->out_channels > 2;
@@ -224,12 +228,12 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     convolution *c, shape = {0};
     int64_t activation = tq_get_int(&node->options.table, TQ_Conv2DOptions_fused_activation_function);
     TQ_TRY(fit(node, &shape, error));
-    if (is_of_pixels(node, &shape))
+    if (is_fully_connected(node, &shape))
         return tq_prepare_hybrid_rows(node, shape.batches * shape.out_pixels, shape.channels, shape.out_channels,
                                       activation, true, error);
     TQ_TRY(tq_node_state(node, sizeof *c, &c, error));
     *c = shape;
-    tq_activation_floats(node, activation, &c->low, &c->high);
+    tq_activation_range_f32(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
     c->constant = tq_is_constant(node->in[1]);
@@ -244,6 +248,6 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, c->out_pixels, node->threads), 1);
     node->eval = eval;
     if (c->constant)
-        TQ_TRY(keep(node, c, prepacked, error));
+        TQ_TRY(request_prepack(node, c, prepacked, error));
     return tq_node_scratch(node, total, error);
 }

@@ -4,13 +4,16 @@
  *
  * Each image is quantized separately, asymmetrically (ops/products/hybrid.h):
  *     out = act(f32(acc) * f32(s_w[o] * s_x) + bias), acc = sum (q - z) * w, o = c * m + i
- *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels, in the remaining channels s_x first
+ *     optimized: f32(f32(f32(acc) * s_w[o]) * s_x) in whole blocks of 4 channels; in the remaining channels s_x comes
+ *     first
  * Padding is the real value 0.
  *
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc, internal/reference/integer_ops/depthwise_conv.h,
  * internal/optimized/integer_ops/depthwise_conv_hybrid.h.
- * LiteRT reads past the one scale of a filter.
+ * LiteRT reads past the end of a filter's single scale.
  */
+#include "ops/products/hybrid_depthwise_conv_2d.h"
+
 #include <string.h>
 
 #include "base/threads.h"
@@ -22,7 +25,8 @@
 #include "ops/scratch.h"
 #include "ops/products/window.h"
 
-enum { LARGE = 1 << 20 }; /* products of a pixel, above which Ctrl-C is heard within it: some milliseconds */
+/* Products of a pixel, some milliseconds, above which eval hears Ctrl-C within the pixel. */
+enum { LARGE = 1 << 20 };
 
 typedef struct depthwise {
     tq_window y, x;
@@ -95,7 +99,7 @@ TQ_BODY void store(const depthwise *d, size_t batch, const int32_t *sums, float 
     }
 }
 
-TQ_BODY void eval_some(const depthwise *d, size_t begin, size_t end)
+TQ_BODY void eval_range(const depthwise *d, size_t begin, size_t end)
 {
     size_t height = (size_t)d->y.out, rows = d->batches * height;
     float *out = d->node->out[0]->data;
@@ -113,7 +117,7 @@ TQ_BODY void eval_some(const depthwise *d, size_t begin, size_t end)
 #define EVAL_TASKS(isa, target)                                                  \
     static target void eval_tasks_##isa(void *context, size_t begin, size_t end) \
     {                                                                            \
-        eval_some(context, begin, end);                                          \
+        eval_range(context, begin, end);                                         \
     }
 TQ_EVERY_ISA(EVAL_TASKS)
 
@@ -182,8 +186,8 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     d->batches = (size_t)x[0];
     d->channels = (size_t)x[3];
     d->out_channels = (size_t)w[3];
-    tq_activation_floats(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
-                         &d->high);
+    tq_activation_range_f32(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
+                            &d->high);
     tq_shape out = {4, {x[0], d->y.out, d->x.out, w[3]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     size_t rows = d->batches * (size_t)d->y.out;

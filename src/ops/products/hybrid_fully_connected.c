@@ -3,20 +3,23 @@
  * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits.
  *
  * Each row of the input is quantized separately (ops/products/hybrid.h), then
- *     one scale a tensor or a unit    out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
- *     one scale a block of columns    out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
+ *     one scale, or one for each unit out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
+ *     one for each block of columns   out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
  *                                     b in order, always asymmetric
  *                                     XNNPACK: block_products_fused
  *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
  *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the
- * sum of the row's quantized values acc: the sum of products; sum: of the weights.  For weights that the file stores
- * sparse, the zero point comes first: act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
+ *                                     sum of the row's quantized values
+ * acc: the sum of products; sum: the sum of the weights.  For weights that are sparse in the file, the zero point comes
+ * first: act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
  * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
  * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8, and
  * only the optimized kernel has blockwise weights, without an activation (the reference kernel returns the bias).
  * LiteRT drops input elements after the last whole row; here they are an error.
  */
+#include "ops/products/hybrid_fully_connected.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -25,6 +28,7 @@
 #include "ops/check.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
+#include "ops/products/product.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
 
@@ -32,11 +36,12 @@ typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
-    uint64_t rows_at, quantized_at, packed_at, work_at; /* in scratch; constant weights' packed_at: prepacked */
-    /* one scale a tensor or a unit */
+    uint64_t rows_at, quantized_at, work_at; /* offsets in scratch */
+    /* one scale, or one for each unit */
     tq_gemm gemm;
-    bool constant;          /* weights are prepacked, behind `gemm` as packed */
-    bool sparse;            /* the file stores the weights sparse */
+    bool constant;      /* node->prepacked has the packed gemm, then the weights */
+    uint64_t packed_at; /* constant: offset in node->prepacked; else in scratch */
+    bool sparse;        /* the file stores the weights sparse */
     /* blockwise */
     size_t block;
     float *block_scales; /* [units][cols / block] */
@@ -52,7 +57,7 @@ static const tq_tensor *bias_of(const tq_node *node)
     return node->in_count > 2 ? node->in[2] : NULL;
 }
 
-/* ---- one scale a tensor or a unit: integer sums are stored in the output, and scaled in place ---- */
+/* ---- one scale, or one for each unit: integer sums are stored in the output, and scaled in place ---- */
 
 static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
@@ -80,19 +85,19 @@ static void store_sparse(const product *p, const int32_t *sums, const int32_t *w
     }
 }
 
-/* 4 bits: the kernel adds 7 to the weights, and subtracts the effect in float32. */
-static void store_raised(const product *p, const int32_t *sums, const int8_t *quantized, float row_scale, float *y)
+/* The kernel of 4-bit weights adds 7 to them, and subtracts 7 * sum(quantized) in float32. */
+static void store_4_bits(const product *p, const int32_t *sums, const int8_t *quantized, float row_scale, float *y)
 {
-    enum { RAISED = 7 };
+    enum { OFFSET = 7 };
     const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
     int32_t sum_of_row;
     tq_row_sums(quantized, 1, p->cols, &sum_of_row);
-    const int32_t more = (int32_t)((uint32_t)RAISED * (uint32_t)sum_of_row);
-    const float less = (float)(int32_t)(0 - (uint32_t)more) * row_scale;
+    const int32_t added = (int32_t)((uint32_t)OFFSET * (uint32_t)sum_of_row);
+    const float removed = (float)(int32_t)(0 - (uint32_t)added) * row_scale;
     for (size_t unit = 0; unit < p->units; unit++) {
         const float scale = tq_scale_at(weights, unit);
-        const float start = bias ? less * scale + ((const float *)bias->data)[unit] : less * scale;
-        y[unit] = start + (float)(int32_t)((uint32_t)sums[unit] + (uint32_t)more) * row_scale * scale;
+        const float start = bias ? removed * scale + ((const float *)bias->data)[unit] : removed * scale;
+        y[unit] = start + (float)(int32_t)((uint32_t)sums[unit] + (uint32_t)added) * row_scale * scale;
     }
 }
 
@@ -106,7 +111,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
         float *y = (float *)p->node->out[0]->data + r * p->units;
         const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
         if (p->rule == tq_hybrid_away)
-            store_raised(p, sums, p->quantized + r * p->cols, p->row[r].scale, y);
+            store_4_bits(p, sums, p->quantized + r * p->cols, p->row[r].scale, y);
         else if (p->sparse)
             store_sparse(p, sums, weight_sums, p->row[r], y);
         else
@@ -128,7 +133,7 @@ static void eval_units(product *p)
     tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
 }
 
-/* ---- one scale a block ---- */
+/* ---- one scale for each block ---- */
 
 static float block_products(const product *p, const int8_t *w, const int8_t *quantized, size_t unit)
 {
@@ -141,7 +146,7 @@ static float block_products(const product *p, const int8_t *w, const int8_t *qua
     return sum;
 }
 
-/* XNNPACK's order (qd8-f32-qb4w-gemm, AVX2): four partial sums, one for two of each eight columns, block by block. */
+/* XNNPACK's order (qd8-f32-qb4w-gemm, AVX2): four partial sums, each of two columns of every eight, block by block. */
 enum { PARTS = 4, STEP = 2 * PARTS };
 
 static float block_products_fused(const product *p, const int8_t *w, const int8_t *quantized, float start, size_t unit)
@@ -210,8 +215,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* XNNPACK rounds scales to bfloat16, and sums their weights sixteen at a time, negated. */
-static tq_status block_parts_fused(tq_node *node, product *p, const tq_tensor *scales)
+/* XNNPACK rounds block scales to bfloat16, and subtracts scaled sums of 16 weights each. */
+static tq_status prepare_block_scales_fused(tq_node *node, product *p, const tq_tensor *scales)
 {
     enum { GROUP = 16 };
     const int8_t *w = node->in[1]->data;
@@ -228,14 +233,14 @@ static tq_status block_parts_fused(tq_node *node, product *p, const tq_tensor *s
     return TQ_OK;
 }
 
-static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
+static tq_status prepare_block_scales(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
 {
     const int8_t *w = node->in[1]->data;
     size_t blocks = p->cols / p->block;
     TQ_TRY(tq_node_memory(node, p->units * blocks, sizeof(float), &p->block_scales, error));
     TQ_TRY(tq_node_memory(node, p->units, sizeof(float), &p->scaled_sums, error));
     if (p->rule == tq_hybrid_even)
-        return block_parts_fused(node, p, scales);
+        return prepare_block_scales_fused(node, p, scales);
     for (size_t i = 0; i < p->units * blocks && !tq_stop_after(p->block); i++) {
         p->block_scales[i] = tq_half_to_float(((const uint16_t *)scales->data)[i]);
         int32_t sum;
@@ -245,7 +250,7 @@ static tq_status block_parts(tq_node *node, product *p, const tq_tensor *scales,
     return TQ_OK;
 }
 
-/* Checks blockwise weights, and expands their scales to float32. */
+/* Checks blockwise weights, and converts their scales to float32. */
 static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -262,9 +267,9 @@ static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
     if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
         return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
                              p->units * (p->cols / p->block));
-    /* XNNPACK takes whole groups only. */
+    /* XNNPACK takes blocks of multiples of 32 only. */
     p->rule = node->numerics == TQ_NUMERICS_XNNPACK && p->block % 32 == 0 ? tq_hybrid_even : tq_hybrid_asymmetric;
-    return block_parts(node, p, scales, error);
+    return prepare_block_scales(node, p, scales, error);
 }
 
 static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
@@ -276,34 +281,11 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     uint64_t prepacked = 0;
     tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
-    const int64_t form[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
+    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
     if (p->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, 3, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 3, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
-}
-
-/* Rows of the input, and the output's shape. */
-static tq_status fit_shapes(tq_node *node, size_t *rows, tq_error *error)
-{
-    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
-    const size_t cols = (size_t)w->dims[1];
-    size_t count = tq_shape_size(x);
-    bool keep = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
-    if ((keep || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
-        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
-                             w->dims[1]);
-    if (cols && count % cols)
-        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
-    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
-    if (*rows > INT32_MAX)
-        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
-    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
-    if (keep) {
-        out = *x;
-        out.dims[out.rank - 1] = w->dims[0];
-    }
-    return tq_output_shape(node, 0, &out, error);
 }
 
 static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
@@ -321,7 +303,7 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
     return tq_check_activation(node, activation, error);
 }
 
-/* Whether the optimized kernels compute this 4-bit matrix by a kernel of its own. */
+/* Whether the optimized kernel of 4-bit weights computes the node. */
 static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
 {
     const tq_tensor *weights = node->in[1];
@@ -357,7 +339,7 @@ tq_status tq_prepare_fully_connected_hybrid(tq_node *node, tq_error *error)
     int64_t activation = tq_get_int(options, TQ_FullyConnectedOptions_fused_activation_function);
     TQ_TRY(check(node, activation, error));
     size_t rows = 0;
-    TQ_TRY(fit_shapes(node, &rows, error));
+    TQ_TRY(tq_fully_connected_fit(node, &rows, error));
     const int32_t *w = node->in[1]->shape.dims;
     return tq_prepare_hybrid_rows(node, rows, (size_t)w[1], (size_t)w[0], activation,
                                   tq_get_int(options, TQ_FullyConnectedOptions_asymmetric_quantize_inputs) != 0, error);

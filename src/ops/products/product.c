@@ -13,7 +13,7 @@ typedef struct product {
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
     tq_gemm_store store;
-    bool quantized;         /* the output is quantized: the store has columns */
+    bool quantized;         /* the output is quantized: the store has multipliers of columns */
     tq_gemm *packed;        /* [groups], for weights that are not constant */
     bool constant;          /* weights and bias are prepacked */
     uint64_t columns_at, packed_at; /* offsets; packed_at of constant weights: in node->prepacked, else in scratch */
@@ -53,9 +53,9 @@ static tq_status check_bias(const tq_node *node, size_t channels, tq_error *erro
     return TQ_OK;
 }
 
-/* Whether all scales lie in [+0, infinity]; *greatest: of the finite ones.  Compilers vectorize the loop: the bits of
-   non-negative floats, as integers, have the floats' order. */
-static bool look_at_scales(const tq_affine *q, float *greatest)
+/* Whether all scales are in [+0, infinity]; *greatest: the greatest finite scale.  Compilers vectorize the loop: the
+   bits of non-negative floats, as integers, have the floats' order. */
+static bool scales_are_valid(const tq_affine *q, float *greatest)
 {
     const int32_t infinite = 0x7F800000;
     int32_t most = 0, others = 0;
@@ -70,8 +70,8 @@ static bool look_at_scales(const tq_affine *q, float *greatest)
     return !others;
 }
 
-/* One scale, or for signed weights one a channel; none negative.  A channel of zeros may have the scale 0, and beside
-   integer inputs an infinite one, which converters write for an input that is always 0. */
+/* One scale, or for signed weights one for each channel; none negative.  Converters write the scale 0 for a channel of
+   zeros, and an infinite scale beside an integer input that is always 0. */
 static tq_status check_weight_scales(const tq_node *node, size_t channels, int axis, tq_error *error)
 {
     const tq_affine *q = &node->in[1]->quantization;
@@ -82,13 +82,13 @@ static tq_status check_weight_scales(const tq_node *node, size_t channels, int a
                              "has %u scales along dimension %d; it needs one, or (not UINT8) %zu along dimension %d",
                              q->count, q->axis, channels, axis);
     float greatest;
-    if (!look_at_scales(q, &greatest))
+    if (!scales_are_valid(q, &greatest))
         for (uint32_t c = 0; c < q->count; c++)
             if (!(q->scale[c] >= 0))
                 return tq_input_fail(node, 1, error, "has the scale %.9g for channel %u; it needs to be 0 or more",
                                      (double)q->scale[c], c);
     int32_t low, high, outside = 0;
-    tq_code_range(node->in[1]->type, &low, &high);
+    tq_quantized_range(node->in[1]->type, &low, &high);
     for (uint32_t c = 0; c < q->count; c++)
         outside |= (q->zero_point[c] < low) | (q->zero_point[c] > high);
     for (uint32_t c = 0; outside && c < q->count; c++)
@@ -134,7 +134,7 @@ tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, b
     *wide = false;
     if (node->in[0]->type != TQ_TensorType_INT16)
         return TQ_OK;
-    /* FLOAT32 (0) is the default of an option that the file does not have. */
+    /* FLOAT32 (0) is the option's default. */
     if (quantized_bias_type != TQ_TensorType_FLOAT32) {
         if (quantized_bias_type != TQ_TensorType_INT32 && quantized_bias_type != TQ_TensorType_INT64)
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "quantized_bias_type is %s; it needs to be INT32 or INT64",
@@ -147,6 +147,30 @@ tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, b
         *wide = !bias || bias->type == TQ_TensorType_INT64;
     }
     return TQ_OK;
+}
+
+/* ---- the shape of FULLY_CONNECTED ---- */
+
+tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error)
+{
+    const tq_shape *x = &node->in[0]->shape, *w = &node->in[1]->shape;
+    const size_t cols = (size_t)w->dims[1];
+    const size_t count = tq_shape_size(x);
+    const bool keep_dims = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_keep_num_dims) != 0;
+    if ((keep_dims || cols == 0) && (x->rank == 0 || x->dims[x->rank - 1] != w->dims[1]))
+        return tq_input_fail(node, 0, error, "must have a last dimension of %d, the columns of the weights",
+                             w->dims[1]);
+    if (cols && count % cols)
+        return tq_input_fail(node, 0, error, "has %zu elements; rows of %zu are needed", count, cols);
+    *rows = cols ? count / cols : tq_shape_span(x, 0, x->rank - 1);
+    if (*rows > INT32_MAX)
+        return tq_input_fail(node, 0, error, "has %zu rows; there may be 2^31 - 1", *rows);
+    tq_shape out = {2, {(int32_t)*rows, w->dims[0]}};
+    if (keep_dims) {
+        out = *x;
+        out.dims[out.rank - 1] = w->dims[0];
+    }
+    return tq_output_shape(node, 0, &out, error);
 }
 
 /* ---- prepare ---- */
@@ -184,7 +208,7 @@ static tq_status check_multipliers(const tq_node *node, const tq_product_plan *p
 {
     const tq_affine *q = &node->in[1]->quantization;
     float greatest;
-    look_at_scales(q, &greatest);
+    scales_are_valid(q, &greatest);
     if (isfinite((float)real_multiplier(node, plan, greatest)))
         return TQ_OK;
     for (uint32_t c = 0; c < q->count; c++) {
@@ -202,13 +226,13 @@ static tq_status make_store(tq_node *node, product *p, tq_error *error)
     tq_gemm_store *s = &p->store;
     s->out = element_of(node->out[0]);
     if (s->out == TQ_f32) {
-        tq_activation_floats(node, plan->activation, &s->floor, &s->ceiling);
+        tq_activation_range_f32(node, plan->activation, &s->floor, &s->ceiling);
         return TQ_OK;
     }
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN : plan->rule;
-    s->tail = plan->tail;
+    s->remainder = plan->double_channels;
     s->zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_activation_codes(node, plan->activation, &s->low, &s->high);
+    tq_activation_range(node, plan->activation, &s->low, &s->high);
     p->quantized = true;
     return check_multipliers(node, plan, error);
 }
@@ -256,18 +280,18 @@ static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_dept
 static void prepack(tq_node *node)
 {
     const product *p = node->state;
-    prepacked *k = node->prepacked;
-    k->store = p->store;
+    prepacked *front = node->prepacked;
+    front->store = p->store;
     if (p->quantized)
-        tq_gemm_store_make(&k->store, p->plan.channels, real_at, node, (char *)node->prepacked + p->columns_at);
+        tq_gemm_store_make(&front->store, p->plan.channels, real_at, node, (char *)node->prepacked + p->columns_at);
     if (p->constant)
-        pack(node, p, k->packed, &k->depthwise, (char *)node->prepacked + p->packed_at);
+        pack(node, p, front->packed, &front->depthwise, (char *)node->prepacked + p->packed_at);
 }
 
-static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
+static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
-    const int64_t form[] = {
+    const int64_t key[] = {
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
         (int64_t)plan->channels,
         (int64_t)plan->groups,
@@ -279,13 +303,13 @@ static tq_status keep(tq_node *node, const product *p, uint64_t bytes, tq_error 
         plan->scan.columns_first,
         plan->scan.filter_h,
         plan->rule,
-        (int64_t)plan->tail,
+        (int64_t)plan->double_channels,
         plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point};
-    return tq_node_prepack(node, bytes, prepack, form, (int)(sizeof form / sizeof *form), error);
+    return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
-/* Plans the kernel, the memory or scratch of its prepacked weights, and its own scratch. */
+/* Plans the kernel, memory for its weights (prepacked, or in scratch), and its own scratch. */
 static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
@@ -307,7 +331,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     if (p->quantized)
         p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
     p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
-    TQ_TRY(keep(node, p, bytes, error));
+    TQ_TRY(request_prepack(node, p, bytes, error));
     uint64_t own =
         plan->by_channel
             ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
@@ -346,23 +370,23 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_product_plan *plan = &p->plan;
     if (!plan->rows || !plan->channels)
         return TQ_OK;
-    const prepacked *k = node->prepacked;
+    const prepacked *front = node->prepacked;
     tq_depthwise own; /* of weights that are not constant */
     if (!p->constant)
         pack(node, p, p->packed, &own, tq_scratch_at(node, p->packed_at));
     void *scratch = tq_scratch_at(node, p->scratch_at);
     tq_gemm_rows rows = {node->in[0]->data, plan->rows, plan->row_stride, plan->scans ? &plan->scan : NULL};
     if (plan->by_channel) {
-        tq_depthwise_run(p->constant ? &k->depthwise : &own, &rows, &k->store, node->out[0]->data, plan->channels,
-                         scratch, node->threads);
+        tq_depthwise_run(p->constant ? &front->depthwise : &own, &rows, &front->store, node->out[0]->data,
+                         plan->channels, scratch, node->threads);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;
     const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
     for (size_t g = 0; g < plan->groups; g++) {
-        tq_gemm_store store = tq_gemm_store_from(&k->store, g * each);
+        tq_gemm_store store = tq_gemm_store_from(&front->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
-        tq_gemm_run(p->constant ? &k->packed[g] : &p->packed[g], &rows, &store,
+        tq_gemm_run(p->constant ? &front->packed[g] : &p->packed[g], &rows, &store,
                     (char *)node->out[0]->data + g * each * out_size, plan->channels, scratch, node->threads);
     }
     return TQ_OK;

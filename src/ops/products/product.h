@@ -6,7 +6,7 @@
  * Each operator has its own requantize rule; XNNPACK has one for all: clamp(even(f32(f32(acc) * k)) + z_out), with
  * k = f32(f32(s_x * s_w) / s_out) (XNNPACK 75db3c09, src/qs8-qc8w-gemm, src/operators/convolution-nhwc.c).
  *
- * Inputs are 0 the rows, 1 the weights, 2 the bias (may be left out); output 0.
+ * Input 0 has the rows, input 1 the weights, input 2, optional, the bias; output 0 the result.
  */
 #ifndef TQ_OPS_PRODUCTS_PRODUCT_H
 #define TQ_OPS_PRODUCTS_PRODUCT_H
@@ -18,9 +18,10 @@
 typedef struct tq_product_plan {
     size_t channels;             /* output channels of all groups */
     size_t groups;               /* of channels; each reads its own range of input channels */
-    size_t taps, depth;          /* depth: of a group's rows; 1 where by_channel */
+    size_t taps;                 /* positions of the filter; 1: none */
+    size_t depth;                /* input channels of a group; 1 where by_channel */
     bool by_channel;             /* depthwise: output channel c reads input channel c / multiplier; groups is 1 */
-    size_t multiplier;           /* where by_channel */
+    size_t multiplier;           /* by_channel: output channels of an input channel */
     size_t channel_stride, k_stride; /* of weights: gemm.h */
     bool scans;                  /* `scan` is set: rows are output pixels */
     tq_scan scan;
@@ -29,28 +30,29 @@ typedef struct tq_product_plan {
     int64_t activation;
     /* integers */
     tq_requantize_rule rule;
-    size_t tail;             /* the last `tail` channels have the rule DOUBLE: tq_gemm_store */
+    size_t double_channels;  /* the last channels, so many, have the rule DOUBLE (tq_gemm_store.remainder) */
     bool wide;               /* int16 rows, 64-bit accumulators */
     bool product_in_f32;  /* the product of scales is rounded to float32 */
     bool ignores_zero_point; /* weights' zero points count as 0, as in TFLite */
 } tq_product_plan;
 
-/* Checks that types of rows, weights and output go together (float32; int8 or uint8; int16 rows with weights of a type
-   of the set `int16_weights`; for FULLY_CONNECTED also uint8 rows with int16 output), that scales are valid, and that
-   the bias has a matching type and `channels` elements.  axis: of the weights, along which they may have several
-   scales. */
+/* Checks types of rows, weights and output (float32; int8 or uint8; int16 rows with weights of a type of the set
+   `int16_weights`; for FULLY_CONNECTED also uint8 rows with int16 output), scales and zero points, and the bias: its
+   type and `channels` elements.  axis: the dimension of input 1 that may have several scales.  TQ_BAD_OPERATOR. */
 tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsigned int16_weights, tq_error *error);
 
 #define TQ_SIGNED_UP_TO_8_BITS (TQ_T(INT8) | TQ_T(INT4) | TQ_T(INT2))
 
-/* *wide: accumulators have 64 bits: int16 rows, and neither the option quantized_bias_type nor the bias is INT32. */
+/* *wide: accumulators have 64 bits: for int16 rows, where neither the option quantized_bias_type (FLOAT32: none) nor
+   the bias's type is INT32.  TQ_BAD_OPERATOR: the option is another type, or not the bias's. */
 tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, bool *wide, tq_error *error);
 
-/* FULLY_CONNECTED with shuffled weights; plan: channels, depth and rows are set. */
-tq_status tq_prepare_fully_connected_shuffled(tq_node *node, const tq_product_plan *plan, tq_error *error);
+/* *rows: rows of FULLY_CONNECTED's input, each of the weights' columns; sets output 0's shape.  Input 1 has 2
+   dimensions.  TQ_BAD_OPERATOR: the input has no whole number of rows, or 2^31 rows or more. */
+tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error);
 
-/* Plans the kernel, requests memory for prepacked constants and scratch, and sets node->state and node->eval.  Output 0
-   has its shape. */
+/* Plans the kernel, requests memory for prepacked constants and scratch, and sets node->state and node->eval.  The plan
+   is complete, and output 0 has its shape.  TQ_BAD_OPERATOR: a multiplier is not finite; errors of memory. */
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error);
 
 #endif

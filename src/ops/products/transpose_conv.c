@@ -2,9 +2,9 @@
  *
  * TRANSPOSE_CONV: inputs (output shape, weights [o, kh, kw, c], x [n, h, w, c], bias [o] or none).
  *
- * Cell (y, x) of the input adds to the output at (y * stride - pad + ky, x * stride - pad + kx).  The output's shape
- * is one whose convolution, with this padding and stride, has the input's size.  This file checks the contract and
- * chooses the arithmetic.  transpose_conv_gemm.h computes the output where weights and shape are constants, else
+ * Input pixel (y, x) adds to output pixels (y * stride - pad + ky, x * stride - pad + kx).  A convolution of the
+ * output, with this padding and stride, has the input's size.  This file checks the contract and chooses the
+ * arithmetic.  transpose_conv_gemm.h computes the output where weights and shape are constant, else
  * transpose_conv_gather.h.
  *
  *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on
@@ -37,14 +37,14 @@ enum {
 typedef struct transpose_conv {
     tq_transpose_conv conv; /* the first member */
     tq_requantize_rule rule;
-    size_t tail; /* the last `tail` channels have the rule DOUBLE */
+    size_t double_channels; /* the last channels, so many, have the rule DOUBLE */
     tq_transpose_conv_gemm gemm;
 } transpose_conv;
 
 /* ---- the contract ---- */
 
-/* The output's shape, from its values; its convolution must have the input's size.  XNNPACK takes the batch from the
-   input, which may have been resized beside a constant shape. */
+/* Sets the output's shape from the values of input SHAPE; its convolution must have the input's size.  XNNPACK takes
+   the batch from the input, which may have been resized beside a constant shape. */
 static tq_status fit(tq_node *node, tq_error *error)
 {
     tq_transpose_conv *conv = node->state;
@@ -126,22 +126,22 @@ static tq_status check_shapes(const tq_node *node, tq_error *error)
 
 /* ---- the arithmetic ---- */
 
-/* 16x8: 64 bits, unless the model, or a bias of 32 bits, asks for 32. */
+/* 16x8: accumulators have 64 bits, unless quantized_bias_type or the bias is INT32. */
 static tq_status choose_width(const tq_node *node, tq_transpose_conv *conv, tq_error *error)
 {
     const tq_tensor *bias = tq_transpose_conv_bias(node);
     if (node->in[INPUT]->type != TQ_TensorType_INT16)
         return TQ_OK;
-    int64_t asked = tq_get_int(&node->options.table, TQ_TransposeConvOptions_quantized_bias_type);
-    if (asked == TQ_TensorType_FLOAT32)
-        asked = bias ? bias->type : TQ_TensorType_INT64;
-    if ((asked != TQ_TensorType_INT32 && asked != TQ_TensorType_INT64) || (bias && bias->type != asked))
+    int64_t bias_type = tq_get_int(&node->options.table, TQ_TransposeConvOptions_quantized_bias_type);
+    if (bias_type == TQ_TensorType_FLOAT32) /* the option's default */
+        bias_type = bias ? bias->type : TQ_TensorType_INT64;
+    if ((bias_type != TQ_TensorType_INT32 && bias_type != TQ_TensorType_INT64) || (bias && bias->type != bias_type))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR,
                           "quantized_bias_type is %s; it must be INT32 or INT64, and the bias's type",
-                          tq_type_name(asked));
+                          tq_type_name(bias_type));
     if (tq_zero_point_at(node->in[INPUT], 0) != 0 || tq_zero_point_at(node->out[0], 0) != 0)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "16-bit input and output must have the zero point 0");
-    conv->wide = asked == TQ_TensorType_INT64;
+    conv->wide = bias_type == TQ_TensorType_INT64;
     conv->chunk = TQ_DOT_16X8;
     return TQ_OK;
 }
@@ -157,21 +157,21 @@ static double multiplier_of(const void *of, size_t o)
     return product / (double)tq_scale_at(node->out[0], 0);
 }
 
-/* The optimized kernels' rule is UP where they use vectors: int8 in whole blocks of 8 channels, uint8 in whole blocks
-   of 16 elements. */
+/* The optimized kernels have the rule UP in SIMD code: int8 in whole blocks of 8 channels, uint8 in whole blocks of 16
+   elements. */
 static void choose_rule(const tq_node *node, transpose_conv *s)
 {
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[INPUT]->type != TQ_TensorType_INT16;
     s->rule = node->numerics == TQ_NUMERICS_XNNPACK ? TQ_REQUANTIZE_FLOAT32_EVEN
               : optimized                           ? TQ_REQUANTIZE_UP
                                                     : TQ_REQUANTIZE_DOUBLE;
-    s->tail = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
-    s->conv.has_rest = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
+    s->double_channels = optimized && node->in[INPUT]->type == TQ_TensorType_INT8 ? s->conv.out_channels % 8 : 0;
+    s->conv.has_remainder = optimized && node->in[INPUT]->type == TQ_TensorType_UINT8;
 }
 
 static tq_requantize_rule rule_at(const transpose_conv *s, size_t o)
 {
-    return o + s->tail < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
+    return o + s->double_channels < s->conv.out_channels ? s->rule : TQ_REQUANTIZE_DOUBLE;
 }
 
 static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
@@ -189,7 +189,7 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     for (size_t o = 0; o < conv->out_channels; o++)
         conv->multipliers[o] = tq_multiplier_of(multiplier_of(node, o), rule_at(s, o));
     conv->zero_point = tq_zero_point_at(output, 0);
-    tq_activation_codes(node, activation, &conv->low_q, &conv->high_q);
+    tq_activation_range(node, activation, &conv->low_q, &conv->high_q);
     const tq_tensor *bias = tq_transpose_conv_bias(node);
     double s_x = tq_scale_at(input, 0), s_o = tq_scale_at(output, 0);
     if (u8 && bias && fabs(s_x * (double)tq_scale_at(weights, 0) - (double)tq_scale_at(bias, 0)) / s_o > 0.02)
@@ -198,11 +198,10 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     return TQ_OK;
 }
 
-/* Picks the arithmetic. */
 static tq_status choose_form(tq_node *node, transpose_conv *s, int64_t activation, tq_error *error)
 {
     const bool xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
-    tq_activation_floats(node, activation, &s->conv.low, &s->conv.high);
+    tq_activation_range_f32(node, activation, &s->conv.low, &s->conv.high);
     if (node->in[INPUT]->type != TQ_TensorType_FLOAT32) {
         s->conv.form = TQ_TRANSPOSE_CONV_QUANTIZED;
         return prepare_quantized(node, s, activation, error);
@@ -228,12 +227,13 @@ static tq_status eval_gemm(tq_node *node, tq_error *error)
     (void)error;
     const transpose_conv *s = node->state;
     tq_transpose_conv_gemm_eval(node, &s->gemm);
-    if (s->conv.has_rest)
-        tq_transpose_conv_gather_redo_rest(node, &s->conv);
+    if (s->conv.has_remainder)
+        tq_transpose_conv_gather_redo_remainder(node, &s->conv);
     return TQ_OK;
 }
 
-/* Weights and shape are constants, so that weights can be prepacked; and the matrix kernel has this arithmetic. */
+/* Whether weights, bias and shape are constant, so that weights can be prepacked, and the matrix kernel has this
+   arithmetic. */
 static bool suits_gemm(const tq_node *node, const tq_transpose_conv *conv)
 {
     const tq_tensor *bias = tq_transpose_conv_bias(node);
@@ -260,7 +260,7 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
                                     : type == TQ_TensorType_INT8 ? TQ_i8
                                                                  : TQ_u8,
                              .rule = s->rule,
-                             .tail = s->tail,
+                             .remainder = s->double_channels,
                              .zero_point = conv->zero_point,
                              .low = conv->low_q,
                              .high = conv->high_q};

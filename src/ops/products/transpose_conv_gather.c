@@ -26,7 +26,7 @@ typedef struct running {
     char *sums;
 } running;
 
-/* The functions and sizes of one form of arithmetic. */
+/* The functions and sizes of one arithmetic. */
 struct form_row {
     void (*pack)(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed);
     void (*add)(const running *r, size_t batch, size_t cell, size_t tap, void *sums);
@@ -36,7 +36,7 @@ struct form_row {
     size_t quantized_size;   /* of an element of the input in scratch; 0: it is read in place */
 };
 
-/* ---- weights, as the sums read them ---- */
+/* ---- weights in the layout that the sums read ---- */
 
 /* [tap][c][o] */
 static void pack_floats(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
@@ -105,7 +105,7 @@ static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, 
             sum[o] += (float)((x[c] - image->zero_point) * w[o]) * tq_scale_at(weights, o) * image->scale;
 }
 
-/* XNNPACK's: products are summed as integers, modulo 2^32. */
+/* XNNPACK sums products as integers, modulo 2^32. */
 static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
     const tq_transpose_conv *conv = r->conv;
@@ -181,7 +181,7 @@ static void store_quantized(const running *r, size_t batch, const void *sums, si
         if (output->type == TQ_TensorType_INT16)
             ((int16_t *)output->data)[i] = (int16_t)q;
         else
-            ((uint8_t *)output->data)[i] = (uint8_t)q; /* also int8's bits */
+            ((uint8_t *)output->data)[i] = (uint8_t)q; /* for int8 the same bits */
     }
 }
 
@@ -235,7 +235,7 @@ static void run_tasks(void *context, size_t begin, size_t end)
     }
 }
 
-/* ---- the forms ---- */
+/* ---- one row for each arithmetic ---- */
 
 static const form_row rows[] = {
     [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
@@ -252,7 +252,7 @@ static size_t quantized_bytes(const tq_node *node, const tq_transpose_conv *conv
     return node->in[INPUT]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
 }
 
-/* The input as `add` reads it: in place, quantized, or less its zero point. */
+/* The input of `add`: in place, quantized, or less its zero point. */
 static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, tq_hybrid_row *images)
 {
     const tq_tensor *input = node->in[INPUT];
@@ -272,7 +272,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
     return quantized;
 }
 
-/* ---- the last elements of uint8 ---- */
+/* ---- uint8 elements after the last whole block of 16 ---- */
 
 /* The accumulator of one uint8 output element, from the unpacked tensors. */
 static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t pixel, size_t o)
@@ -298,7 +298,7 @@ static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t
     return tq_wrap_i32(sum);
 }
 
-void tq_transpose_conv_gather_redo_rest(const tq_node *node, const tq_transpose_conv *conv)
+void tq_transpose_conv_gather_redo_remainder(const tq_node *node, const tq_transpose_conv *conv)
 {
     uint8_t *out = node->out[0]->data;
     const size_t n = tq_tensor_count(node->out[0]);
@@ -322,8 +322,8 @@ static tq_status eval(tq_node *node, tq_error *error)
         row->pack(conv, node->in[WEIGHTS], packed);
     running r = {conv, row, node, packed, input_of(node, conv, images), images, tq_scratch_at(node, conv->sums_at)};
     tq_parallel_for(conv->tasks, 1, node->threads, run_tasks, &r);
-    if (conv->has_rest)
-        tq_transpose_conv_gather_redo_rest(node, conv);
+    if (conv->has_remainder)
+        tq_transpose_conv_gather_redo_remainder(node, conv);
     return TQ_OK;
 }
 
@@ -342,10 +342,10 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
     conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t form[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
-                            (int64_t)conv->channels, (int64_t)conv->out_channels};
+    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid, (int64_t)conv->taps,
+                           (int64_t)conv->channels, (int64_t)conv->out_channels};
     if (conv->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, form, (int)(sizeof form / sizeof *form), error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
     conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);

@@ -14,18 +14,18 @@
 /* The inputs of TRANSPOSE_CONV. */
 enum { TQ_TRANSPOSE_CONV_SHAPE, TQ_TRANSPOSE_CONV_WEIGHTS, TQ_TRANSPOSE_CONV_INPUT, TQ_TRANSPOSE_CONV_BIAS };
 
-/* NULL: it has none. */
+/* The bias; NULL: none. */
 static inline const tq_tensor *tq_transpose_conv_bias(const tq_node *node)
 {
     return node->in_count > TQ_TRANSPOSE_CONV_BIAS ? node->in[TQ_TRANSPOSE_CONV_BIAS] : NULL;
 }
 
-/* The arithmetic; transpose_conv.c has the formulas. */
+/* The arithmetic; transpose_conv.c has the formulas.  FUSED: XNNPACK's. */
 typedef enum tq_transpose_conv_form {
     TQ_TRANSPOSE_CONV_FLOATS,
-    TQ_TRANSPOSE_CONV_FUSED,        /* XNNPACK's float32: sums begin with the bias, and run by tap */
-    TQ_TRANSPOSE_CONV_HYBRID,       /* float32 with int8 weights: the reference's */
-    TQ_TRANSPOSE_CONV_HYBRID_FUSED, /* float32 with int8 weights: XNNPACK's, int32 sums */
+    TQ_TRANSPOSE_CONV_FUSED,        /* sums begin with the bias, and run by tap */
+    TQ_TRANSPOSE_CONV_HYBRID,       /* float32 with int8 weights, float32 sums */
+    TQ_TRANSPOSE_CONV_HYBRID_FUSED, /* float32 with int8 weights, int32 sums */
     TQ_TRANSPOSE_CONV_QUANTIZED
 } tq_transpose_conv_form;
 
@@ -38,8 +38,8 @@ typedef struct tq_transpose_conv {
     int32_t low_q, high_q, zero_point;
     bool wide;    /* 64-bit accumulator */
     size_t chunk; /* of tq_dot_i16 */
-    bool has_rest; /* the elements after the last 16 have the rule DOUBLE */
-    tq_multiplier *multipliers; /* one an output channel */
+    bool has_remainder; /* the elements after the last whole block of 16 have the rule DOUBLE */
+    tq_multiplier *multipliers; /* [out_channels]; NULL: the output is float32 */
 
     /* set by tq_transpose_conv_gather_prepare */
     bool constant; /* weights are constant, and prepacked in node->prepacked */
@@ -54,6 +54,6 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
 
 /* Recomputes the uint8 output elements after the last whole block of 16 with the rule DOUBLE, as the optimized kernel
    has them. */
-void tq_transpose_conv_gather_redo_rest(const tq_node *node, const tq_transpose_conv *conv);
+void tq_transpose_conv_gather_redo_remainder(const tq_node *node, const tq_transpose_conv *conv);
 
 #endif

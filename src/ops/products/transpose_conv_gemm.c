@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Transposed convolutions by the matrix kernel.  Contract: transpose_conv_gemm.h.
+ * Transposed convolutions by the matrix kernel.
  */
 #include <string.h>
 
@@ -9,7 +9,8 @@
 #include "ops/scratch.h"
 #include "ops/products/transpose_conv_gemm.h"
 
-/* One dimension of a phase: outputs first, first + stride, ... use the taps rest, rest + stride, ... */
+/* One dimension of a phase: outputs first, first + stride, ... use the taps rest, rest + stride, ...; `count` outputs,
+   `taps` taps. */
 typedef struct side {
     int32_t rest, first, count, taps, pad;
 } side;
@@ -74,8 +75,8 @@ static tq_scan reversed(tq_scan scan)
     return scan;
 }
 
-/* to: [o][taps of y][taps of x][c].  Last tap first, which is the order of input pixels; fused, in XNNPACK's order,
-   first tap first. */
+/* to: [o][taps of y][taps of x][c].  The last tap comes first: the order of input pixels.  With TQ_GEMM_FUSED the first
+   tap comes first: XNNPACK's order. */
 static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p, const char *weights,
                         size_t item, char *to)
 {
@@ -93,11 +94,11 @@ static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv
 static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
                        tq_gemm *packed)
 {
-    char *room = tq_scratch_at(node, t->taps_at);
+    char *taps = tq_scratch_at(node, t->taps_at);
     const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, room);
-    weights.data = room;
+    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, taps);
+    weights.data = taps;
     weights.bias = bias ? bias->data : NULL;
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
@@ -140,10 +141,10 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     t->result_at = tq_scratch_part(scratch, count == 1 ? 0 : most, pixel);
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
-    /* phases follow from the filter and these */
-    const int64_t form[] = {t->y->stride, t->y->pad, t->y->in,  t->y->out, t->x->stride,
-                            t->x->pad,    t->x->in,  t->x->out, t->flags,  (int64_t)t->batches};
-    return tq_node_prepack(node, prepacked, pack, form, (int)(sizeof form / sizeof *form), error);
+    /* the filter's shape and these determine the phases */
+    const int64_t key[] = {t->y->stride, t->y->pad, t->y->in,  t->y->out, t->x->stride,
+                           t->x->pad,    t->x->in,  t->x->out, t->flags,  (int64_t)t->batches};
+    return tq_node_prepack(node, prepacked, pack, key, (int)(sizeof key / sizeof *key), error);
 }
 
 /* Rows of a phase, counted over all images. */

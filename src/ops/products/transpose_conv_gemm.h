@@ -22,16 +22,17 @@ typedef struct tq_transpose_conv_gemm {
     tq_gemm_store store;
     size_t batches, channels, out_channels;
 
+    /* set by tq_transpose_conv_gemm_prepare */
     size_t count; /* of phases */
     tq_transpose_conv_phase *phases;
-    uint64_t result_at, work_at, taps_at; /* in scratch */
+    uint64_t result_at, work_at, taps_at; /* offsets in scratch */
 } tq_transpose_conv_gemm;
 
 /* Whether every phase has a tap (stride <= filter), and there are at most 256 phases.  y, x: from tq_window_fit. */
 bool tq_transpose_conv_gemm_fits(const tq_window *y, const tq_window *x);
 
-/* Plans the phases; adds eval's scratch to *scratch, in bytes.  Takes all of node->prepacked for prepacked weights;
-   `pack` must call tq_transpose_conv_gemm_pack. */
+/* Plans the phases; adds eval's scratch to *scratch, in bytes.  Requests node->prepacked, whose function `pack` must
+   call tq_transpose_conv_gemm_pack.  tq_transpose_conv_gemm_fits holds; weights and bias are constant. */
 tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch, tq_pack_fn pack,
                                          tq_error *error);
 

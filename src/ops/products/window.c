@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The size and padding of a convolution's dimension.  Contract: window.h.
+ * The size and padding of a convolution's dimension.
  */
 #include "ops/products/window.h"
 

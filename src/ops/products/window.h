@@ -15,7 +15,7 @@
 #include "ops/op.h"
 
 typedef struct tq_window {
-    int32_t in, filter, stride, dilation;
+    int32_t in, filter, stride, dilation; /* in >= 0, the others >= 1 once tq_window_fit has checked */
     int32_t out, pad; /* from tq_window_fit */
 } tq_window;
 
@@ -29,12 +29,12 @@ static inline int64_t tq_window_origin(const tq_window *window, int32_t out)
     return (int64_t)out * window->stride - window->pad;
 }
 
-/* The taps [*first, *end) that lie inside the input for output position `out`. */
+/* The taps [*first, *end) that lie inside the input for output position `out`, 0 <= out < window->out. */
 static inline void tq_window_taps(const tq_window *window, int32_t out, int32_t *first, int32_t *end)
 {
-    int64_t origin = tq_window_origin(window, out), room = window->in - origin;
+    int64_t origin = tq_window_origin(window, out), inside = window->in - origin;
     int64_t low = origin < 0 ? (-origin + window->dilation - 1) / window->dilation : 0;
-    int64_t high = room <= 0 ? 0 : (room + window->dilation - 1) / window->dilation;
+    int64_t high = inside <= 0 ? 0 : (inside + window->dilation - 1) / window->dilation;
     if (high > window->filter)
         high = window->filter;
     if (low > high)

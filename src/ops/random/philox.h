@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Philox 4x32-10 (Salmon and others, Parallel random numbers: as easy as 1, 2, 3; 2011): four 32-bit values of a
- * counter and two of a key give four random ones.
+ * Philox 4x32-10 (Salmon and others, Parallel random numbers: as easy as 1, 2, 3; 2011): a counter of four 32-bit
+ * values and a key of two give four random values.
  */
 #ifndef TQ_OPS_RANDOM_PHILOX_H
 #define TQ_OPS_RANDOM_PHILOX_H
 
 #include <stdint.h>
 
+/* out: the four random values of a counter and a key. */
 static inline void tq_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3], k0 = key[0], k1 = key[1];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RANDOM_UNIFORM           a shape to float32 in [0, 1): 23 random bits behind the point
- * RANDOM_STANDARD_NORMAL   a shape to float32, by Box and Muller: pairs sqrt(-2 ln u) sin 2 pi v and ... cos 2 pi v
+ * RANDOM_UNIFORM           a shape to float32 in [0, 1): 23 random bits after the binary point
+ * RANDOM_STANDARD_NORMAL   a shape to float32, by Box and Muller: pairs sqrt(-2 ln u) sin 2 pi v and
+ *                          sqrt(-2 ln u) cos 2 pi v
  *
- * LiteRT writes one value too many of an odd count of normal ones.
+ * LiteRT writes past the end of an odd count of normal values.
  * Source: LiteRT f6745779, tflite/kernels/random_ops.cc, and XLA,
  * xla/tsl/lib/random/{philox_random,random_distributions_utils}.h.
  */
@@ -14,8 +15,8 @@
 #include "ops/random/stream.h"
 
 typedef struct random_state {
-    tq_stream stream;
-    void (*fill)(tq_stream *from, float *out, size_t count);
+    tq_random_stream stream;
+    void (*fill)(tq_random_stream *from, float *out, size_t count);
 } random_state;
 
 static float float_of(uint32_t value)
@@ -23,25 +24,25 @@ static float float_of(uint32_t value)
     return (float)(value & 0x7FFFFF) * 0x1p-23f;
 }
 
-static void fill_uniform(tq_stream *s, float *out, size_t count)
+static void fill_uniform(tq_random_stream *s, float *out, size_t count)
 {
     uint32_t values[4];
     TQ_EACH(i, count)
     {
         if (i % 4 == 0)
-            tq_stream_draw(s, values);
+            tq_random_stream_draw(s, values);
         out[i] = float_of(values[i % 4]);
     }
 }
 
-static void fill_normal(tq_stream *s, float *out, size_t count)
+static void fill_normal(tq_random_stream *s, float *out, size_t count)
 {
     size_t work = 0;
     const double turn = 2 * 3.14159265358979323846;
     uint32_t values[4];
     for (size_t i = 0; i < count && !tq_stop_count(&work, 4); i += 2) {
         if (i % 4 == 0)
-            tq_stream_draw(s, values);
+            tq_random_stream_draw(s, values);
         float u = float_of(values[i % 4]), angle = (float)(turn * (double)float_of(values[i % 4 + 1]));
         float length = sqrtf(-2.0f * logf(u < 1e-7f ? 1e-7f : u));
         out[i] = sinf(angle) * length;
@@ -76,7 +77,7 @@ tq_status tq_prepare_random(tq_node *node, tq_error *error)
         return tq_input_fail(node, 0, error, "has %d dimensions; tensors have %d at most",
                              (int)node->in[0]->shape.dims[0], TQ_DIMS);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    tq_stream_start(node, &s->stream);
+    tq_random_stream_start(node, &s->stream);
     s->fill = node->row.code == TQ_BuiltinOperator_RANDOM_UNIFORM ? fill_uniform : fill_normal;
     node->eval = eval_random;
     return tq_shape_from_values(node, 1u << 0, random_shape, error);

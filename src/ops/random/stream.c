@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "ops/random/philox.h"
 
-void tq_stream_skip(tq_stream *s, uint64_t count)
+void tq_random_stream_skip(tq_random_stream *s, uint64_t count)
 {
     uint64_t low = s->counter[0] | (uint64_t)s->counter[1] << 32;
     uint64_t high = s->counter[2] | (uint64_t)s->counter[3] << 32;
@@ -16,14 +16,14 @@ void tq_stream_skip(tq_stream *s, uint64_t count)
     s->counter[3] = (uint32_t)(high >> 32);
 }
 
-void tq_stream_draw(tq_stream *s, uint32_t out[4])
+void tq_random_stream_draw(tq_random_stream *s, uint32_t out[4])
 {
     tq_philox(s->counter, s->key, out);
-    tq_stream_skip(s, 1);
+    tq_random_stream_skip(s, 1);
 }
 
-/* Any seed: the time and an address, mixed by the finalizer of MurmurHash3. */
-static uint64_t any_seed(const void *address, uint64_t salt)
+/* A seed from the time and an address, mixed by the finalizer of MurmurHash3. */
+static uint64_t random_seed(const void *address, uint64_t salt)
 {
     uint64_t x = tq_nanoseconds() ^ (uint64_t)(uintptr_t)address ^ salt;
     x = (x ^ x >> 33) * UINT64_C(0xFF51AFD7ED558CCD);
@@ -31,18 +31,18 @@ static uint64_t any_seed(const void *address, uint64_t salt)
     return x ^ x >> 33;
 }
 
-/* The lower 32 bits with their sign: LiteRT's record of options holds no more of a seed. */
+/* The lower 32 bits, sign-extended, as in LiteRT's record of options. */
 static uint64_t seed_of(const tq_node *node, tq_field_id field)
 {
     return (uint64_t)(int64_t)(int32_t)(uint32_t)(uint64_t)tq_get_int(&node->options.table, field);
 }
 
-void tq_stream_start(const tq_node *node, tq_stream *s)
+void tq_random_stream_start(const tq_node *node, tq_random_stream *s)
 {
     uint64_t seed = seed_of(node, TQ_RandomOptions_seed), seed2 = seed_of(node, TQ_RandomOptions_seed2);
     if (seed == 0 && seed2 == 0) {
-        seed = any_seed(s, 0);
-        seed2 = any_seed(node, seed);
+        seed = random_seed(s, 0);
+        seed2 = random_seed(node, seed);
     }
-    *s = (tq_stream){{(uint32_t)seed, (uint32_t)(seed >> 32)}, {0, 0, (uint32_t)seed2, (uint32_t)(seed2 >> 32)}};
+    *s = (tq_random_stream){{(uint32_t)seed, (uint32_t)(seed >> 32)}, {0, 0, (uint32_t)seed2, (uint32_t)(seed2 >> 32)}};
 }

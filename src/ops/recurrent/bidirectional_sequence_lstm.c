@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BIDIRECTIONAL_SEQUENCE_LSTM: two directions of ops/recurrent/lstm.h over a sequence, float32 or hybrid.
+ * BIDIRECTIONAL_SEQUENCE_LSTM: two directions of ops/recurrent/lstm_direction.h over a sequence, float32 or hybrid.
  *
  * Inputs: x [batch, time, inputs], or [time, batch, inputs] if time_major; 17 tensors of the forward direction
  * (weights 4, recurrent 4, peepholes 3, biases 4, projection, its bias), 17 of the backward one; their states (output
  * and cell of the forward, output and cell of the backward direction); an auxiliary input; its weights, 4 of each.
- * The auxiliary input, if it is there: with auxiliary weights, both directions add it; without, the backward
- * direction reads it in place of x.
- * Outputs: forward and backward, or, if merge_outputs, one that holds them side by side.
+ * With auxiliary weights, both directions add the auxiliary input; without, the backward direction reads it in place
+ * of x.  Outputs: forward and backward, or, if merge_outputs, one with both side by side.
  *
- * Source: LiteRT f6745779, tflite/kernels/bidirectional_sequence_lstm.cc.  There, merged outputs that are not
- * time-major take the states' rows to be as wide as the output's.
+ * Source: LiteRT f6745779, tflite/kernels/bidirectional_sequence_lstm.cc.  LiteRT assumes, for merged outputs
+ * that are not time-major, that the states' rows are as wide as the output's.
  */
 #include "ops/check.h"
-#include "ops/recurrent/lstm.h"
+#include "ops/recurrent/lstm_float.h"
+#include "ops/recurrent/lstm_tensors.h"
 
 enum { AUX = 39, FORWARD_AUX_WEIGHTS = 40, INPUTS = 48 };
 
@@ -132,7 +132,7 @@ tq_status tq_prepare_bidirectional_sequence_lstm(tq_node *node, tq_error *error)
     size_t batches = (size_t)x[d->time_major ? 1 : 0];
     d->steps = (size_t)x[d->time_major ? 0 : 1];
     d->inputs = (size_t)x[2];
-    d->forward.together = d->backward.together = d->time_major;
+    d->forward.batched = d->backward.batched = d->time_major;
     TQ_TRY(tq_lstm_prepare(node, &forward_layout, batches, d->inputs, aux, &d->forward, &scratch, error));
     TQ_TRY(tq_lstm_prepare(node, &backward_layout, batches, d->inputs, aux, &d->backward, &scratch, error));
     size_t first = d->forward.outputs + (d->merged ? d->backward.outputs : 0);

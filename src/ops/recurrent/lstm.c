@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LSTM (full kernel) and UNIDIRECTIONAL_SEQUENCE_LSTM: one direction of ops/recurrent/lstm.h over a sequence.
+ * LSTM (full kernel) and UNIDIRECTIONAL_SEQUENCE_LSTM: one direction of ops/recurrent/lstm_direction.h over a sequence.
  *
  *     LSTM                            x [batch, inputs] -> [batch, outputs], one step
  *     UNIDIRECTIONAL_SEQUENCE_LSTM    x [batch, time, inputs], or [time, batch, inputs] if time_major
  *
  * Inputs, of either: x, weights of the gates (4), recurrent weights (4), peepholes (3), biases (4), projection,
- * its bias, output state, cell state, and layer normalizations (4) in the form with 24 inputs.
+ * its bias, output state, cell state, and layer normalizations (4) of an operator with 24 inputs.
  *
  * Source: LiteRT f6745779, tflite/kernels/{lstm,unidirectional_sequence_lstm}.cc, lstm_shared.h.
  */
 #include "ops/check.h"
-#include "ops/recurrent/lstm.h"
 #include "ops/recurrent/lstm_basic.h"
+#include "ops/recurrent/lstm_float.h"
+#include "ops/recurrent/lstm_integer.h"
 #include "ops/recurrent/lstm_integer_8.h"
+#include "ops/recurrent/lstm_tensors.h"
 
 typedef struct sequence {
     tq_lstm lstm;
@@ -52,7 +54,7 @@ static tq_status prepare(tq_node *node, sequence *s, size_t batches, tq_error *e
 {
     const tq_shape *x = &node->in[0]->shape;
     uint64_t scratch = 0;
-    s->lstm.together = s->time_major;
+    s->lstm.batched = s->time_major;
     TQ_TRY(tq_lstm_prepare(node, &layout, batches, (size_t)x->dims[x->rank - 1], 0, &s->lstm, &scratch, error));
     s->step = node->in[0]->type != TQ_TensorType_INT8 ? tq_lstm_step_float
               : s->lstm.products_8                    ? tq_lstm_step_integer_8

@@ -9,11 +9,12 @@
  * The new h and c are also written over the inputs h and c where these are variables.
  *
  *     float32
- *     uint8       x, h and weights UINT8, the former with scale 1/128 and zero point 128; bias INT32; c INT16 in Q4;
+ *     uint8       x, h and weights UINT8; x and h with scale 1/128, zero point 128; bias INT32; c INT16 in Q4;
  *                 sums INT16 in Q3 = sat16(up(bias + sum (x - 128)(w - z_w), f32(4096 * s_bias))), `up` rounds
- *                 ties up, as LiteRT's matrix product; logistic and tanh of quant/fixed_math_16.h
+ *                 ties up, as LiteRT's matrix product does; logistic and tanh of quant/fixed_math_16.h
  *
- * Source: LiteRT f6745779, tflite/kernels/lstm.cc, internal/optimized/optimized_ops.h (LstmCell; it has no other).
+ * Source: LiteRT f6745779, tflite/kernels/lstm.cc, internal/optimized/optimized_ops.h (LstmCell, the
+ * only implementation).
  */
 #include "ops/recurrent/lstm_basic.h"
 
@@ -21,7 +22,7 @@
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/products/dot.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/quantized.h"
@@ -47,7 +48,7 @@ static void join(const tq_node *node, const cell *l, size_t size)
     }
 }
 
-static void keep(tq_tensor *state, const tq_tensor *output)
+static void store_state(tq_tensor *state, const tq_tensor *output)
 {
     if (state->storage == TQ_STORAGE_VARIABLE)
         memcpy(state->data, output->data, output->bytes);
@@ -55,18 +56,19 @@ static void keep(tq_tensor *state, const tq_tensor *output)
 
 static tq_status finish(tq_node *node)
 {
-    keep(node->in[H], node->out[OUT_H]);
-    keep(node->in[C], node->out[OUT_C]);
+    store_state(node->in[H], node->out[OUT_H]);
+    store_state(node->in[C], node->out[OUT_C]);
     return TQ_OK;
 }
 
 static void step_floats(const cell *l, const float *sums, size_t b, const float *c, float *out_c, float *out_h)
 {
     for (size_t i = 0; i < l->cells; i++) {
-        size_t at = b * l->cells + i, four = (4 - b * l->cells % 4) % 4, whole = four;
-        if (l->cells > four)
-            whole = four + (l->cells - four) / 4 * 4;
-        float (*logistic)(float) = i >= four && i < whole ? tq_eigen_logistic : tq_eigen_logistic_scalar;
+        /* the aligned groups of four, as in tq_eigen_logistic_row */
+        size_t at = b * l->cells + i, first = (4 - b * l->cells % 4) % 4, end = first;
+        if (l->cells > first)
+            end = first + (l->cells - first) / 4 * 4;
+        float (*logistic)(float) = i >= first && i < end ? tq_eigen_logistic : tq_eigen_logistic_scalar;
         float added = logistic(sums[GATE_INPUT * l->cells + i]) * tq_eigen_tanh(sums[GATE_MODULATION * l->cells + i]);
         out_c[at] = added + logistic(sums[GATE_FORGET * l->cells + i]) * c[at];
         out_h[at] = logistic(sums[GATE_OUTPUT * l->cells + i]) * tq_eigen_tanh(out_c[at]);
@@ -103,7 +105,7 @@ static int16_t sum_of(const tq_node *node, const cell *l, const uint8_t *joined,
     return tq_q16_saturate(tq_multiply_up(tq_wrap_i32(acc), l->to_sums.multiplier, l->to_sums.shift));
 }
 
-static tq_status eval_codes(tq_node *node, tq_error *error)
+static tq_status eval_quantized(tq_node *node, tq_error *error)
 {
     size_t work = 0;
     (void)error;
@@ -132,7 +134,7 @@ static tq_status eval_codes(tq_node *node, tq_error *error)
 
 /* ---- prepare ---- */
 
-/* The form of LSTM without optional inputs. */
+/* Unlike the full kernel, this one has no optional input. */
 static tq_status check_counts(const tq_node *node, tq_error *error)
 {
     if (node->in_count != INPUTS)
@@ -204,7 +206,7 @@ static tq_status prepare_quantized(tq_node *node, cell *l, tq_error *error)
         return tq_input_fail(node, BIAS, error, "has the scale %g; 4096 times it must be finite",
                              (double)tq_scale_at(node->in[BIAS], 0));
     l->to_sums = tq_fixed_of((double)real);
-    node->eval = eval_codes;
+    node->eval = eval_quantized;
     return TQ_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM in float32, with float32 or quantized (hybrid) weights.  Contract: lstm.h.
+ * A step of an LSTM in float32, with float32 or quantized (hybrid) weights.
  *
  * Floats: a gate's sum is ((bias + W x) + A aux) + R h, each product summed as ops/recurrent/ordered_product.h says.
  *
@@ -8,12 +8,13 @@
  *     gate += f32(acc - z * sum(w)) * f32(s_w * s_row)
  * for each of the matrices in turn; peepholes are f32(q * scale).
  */
+#include "ops/recurrent/lstm_float.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/recurrent/eigen_functions.h"
-#include "ops/recurrent/lstm.h"
+#include "ops/elementwise/eigen_functions.h"
 #include "ops/recurrent/ordered_product.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
@@ -37,12 +38,12 @@ static float gate_sum(const step *s, int gate, size_t b, size_t cell)
     return tq_rows_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
 }
 
-static void sum_codes(void *context, size_t begin, size_t end)
+static void sum_hybrid(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const step *s = context;
     size_t size = s->l->batches * s->l->cells;
-    for (int gate = s->l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(s->l); gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
             for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, s->l->inputs + s->l->outputs); b++)
                 s->gates[(size_t)gate * size + b * s->l->cells + cell] = gate_sum(s, gate, b, cell);
@@ -50,14 +51,9 @@ static void sum_codes(void *context, size_t begin, size_t end)
 
 /* ---- float weights ---- */
 
-static int first_gate(const tq_lstm *l)
-{
-    return l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT;
-}
-
 static size_t channels_of(const tq_lstm *l)
 {
-    return (size_t)(TQ_GATES - first_gate(l)) * l->cells;
+    return (size_t)(TQ_GATES - tq_lstm_first_gate(l)) * l->cells;
 }
 
 static size_t width_of(const tq_lstm *l)
@@ -75,24 +71,24 @@ static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t 
 
 void tq_lstm_pack_float(tq_lstm *l)
 {
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++) {
         const tq_lstm_gate *g = &l->gates[gate];
-        size_t channel = (size_t)(gate - first_gate(l)) * l->cells;
+        size_t channel = (size_t)(gate - tq_lstm_first_gate(l)) * l->cells;
         join_weights(l, g->weights->data, l->inputs, 0, channel);
         if (l->aux)
             join_weights(l, g->aux_weights->data, l->aux, l->inputs, channel);
-        if (!l->diagonal[gate]) /* else zeros */
+        if (!l->diagonal[gate]) /* else the rows stay zero */
             join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, channel);
     }
     for (size_t o = 0; l->projection && o < l->outputs; o++)
         for (size_t cell = 0; cell < l->cells; cell++)
-            l->projected[cell * l->outputs + o] = ((const float *)l->projection->data)[o * l->cells + cell];
+            l->projection_columns[cell * l->outputs + o] = ((const float *)l->projection->data)[o * l->cells + cell];
 }
 
 static bool all_constant(const tq_lstm *l)
 {
     bool constant = !l->projection || tq_is_constant(l->projection);
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++) {
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++) {
         const tq_lstm_gate *g = &l->gates[gate];
         constant = constant && tq_is_constant(g->weights) && tq_is_constant(g->recurrent) &&
                    (!g->aux_weights || tq_is_constant(g->aux_weights));
@@ -104,7 +100,7 @@ tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, tq_error *error)
 {
     TQ_TRY(tq_node_memory(node, (uint64_t)channels_of(l) * width_of(l), sizeof(float), &l->joined, error));
     if (l->projection)
-        TQ_TRY(tq_node_memory(node, (uint64_t)l->cells * l->outputs, sizeof(float), &l->projected, error));
+        TQ_TRY(tq_node_memory(node, (uint64_t)l->cells * l->outputs, sizeof(float), &l->projection_columns, error));
     l->pack_again = !all_constant(l);
     if (!l->pack_again)
         tq_lstm_pack_float(l);
@@ -119,7 +115,7 @@ static float start_of(const tq_lstm *l, int gate, size_t cell)
 
 static bool in_lanes(const tq_lstm *l, size_t channels, size_t depth)
 {
-    return tq_ordered_in_lanes(channels, l->together ? l->batches : 1, depth);
+    return tq_ordered_in_lanes(channels, l->batched ? l->batches : 1, depth);
 }
 
 /* Cells [begin, end) of all gates and batches. */
@@ -128,9 +124,9 @@ static void sum_floats(void *context, size_t begin, size_t end)
     const step *s = context;
     const tq_lstm *l = s->l;
     const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
-    for (int gate = first_gate(l); gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
         for (size_t b = 0; b < l->batches && !tq_stop_after((end - begin) * (l->inputs + l->outputs) / 8); b++) {
-            const float *w = l->joined + (size_t)(gate - first_gate(l)) * l->cells + begin;
+            const float *w = l->joined + (size_t)(gate - tq_lstm_first_gate(l)) * l->cells + begin;
             float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells;
             for (size_t cell = begin; cell < end; cell++)
                 sums[cell] = start_of(l, gate, cell);
@@ -179,11 +175,11 @@ static void normalize(const tq_lstm *l, const tq_lstm_gate *g, float *gate)
     }
 }
 
-/* The position of a gate in TFLite's scratch, in gates: modulation before forget. */
-static size_t target_of(const tq_lstm *l, int gate)
+/* The index of a gate in TFLite's scratch, where the modulation comes before forget. */
+static size_t scratch_index(const tq_lstm *l, int gate)
 {
-    static const size_t places[TQ_GATES] = {0, 2, 1, 3};
-    return places[gate] - l->cifg;
+    static const size_t indices[TQ_GATES] = {0, 2, 1, 3};
+    return indices[gate] - l->cifg;
 }
 
 static void finish_gate(const step *s, int gate)
@@ -199,9 +195,9 @@ static void finish_gate(const step *s, int gate)
         tq_activate(l->activation, values, size);
         return;
     }
-    size_t rows = l->together ? 1 : l->batches, row = size / rows;
+    size_t rows = l->batched ? 1 : l->batches, row = size / rows;
     for (size_t b = 0; b < rows; b++)
-        tq_eigen_logistic_row(values + b * row, row, target_of(l, gate) * size + b * row);
+        tq_eigen_logistic_row(values + b * row, row, scratch_index(l, gate) * size + b * row);
 }
 
 static float clipped(float x, float clip)
@@ -222,7 +218,7 @@ static void update_cell(const step *s)
 
 /* ---- output ---- */
 
-static void project_codes(const step *s, const float *hidden, float *h)
+static void project_hybrid(const step *s, const float *hidden, float *h)
 {
     size_t work = 0;
     const tq_lstm *l = s->l;
@@ -241,7 +237,7 @@ static void project_floats(const step *s, const float *hidden, float *h)
     for (size_t b = 0; b < l->batches; b++, h += l->outputs) {
         for (size_t o = 0; o < l->outputs; o++)
             h[o] = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
-        tq_ordered_product(l->projected, l->outputs, l->outputs, hidden + b * l->cells, l->cells,
+        tq_ordered_product(l->projection_columns, l->outputs, l->outputs, hidden + b * l->cells, l->cells,
                            in_lanes(l, l->outputs, l->cells), h);
     }
 }
@@ -250,12 +246,12 @@ static void project(const step *s, const float *hidden)
 {
     const tq_lstm *l = s->l;
     float *h = l->output_state->data;
-    (l->rule ? project_codes : project_floats)(s, hidden, h);
+    (l->rule ? project_hybrid : project_floats)(s, hidden, h);
     for (size_t i = 0; i < l->batches * l->outputs; i++)
         h[i] = clipped(h[i], l->projection_clip);
 }
 
-static void give_output(const step *s, const tq_sequence *out, size_t at)
+static void write_output(const step *s, const tq_sequence *out, size_t at)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
@@ -288,10 +284,10 @@ void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence
     s.h = tq_rows_make(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
                        tq_scratch_at(node, l->h_quantized_at), scales + 2 * l->batches);
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
-                    l->rule ? sum_codes : sum_floats, &s);
-    for (int gate = first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
+                    l->rule ? sum_hybrid : sum_floats, &s);
+    for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     update_cell(&s);
     finish_gate(&s, TQ_GATE_OUTPUT);
-    give_output(&s, out, at);
+    write_output(&s, out, at);
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM in integers: int8 x, h and weights, int16 gates and cells.  Contract: lstm.h.
+ * A step of an LSTM in integers: int8 x, h and weights, int16 gates and cells.
  *
- *     gate     sat16(multiply(W x + b', s_w * s_x / s_g)), then sat16(that + multiply(R h + b'', s_r * s_h / s_g)),
- *              then with peepholes sat16(that + multiply(P * c, 2^shift * s_p / s_g)); b' and b'' fold in zero points
- *     s_g      2^-12, or with layer normalization that of the operator's intermediate tensor 0 to 3
+ *     gate     sat16(multiply(W x + b', s_w * s_x / s_g)), then sat16(gate + multiply(R h + b'', s_r * s_h / s_g)),
+ *              then with peepholes sat16(gate + multiply(P * c, 2^shift * s_p / s_g)); b' and b'' fold in zero points
+ *     s_g      2^-12, or with layer normalization the scale of intermediate tensor 0 to 3
  *     norm     in Q10: mean, variance and inverse root as below
  *     act      logistic and tanh of Q3, int16 (quant/fixed_math_16.h)
  *     cell     sat16(R(forget * c, 15) + R(input * modulation, 30 + shift)), s_c = 2^shift
- *     output   sat8(multiply(output * tanh(c), 2^-30 / s_hidden) + z), tanh of Q(15 + shift), s_hidden that of
- *              intermediate tensor 4; projected: sat8(multiply(W hidden + b, s_w * s_hidden / s_h) + z_h)
+ *     output   sat8(multiply(output * tanh(c), 2^-30 / s_hidden) + z), tanh of Q(15 + shift), s_hidden the
+ *              scale of intermediate tensor 4; projected: sat8(multiply(W hidden + b, s_w * s_hidden / s_h) + z_h)
  * All effective scales are computed in float32.
  *
  * Source: LiteRT f6745779, tflite/kernels/unidirectional_sequence_lstm.cc, lstm_eval.cc,
  * internal/reference/portable_tensor_utils.cc.  In LiteRT, peepholes of a projected LSTM reach only as many cells as
  * there are outputs, and a cell state scale that is no power of two is accepted.
  */
+#include "ops/recurrent/lstm_integer.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@
 #include "quant/fixed_math_16.h"
 
 enum { HIDDEN = 4 }; /* index of the intermediate tensor */
-#define CELLS 128    /* of one pass, whose tanh values are on the stack */
+#define CELLS 128    /* cells of one pass, whose tanh values are on the stack */
 
 /* ---- prepare ---- */
 
@@ -94,7 +96,7 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "there are %u intermediate tensors; with int8 it has 5 or 12",
                           (unsigned)intermediates);
     TQ_TRY(find_cell_shift(node, l, error));
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
     TQ_TRY(tq_lstm_intermediate(node, HIDDEN, &s_hidden, &l->hidden_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, (float)(0x1p-15 / (double)s_hidden * 0x1p-15), "the output", &l->to_hidden, error));
@@ -123,7 +125,7 @@ static void sum_cells(void *context, size_t begin, size_t end)
     const step *s = context;
     const tq_lstm *l = s->l;
     const int8_t *h = l->output_state->data;
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate < TQ_GATES; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
         for (size_t cell = begin; cell < end; cell++)
             for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
                 const tq_lstm_gate *g = &l->gates[gate];
@@ -139,12 +141,12 @@ static void sum_cells(void *context, size_t begin, size_t end)
 static void add_peephole(const tq_lstm *l, const tq_lstm_gate *g, int16_t *gate)
 {
     const int16_t *c = l->cell_state->data, *w = g->peephole->data;
-    size_t together = l->cells / 16 * 16;
+    size_t whole = l->cells / 16 * 16;
     for (size_t i = 0; i < l->batches * l->cells; i++) {
         size_t cell = i % l->cells;
         int32_t product = w[cell] * c[i];
-        int32_t by_cell = cell < together ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
-                                          : tq_multiply_fixed(product, g->from_cell);
+        int32_t by_cell = cell < whole ? tq_multiply_up(product, g->from_cell.multiplier, g->from_cell.shift)
+                                       : tq_multiply_fixed(product, g->from_cell);
         gate[i] = tq_lstm_saturate_16((int64_t)by_cell + gate[i]);
     }
 }
@@ -211,7 +213,7 @@ static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
         }
 }
 
-static void give_output(const step *s, const tq_sequence *out, size_t at)
+static void write_output(const step *s, const tq_sequence *out, size_t at)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
@@ -239,9 +241,9 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
     (void)aux;
     step s = {node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
     tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
-    for (int gate = l->cifg ? TQ_GATE_FORGET : TQ_GATE_INPUT; gate <= TQ_GATE_MODULATION; gate++)
+    for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);
     finish_gate(&s, TQ_GATE_OUTPUT);
-    give_output(&s, out, at);
+    write_output(&s, out, at);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A step of an LSTM whose products are int8 too: the form of LSTM with 12 intermediate tensors.  Contract: lstm.h.
+ * A step of an LSTM whose products are int8 too: LSTM with 12 intermediate tensors.
  *
  *     x'       sat8(multiply(W (x - z_x), s_w * s_x / s_1) + z_1), h' likewise of R (h - z_h) with s_2 and z_2
  *     gate     sat16(multiply(x' - z_1, s_1 / s_0) + multiply(h' - z_2, s_2 / s_0)), normalized in float32, in Q12
@@ -78,7 +78,7 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
 }
 
 /* LiteRT's two errors: see the top of the file. */
-static void copy_litert_errors(tq_lstm *l)
+static void reproduce_litert_errors(tq_lstm *l)
 {
     l->gates[TQ_GATE_OUTPUT].h_to_sum.multiplier = l->gates[TQ_GATE_FORGET].h_to_sum.shift;
     l->gates[TQ_GATE_OUTPUT].h_zero_point = l->gates[TQ_GATE_MODULATION].x_zero_point;
@@ -89,7 +89,7 @@ tq_status tq_lstm_prepare_integer_8(tq_node *node, tq_lstm *l, tq_error *error)
     TQ_TRY(check(node, l, error));
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         TQ_TRY(prepare_gate(node, l, gate, error));
-    copy_litert_errors(l);
+    reproduce_litert_errors(l);
     l->cell_shift = -15;
     l->cell_clip_q = l->cell_clip < 1 ? tq_lstm_clip_quantized(l->cell_clip, 0x1p-15f, INT16_MAX) : 0;
     l->projection_clip_q = tq_lstm_clip_quantized(l->projection_clip, tq_scale_at(node->out[0], 0), INT8_MAX);
@@ -181,8 +181,8 @@ static int8_t project(const tq_lstm *l, const int16_t *hidden, size_t row)
     return (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(q), l->projection_clip_q);
 }
 
-/* The output gate times tanh(c), in place of the gate; then the projection. */
-static void give_output(const step *s)
+/* Writes the output gate times tanh(c) over the gate, then projects it. */
+static void write_output(const step *s)
 {
     const tq_lstm *l = s->l;
     size_t size = l->batches * l->cells;
@@ -206,7 +206,7 @@ void tq_lstm_step_integer_8(const tq_node *node, const tq_lstm *l, const tq_sequ
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);
-    give_output(&s);
+    write_output(&s);
     for (size_t b = 0; b < l->batches; b++)
         memcpy((int8_t *)out->data + at * out->step_size + b * out->batch_size,
                (const int8_t *)l->output_state->data + b * l->outputs, l->outputs);

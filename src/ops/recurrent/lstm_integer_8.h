@@ -5,7 +5,7 @@
 #ifndef TQ_OPS_RECURRENT_LSTM_INTEGER_8_H
 #define TQ_OPS_RECURRENT_LSTM_INTEGER_8_H
 
-#include "ops/recurrent/lstm.h"
+#include "ops/recurrent/lstm_direction.h"
 
 /* Checks this form's contract; computes multipliers and folded biases.  lstm: its tensors are found and checked
    (tq_lstm_prepare). */

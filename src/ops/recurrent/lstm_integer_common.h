@@ -6,7 +6,7 @@
 #define TQ_OPS_RECURRENT_LSTM_INTEGER_COMMON_H
 
 #include "ops/products/dot.h"
-#include "ops/recurrent/lstm.h"
+#include "ops/recurrent/lstm_direction.h"
 
 /* A ratio of scales as a fixed-point multiplier.  TQ_BAD_OPERATOR, naming `what` ("a gate's input"), unless the ratio
    is finite and >= 0. */
@@ -16,8 +16,8 @@ tq_status tq_lstm_multiplier(const tq_node *node, float scale, const char *what,
    TQ_BAD_OPERATOR where the tensor has no scale. */
 tq_status tq_lstm_intermediate(tq_node *node, size_t i, float *scale, int32_t *zero_point, tq_error *error);
 
-/* out[row] = bias[row] + scalar * (sum of the matrix's row), modulo 2^32; *out: [rows of `matrix`], node memory.
-   matrix: int8, of 2 dimensions; bias: int32, or NULL for 0; TQ_BAD_OPERATOR unless both are constant. */
+/* (*out)[row] = bias[row] + scalar * (sum of the matrix's row), modulo 2^32; *out is node memory, [rows of the matrix].
+   matrix: int8, of 2 dimensions; bias: int32, or NULL for 0.  TQ_BAD_OPERATOR unless both are constant. */
 tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *bias, int32_t scalar, int32_t **out,
                        tq_error *error);
 
@@ -28,24 +28,26 @@ int32_t tq_lstm_clip_quantized(float clip, float scale, float most);
    input = 1 - forget where l->cifg.  gates: activated, [gate][batch][cell], Q15. */
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates);
 
-/* bias[row] + (row `row` of the int8 matrix) . v, modulo 2^32; n columns. */
+/* bias[row] + (row `row` of the int8 matrix) . v, modulo 2^32; n: the matrix's columns. */
 static inline int32_t tq_lstm_product(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n,
                                       size_t row)
 {
     return tq_wrap_i32(bias[row] + tq_dot_i8((const int8_t *)matrix->data + row * n, v, n));
 }
 
+/* x clamped to int16. */
 static inline int16_t tq_lstm_saturate_16(int64_t x)
 {
     return (int16_t)tq_clamp_i64(x, INT16_MIN, INT16_MAX);
 }
 
+/* x clamped to int8. */
 static inline int8_t tq_lstm_saturate_8(int64_t x)
 {
     return (int8_t)tq_clamp_i64(x, INT8_MIN, INT8_MAX);
 }
 
-/* x clamped to [-clip, clip]; clip 0: x. */
+/* x clamped to [-clip, clip]; clip >= 0; 0: x itself. */
 static inline int32_t tq_lstm_clipped(int32_t x, int32_t clip)
 {
     return clip > 0 ? (x < -clip ? -clip : x > clip ? clip : x) : x;

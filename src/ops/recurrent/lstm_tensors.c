@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds and checks the tensors of one direction of an LSTM.  Contract: lstm.h.
+ * Finds and checks the tensors of one direction of an LSTM.
  */
-#include "ops/check.h"
-#include "ops/recurrent/lstm.h"
-#include "ops/scratch.h"
-#include "ops/recurrent/state.h"
+#include "ops/recurrent/lstm_tensors.h"
 
-/* The kind of LSTM, from which the types of all tensors follow. */
+#include "ops/check.h"
+#include "ops/recurrent/lstm_float.h"
+#include "ops/recurrent/lstm_integer.h"
+#include "ops/recurrent/state.h"
+#include "ops/scratch.h"
+
+/* The sets of types of an LSTM's tensors: float32, hybrid or integer. */
 typedef struct kinds {
     unsigned weights, peephole, bias, norm, output_state, cell_state;
     bool hybrid, integer;
@@ -19,12 +22,13 @@ static tq_tensor *at(const tq_node *node, int i)
     return i >= 0 && i < node->in_count ? node->in[i] : NULL;
 }
 
+/* The index of a gate's tensor, from the index of the input gate's. */
 static int of_gate(int first, int gate)
 {
     return first < 0 ? -1 : first + gate;
 }
 
-/* Three tensors: input, forget, output. */
+/* The same for peepholes, which the modulation does not have. */
 static int of_peephole(int first, int gate)
 {
     return first < 0 || gate == TQ_GATE_MODULATION ? -1 : first + (gate == TQ_GATE_OUTPUT ? 2 : gate);
@@ -57,7 +61,7 @@ static tq_status check_shape(const tq_node *node, int i, size_t rows, size_t col
     return TQ_OK;
 }
 
-/* Checks type and shape of weights; quantized weights have one scale, or for hybrid operators one a row. */
+/* Checks type and shape of weights; quantized weights have one scale, or for hybrid operators one for each row. */
 static tq_status check_weights(const tq_node *node, int i, unsigned types, size_t rows, size_t cols, tq_error *error)
 {
     if (!at(node, i))
@@ -123,7 +127,7 @@ static tq_status find_gate(const tq_node *node, const tq_lstm_layout *layout, in
     return TQ_OK;
 }
 
-/* The input gate's tensors are all there, or none. */
+/* The input gate has all its tensors, or none. */
 static tq_status find_input_gate(const tq_node *node, const tq_lstm_layout *layout, const kinds *k, tq_lstm *l,
                                  tq_error *error)
 {
@@ -183,7 +187,8 @@ static tq_status check_options(const tq_node *node, const tq_lstm *l, tq_error *
 
 /* ---- hybrid: sums of rows ---- */
 
-static tq_status room_for(tq_node *node, const tq_tensor *matrix, bool *change, int32_t **sums, tq_error *error)
+/* Takes memory for the sums of a hybrid matrix; *change is set where eval must compute them. */
+static tq_status prepare_sums(tq_node *node, const tq_tensor *matrix, bool *change, int32_t **sums, tq_error *error)
 {
     if (!matrix || !tq_is_hybrid_weights(matrix))
         return TQ_OK;
@@ -191,21 +196,15 @@ static tq_status room_for(tq_node *node, const tq_tensor *matrix, bool *change, 
     return tq_node_memory(node, (uint64_t)matrix->shape.dims[0], sizeof **sums, sums, error);
 }
 
-static void sum_rows(const tq_tensor *matrix, int32_t *sums)
-{
-    if (sums)
-        tq_row_sums(matrix->data, (size_t)matrix->shape.dims[0], (size_t)matrix->shape.dims[1], sums);
-}
-
 static void sum_weights(tq_lstm *l)
 {
     for (int gate = 0; gate < TQ_GATES; gate++) {
         tq_lstm_gate *g = &l->gates[gate];
-        sum_rows(g->weights, g->sums);
-        sum_rows(g->aux_weights, g->aux_sums);
-        sum_rows(g->recurrent, g->recurrent_sums);
+        tq_sum_matrix_rows(g->weights, g->sums);
+        tq_sum_matrix_rows(g->aux_weights, g->aux_sums);
+        tq_sum_matrix_rows(g->recurrent, g->recurrent_sums);
     }
-    sum_rows(l->projection, l->projection_sums);
+    tq_sum_matrix_rows(l->projection, l->projection_sums);
 }
 
 void tq_lstm_refresh(tq_lstm *l)
@@ -220,12 +219,12 @@ static tq_status prepare_hybrid(tq_node *node, tq_lstm *l, tq_error *error)
 {
     for (int gate = 0; gate < TQ_GATES; gate++) {
         tq_lstm_gate *g = &l->gates[gate];
-        TQ_TRY(room_for(node, g->weights, &l->sums_change, &g->sums, error));
-        TQ_TRY(room_for(node, g->aux_weights, &l->sums_change, &g->aux_sums, error));
+        TQ_TRY(prepare_sums(node, g->weights, &l->sums_change, &g->sums, error));
+        TQ_TRY(prepare_sums(node, g->aux_weights, &l->sums_change, &g->aux_sums, error));
         if (!l->diagonal[gate])
-            TQ_TRY(room_for(node, g->recurrent, &l->sums_change, &g->recurrent_sums, error));
+            TQ_TRY(prepare_sums(node, g->recurrent, &l->sums_change, &g->recurrent_sums, error));
     }
-    TQ_TRY(room_for(node, l->projection, &l->sums_change, &l->projection_sums, error));
+    TQ_TRY(prepare_sums(node, l->projection, &l->sums_change, &l->projection_sums, error));
     if (!l->sums_change)
         sum_weights(l);
     return TQ_OK;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Channels that are summed at once, and partial sums of each. */
+/* Channels of a block, and partial sums of each channel. */
 enum { SIDE = 16, LANES = 4 };
 
 typedef struct block {
@@ -33,7 +33,7 @@ static void sum_block(const float *w, size_t stride, const float *x, size_t dept
     memcpy(out, b.sums[0], sizeof b.sums[0]);
 }
 
-/* For fewer channels than a block: without the copy of columns, which costs more than it saves here. */
+/* For channels after the last whole block. */
 static float sum_column(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes)
 {
     float sums[LANES] = {0, 0, 0, 0};

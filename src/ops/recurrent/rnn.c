@@ -7,12 +7,12 @@
  *     RNN             x [batch, inputs], W, R, bias, h (a variable) -> [batch, units]
  *     UNIDIRECTIONAL  x [batch, time, inputs], or [time, batch, inputs] if time_major
  *     BIDIRECTIONAL   x, W, R, bias and h of the forward, then of the backward direction, an auxiliary input, A of
- *                     both.  The auxiliary input, if it is there: with A, both directions add it; without, the
- *                     backward direction reads it in place of x.  Outputs: forward and backward, or, if
- *                     merge_outputs, one that holds them side by side
+ *                     both.  With A, both directions add the auxiliary input; without, the backward direction reads it
+ *                     in place of x.  Outputs: forward and backward, or, if merge_outputs, one with both side by side
  *
  * Source: LiteRT f6745779, tflite/kernels/{basic_rnn,unidirectional_sequence_rnn,bidirectional_sequence_rnn}.cc and
- * internal/kernel_utils.cc.  There, time-major auxiliary inputs are taken to be as wide as x.
+ * internal/kernel_utils.cc.  LiteRT assumes that time-major auxiliary inputs are as wide
+ * as x.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ typedef struct direction {
     const tq_tensor *weights, *recurrent, *bias, *aux_weights;
     tq_tensor *h;
     tq_hybrid_rule rule; /* NULL: float weights */
-    bool sums_change;
+    bool sums_change;    /* hybrid: some weights are not constant, so eval sums their rows */
     int32_t *sums, *recurrent_sums, *aux_sums;
     uint64_t next_at, x_quantized_at, aux_quantized_at, h_quantized_at, scales_at;
 } direction;
@@ -82,17 +82,11 @@ static void take_step(const tq_node *node, const direction *d, const tq_sequence
 
 /* ---- hybrid: sums of rows ---- */
 
-static void sum_rows(const tq_tensor *matrix, int32_t *sums)
-{
-    if (sums)
-        tq_row_sums(matrix->data, (size_t)matrix->shape.dims[0], (size_t)matrix->shape.dims[1], sums);
-}
-
 static void sum_weights(direction *d)
 {
-    sum_rows(d->weights, d->sums);
-    sum_rows(d->recurrent, d->recurrent_sums);
-    sum_rows(d->aux_weights, d->aux_sums);
+    tq_sum_matrix_rows(d->weights, d->sums);
+    tq_sum_matrix_rows(d->recurrent, d->recurrent_sums);
+    tq_sum_matrix_rows(d->aux_weights, d->aux_sums);
 }
 
 static tq_status prepare_sums(tq_node *node, direction *d, tq_error *error)
@@ -124,7 +118,7 @@ static tq_status check_matrix(const tq_node *node, int i, size_t rows, size_t co
     return tq_check_weight_scales(node, i, 0, error);
 }
 
-/* first: W; R, bias and h follow it.  aux: A, or -1. */
+/* Checks one direction's tensors.  first: the index of W, before R, bias and h; aux: of A, or -1. */
 static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t inputs, size_t aux_width, direction *d,
                       tq_error *error)
 {
@@ -161,12 +155,12 @@ static tq_status find(tq_node *node, int first, int aux, size_t batches, size_t 
 
 static void lay_out(direction *d, uint64_t *total)
 {
-    uint64_t coded = d->rule ? d->batches : 0;
+    const uint64_t quantized = d->rule ? d->batches : 0; /* rows */
     d->next_at = tq_scratch_part(total, d->batches * d->units, sizeof(float));
-    d->x_quantized_at = tq_scratch_part(total, coded * d->inputs, 1);
-    d->aux_quantized_at = tq_scratch_part(total, coded * d->aux, 1);
-    d->h_quantized_at = tq_scratch_part(total, coded * d->units, 1);
-    d->scales_at = tq_scratch_part(total, 3 * coded, sizeof(tq_hybrid_row));
+    d->x_quantized_at = tq_scratch_part(total, quantized * d->inputs, 1);
+    d->aux_quantized_at = tq_scratch_part(total, quantized * d->aux, 1);
+    d->h_quantized_at = tq_scratch_part(total, quantized * d->units, 1);
+    d->scales_at = tq_scratch_part(total, 3 * quantized, sizeof(tq_hybrid_row));
 }
 
 /* ---- the operators ---- */
@@ -206,7 +200,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* rank: of x. */
+/* Checks x, of `rank` dimensions, and the outputs. */
 static tq_status check(const tq_node *node, int outputs, int rank, tq_error *error)
 {
     TQ_TRY(tq_check_output_count(node, outputs, error));

@@ -10,12 +10,12 @@
 
 /* A sequence of rows in a tensor: row (step, batch) begins at element step * step_size + batch * batch_size. */
 typedef struct tq_sequence {
-    void *data; /* NULL: there is none */
-    size_t step_size, batch_size;
+    void *data;                   /* NULL: no such tensor */
+    size_t step_size, batch_size; /* in elements */
 } tq_sequence;
 
-/* The sequence in a tensor with rows of `width` elements of element_size bytes, from element `offset` of each row on.
-   time_major: [steps, batches, width], else [batches, steps, width]. */
+/* The sequence in a tensor at `data`, of rows of `width` elements of element_size bytes, from element `offset` <= width
+   of each row on.  time_major: [steps, batches, width], else [batches, steps, width]. */
 static inline tq_sequence tq_sequence_of(void *data, size_t element_size, bool time_major, size_t steps, size_t batches,
                                          size_t width, size_t offset)
 {
@@ -25,16 +25,16 @@ static inline tq_sequence tq_sequence_of(void *data, size_t element_size, bool t
     return s;
 }
 
-/* One row for each batch. */
+/* The rows of one step, one for each batch. */
 typedef struct tq_rows {
     const float *data;
-    size_t stride; /* from row to row */
+    size_t stride; /* elements from row to row */
     size_t width;
-    const int8_t *quantized; /* [batch][width]; NULL: matrices are float */
-    const tq_hybrid_row *scales;
+    const int8_t *quantized;     /* [batch][width]; NULL: matrices are float32 */
+    const tq_hybrid_row *scales; /* [batch], of `quantized` */
 } tq_rows;
 
-/* The rows at `data`; with a rule, they are quantized into `quantized` [batches][width] and `scales` [batches]. */
+/* The rows at `data`.  With a rule, not NULL, quantizes them to `quantized` [batches][width] and `scales` [batches]. */
 static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t width, size_t batches, tq_hybrid_rule rule,
                                    int8_t *quantized, tq_hybrid_row *scales)
 {
@@ -44,6 +44,7 @@ static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t widt
     return rows;
 }
 
+/* The same for step number `step` of a sequence of float32 rows. */
 static inline tq_rows tq_rows_of_step(const tq_sequence *sequence, size_t step, size_t width, size_t batches,
                                       tq_hybrid_rule rule, int8_t *quantized, tq_hybrid_row *scales)
 {
@@ -51,7 +52,14 @@ static inline tq_rows tq_rows_of_step(const tq_sequence *sequence, size_t step, 
     return tq_rows_make(data, sequence->batch_size, width, batches, rule, quantized, scales);
 }
 
-/* start + (row r of a matrix) . (the row of batch b).  sums: the sums of the matrix's rows; NULL for float matrices. */
+/* Sums of the rows of a hybrid matrix [rows][columns]; sums NULL: does nothing. */
+static inline void tq_sum_matrix_rows(const tq_tensor *matrix, int32_t *sums)
+{
+    if (sums)
+        tq_row_sums(matrix->data, (size_t)matrix->shape.dims[0], (size_t)matrix->shape.dims[1], sums);
+}
+
+/* start + (row r of a matrix) . (the row of batch b).  sums: of the matrix's rows; NULL for float matrices. */
 static inline float tq_rows_product(float start, const tq_tensor *matrix, const int32_t *sums, const tq_rows *rows,
                                     size_t b, size_t r)
 {

@@ -7,7 +7,7 @@
 
 #include "ops/check.h"
 
-/* Checks that input i is a variable tensor of a type of the set, with `count` elements. */
+/* Input i is a variable tensor of a type of the set, with `count` elements; else TQ_BAD_OPERATOR. */
 static inline tq_status tq_check_state(const tq_node *node, int i, unsigned types, size_t count, tq_error *error)
 {
     TQ_TRY(tq_check_input(node, i, types, error));

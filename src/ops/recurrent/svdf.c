@@ -9,9 +9,9 @@
  *
  *     float32, hybrid    hybrid: x quantized row by row, time weights dequantized (ops/products/hybrid.h)
  *     int8               newest = clamp(multiply(sum w (x - z_x), f32(f32(s_x * s_w) / s_state)) + z_state) in the
- *                        state's type, INT16 (with zero point 0) or INT8, which is also the time weights'; the rest in
- *                        32 bits, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); the activation must
- *                        be RELU, and is not applied
+ *                        type of state and time weights, INT16 (with zero point 0) or INT8; the output with
+ *                        32-bit accumulators, clamp8(multiply(acc, f32(f32(s_state * s_time) / s_o)) + z_o); the
+ *                        activation must be RELU, and is not applied
  *
  * Source: LiteRT f6745779, tflite/kernels/svdf.cc, internal/reference/svdf.h.  INT8 states follow
  * tflite-micro; LiteRT reads them as INT16, past their end.
@@ -33,7 +33,7 @@ typedef struct svdf {
     tq_fixed to_state, to_output;
     tq_hybrid_rule rule;
     float *time;   /* hybrid: the time weights, dequantized; NULL where they are not constant */
-    int32_t *sums; /* hybrid: of the feature weights */
+    int32_t *sums; /* hybrid: sums of the feature weights' rows; NULL where they are not constant */
     uint64_t time_at, sums_at, quantized_at, products_at;
 } svdf;
 
@@ -43,10 +43,10 @@ static size_t newest(const svdf *s, size_t b, size_t f)
     return (b * s->filters + f) * s->memory + s->memory - 1;
 }
 
-enum { PIECE = 1 << 20 }; /* bytes that move between two looks */
+enum { PIECE = 1 << 20 }; /* bytes */
 
-/* Moves the whole state back by one element, in pieces between which Ctrl-C is heard; the caller overwrites the newest
-   steps. */
+/* Moves the whole state back by one element, piece by piece, and hears Ctrl-C between two pieces.  The caller
+   overwrites the newest steps. */
 static void move_back(const svdf *s, tq_tensor *state, size_t size)
 {
     const size_t count = s->batches * s->filters * s->memory, bytes = count > 1 ? (count - 1) * size : 0;
@@ -135,7 +135,7 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
 
 /* ---- integers ---- */
 
-static int32_t code_at(const tq_tensor *tensor, size_t i)
+static int32_t value_at(const tq_tensor *tensor, size_t i)
 {
     return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
 }
@@ -148,19 +148,19 @@ static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
         ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(q, INT8_MIN, INT8_MAX);
 }
 
-/* time . state of row i of the state, below 2^31 rows of products below 2^32: no overflow. */
+/* Time weights . row i of the state: fewer than 2^31 products below 2^32 do not overflow. */
 static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
 {
     const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
     int32_t zero_point = tq_zero_point_at(state, 0);
     int64_t sum = 0;
     for (size_t step = 0; step < s->memory; step++)
-        sum += (int64_t)code_at(time, i % s->filters * s->memory + step) *
-               (code_at(state, i * s->memory + step) - zero_point);
+        sum += (int64_t)value_at(time, i % s->filters * s->memory + step) *
+               (value_at(state, i * s->memory + step) - zero_point);
     return sum;
 }
 
-static tq_status eval_codes(tq_node *node, tq_error *error)
+static tq_status eval_quantized(tq_node *node, tq_error *error)
 {
     size_t work = 0;
     (void)error;
@@ -259,7 +259,7 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
                           (double)second);
     s->to_state = tq_fixed_of((double)first);
     s->to_output = tq_fixed_of((double)second);
-    node->eval = eval_codes;
+    node->eval = eval_quantized;
     return TQ_OK;
 }
 

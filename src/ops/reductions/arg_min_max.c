@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ARG_MAX and ARG_MIN: the index of the greatest or least element along a dimension; of equal ones the first.
- * A NaN loses to everything.
+ * ARG_MAX and ARG_MIN: the index of the greatest or least element along a dimension; of equal elements the first.
+ * NaN loses to every number.
  *
  * Source: LiteRT f6745779, tflite/kernels/arg_min_max.cc and internal/reference/arg_min_max.h.
  */
@@ -11,15 +11,15 @@
 #include "kernels/isa.h"
 #include "ops/check.h"
 
-/* Columns that are searched at once. */
+/* Columns that are searched at once: their best values lie on the stack. */
 #define COLUMNS 256
 
-/* Parts of one column that are, unless it is short. */
+/* Lanes that search one contiguous column, unless it is shorter than SHORT. */
 #define LANES 16
 #define SHORT 64
 
-/* best[i]: where in[k * inner + i] is best, for k below dim and i below n; with an inner of 1, where
-   in[i * dim + k] is. */
+/* best[i] = the k < dim whose in[k * inner + i] is best, for each i < n <= COLUMNS; where inner is 1, whose in[i * dim
+   + k] is.  dim >= 1. */
 typedef void (*search_fn)(const void *in, size_t dim, size_t inner, size_t n, int32_t *best);
 
 typedef struct search {
@@ -27,70 +27,67 @@ typedef struct search {
     search_fn run;
 } search;
 
-/* One contiguous column of LANES elements and more: the best value of each of LANES parts, the last of which may begin
-   with elements that were looked at, the best of those, and the first place that holds it.  A part starts with what
-   loses to all but NaN. */
-#define SEARCH_COLUMN(target, name, type, better, worst)                       \
-    target static void name##_column(const type *x, size_t dim, int32_t *best) \
-    {                                                                          \
-        type parts[LANES], value = worst;                                      \
-        size_t k;                                                              \
-        for (size_t l = 0; l < LANES; l++)                                     \
-            parts[l] = worst;                                                  \
-        for (k = 0; k < dim; k += LANES) {                                     \
-            const type *now = x + (k + LANES <= dim ? k : dim - LANES);        \
-            for (size_t l = 0; l < LANES; l++)                                 \
-                parts[l] = now[l] better parts[l] ? now[l] : parts[l];         \
-        }                                                                      \
-        for (size_t l = 0; l < LANES; l++)                                     \
-            value = parts[l] better value ? parts[l] : value;                  \
-        for (k = 0; k < dim && x[k] != value; k++)                             \
-            ;                                                                  \
-        *best = k < dim ? (int32_t)k : 0; /* all NaN: the first */             \
+/* One contiguous column of at least LANES elements: the best value of each of LANES lanes, the best of these, and the
+   first index that holds it.  The last step may read elements again.  `worst` loses to all but NaN. */
+#define SEARCH_COLUMN(target, name, type, better, worst)                \
+    target static int32_t name##_column(const type *x, size_t dim)      \
+    {                                                                   \
+        type lanes[LANES], value = worst;                               \
+        size_t k;                                                       \
+        for (size_t l = 0; l < LANES; l++)                              \
+            lanes[l] = worst;                                           \
+        for (k = 0; k < dim; k += LANES) {                              \
+            const type *now = x + (k + LANES <= dim ? k : dim - LANES); \
+            for (size_t l = 0; l < LANES; l++)                          \
+                lanes[l] = now[l] better lanes[l] ? now[l] : lanes[l];  \
+        }                                                               \
+        for (size_t l = 0; l < LANES; l++)                              \
+            value = lanes[l] better value ? lanes[l] : value;           \
+        for (k = 0; k < dim && x[k] != value; k++)                      \
+            ;                                                           \
+        return k < dim ? (int32_t)k : 0; /* all NaN: the first */       \
     }
 
-/* The same for a short one. */
+/* One short contiguous column, of at least 1 element. */
 #define SEARCH_SHORT(target, name, type, better)                         \
     target static inline int32_t name##_short(const type *x, size_t dim) \
     {                                                                    \
-        size_t place = 0;                                                \
-        while (place + 1 < dim && x[place] != x[place]) /* NaN */        \
-            place++;                                                     \
-        place = x[place] != x[place] ? 0 : place;                        \
-        type value = x[place];                                           \
-        for (size_t k = place + 1; k < dim; k++)                         \
-            if (x[k] better value) {                                     \
-                value = x[k];                                            \
-                place = k;                                               \
-            }                                                            \
-        return (int32_t)place;                                           \
+        size_t best = 0;                                                 \
+        while (best + 1 < dim && x[best] != x[best]) /* NaN */           \
+            best++;                                                      \
+        best = x[best] != x[best] ? 0 : best;                            \
+        for (size_t k = best + 1; k < dim; k++)                          \
+            best = x[k] better x[best] ? k : best;                       \
+        return (int32_t)best;                                            \
     }
 
-/* now beats NaN unless it is one too */
+/* n columns side by side, `inner` elements from row to row.  A number wins against NaN. */
+#define SEARCH_ROWS(target, name, type, better)                                                      \
+    target static void name##_rows(const type *x, size_t dim, size_t inner, size_t n, int32_t *best) \
+    {                                                                                                \
+        type values[COLUMNS];                                                                        \
+        memcpy(values, x, n * sizeof(type));                                                         \
+        memset(best, 0, n * sizeof *best);                                                           \
+        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                                    \
+            for (size_t i = 0; i < n; i++) {                                                         \
+                type now = x[k * inner + i], held = values[i];                                       \
+                bool wins = (now better held) | ((held != held) & (now == now));                     \
+                values[i] = wins ? now : held;                                                       \
+                best[i] = wins ? (int32_t)k : best[i];                                               \
+            }                                                                                        \
+    }
 #define SEARCH(target, name, type, better, worst)                                              \
     SEARCH_COLUMN(target, name, type, better, worst)                                           \
     SEARCH_SHORT(target, name, type, better)                                                   \
+    SEARCH_ROWS(target, name, type, better)                                                    \
     target static void name(const void *in, size_t dim, size_t inner, size_t n, int32_t *best) \
     {                                                                                          \
         const type *x = in;                                                                    \
-        type values[COLUMNS];                                                                  \
-        if (inner == 1) {                                                                      \
+        if (inner != 1)                                                                        \
+            name##_rows(x, dim, inner, n, best);                                               \
+        else                                                                                   \
             for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                    \
-                if (dim < SHORT)                                                               \
-                    best[i] = name##_short(x, dim);                                            \
-                else                                                                           \
-                    name##_column(x, dim, &best[i]);                                           \
-            return;                                                                            \
-        }                                                                                      \
-        memcpy(values, x, n * sizeof(type));                                                   \
-        memset(best, 0, n * sizeof *best);                                                     \
-        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                              \
-            for (size_t i = 0; i < n; i++) {                                                   \
-                type now = x[k * inner + i], held = values[i];                                 \
-                bool wins = (now better held) | ((held != held) & (now == now));               \
-                values[i] = wins ? now : held;                                                 \
-                best[i] = wins ? (int32_t)k : best[i];                                         \
-            }                                                                                  \
+                best[i] = dim < SHORT ? name##_short(x, dim) : name##_column(x, dim);          \
     }
 #define SEARCH_TYPE(isa, target, name, type, low, high) \
     SEARCH(target, max_##name##_##isa, type, >, low)    \
@@ -107,12 +104,20 @@ TQ_EVERY_ISA(SEARCHES)
 /* BOOL is searched as UINT8. */
 static search_fn choose(int32_t type, bool max)
 {
-#define ROW(TYPE, name) {TQ_TensorType_##TYPE, {TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name)}},
+#define ROW(TYPE, name)                                                \
+    {                                                                  \
+        TQ_TensorType_##TYPE,                                          \
+        {                                                              \
+            TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name) \
+        }                                                              \
+    }
     static const struct {
         int32_t type;
         search_fn run[2][TQ_ISAS];
-    } rows[] = {ROW(FLOAT32, f32) ROW(INT8, i8) ROW(UINT8, u8) ROW(BOOL, u8) ROW(INT16, i16) ROW(INT32, i32)
-                    ROW(INT64, i64)};
+    } rows[] = {
+        ROW(FLOAT32, f32), ROW(INT8, i8),   ROW(UINT8, u8),  ROW(BOOL, u8),
+        ROW(INT16, i16),   ROW(INT32, i32), ROW(INT64, i64),
+    };
 #undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].type == type)
@@ -134,7 +139,7 @@ static tq_status eval_search(tq_node *node, tq_error *error)
     (void)error;
     const search *s = node->state;
     int32_t best[COLUMNS];
-    /* Single columns lie one behind the other, and are searched together as well. */
+    /* With an inner of 1, columns are contiguous, and are searched together too. */
     size_t blocks = s->inner == 1 ? 1 : s->outer, width = s->inner == 1 ? s->outer : s->inner;
     for (size_t o = 0; o < blocks; o++)
         for (size_t c = 0; c < width && !tq_stop_after(s->dim * COLUMNS / 8); c += COLUMNS) {

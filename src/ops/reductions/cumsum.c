@@ -26,10 +26,10 @@ typedef struct line {
     }
 #define WRAPPED_32(a, b) (int32_t)((uint32_t)(a) + (uint32_t)(b))
 #define WRAPPED_64(a, b) (int64_t)((uint64_t)(a) + (uint64_t)(b))
-#define PLAIN(a, b) (a) + (b)
+#define SUM(a, b) (a) + (b)
 RUN(run_int32, int32_t, WRAPPED_32)
 RUN(run_int64, int64_t, WRAPPED_64)
-RUN(run_float, float, PLAIN)
+RUN(run_float, float, SUM)
 
 static tq_status eval_cumsum(tq_node *node, tq_error *error)
 {

@@ -2,10 +2,10 @@
  *
  * L2_NORMALIZATION and LOCAL_RESPONSE_NORMALIZATION along the last dimension.
  *
- *   L2    x / max(sqrt(sum x^2), 1e-6), summed in order; codes: MBQM by the inverse square root of the
+ *   L2    x / max(sqrt(sum x^2), 1e-6), summed in order; quantized: MBQM by the inverse square root of the
  *         sum of (q - z)^2 in fixed point, to a scale of 1/128
  *   LRN   x (bias + alpha sum x^2)^-beta, the sum over the elements from -radius to +radius.  The runtime's reference
- *         kernel leaves the last of these out; its optimized one, and TensorFlow, do not.
+ *         kernel omits the last element; its optimized kernel, and TensorFlow, include it.
  * Source: LiteRT f6745779, tflite/kernels/l2norm.cc, local_response_norm.cc and internal/reference.
  */
 #include <math.h>

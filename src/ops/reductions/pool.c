@@ -2,10 +2,10 @@
  *
  * AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D over [batch, height, width, channels].
  *
- * Only the n cells of a window that lie in the input count:
+ * Over the n cells of a window that lie in the input:
  *     average  float: sum / n;  int8, int16: tdiv(sum +- n / 2, n), away from zero;  uint8: (sum + n / 2) / n
  *              XNNPACK's of floats: cells column by column, nine at a time, times f32(1 / n)
- *     max      of codes or floats;  L2: sqrt(sum(x * x) / n)
+ *     max      of quantized values or floats;  L2: sqrt(sum(x * x) / n)
  * then the fused activation.  Windows are walked row by row, so float sums round as in the reference.
  * Source: LiteRT f6745779, tflite/kernels/pooling.cc, internal/reference/pooling.h, integer_ops/pooling.h; XNNPACK
  * 75db3c09, src/f32-avgpool.
@@ -19,27 +19,27 @@
 #include "ops/check.h"
 #include "ops/quantized.h"
 
-/* Channels that are pooled at once, with their sums on the stack. */
+/* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
 
-/* Bytes of input for which a thread is worth waking. */
+/* Elements of input from which on threads pay. */
 #define THREAD_ELEMENTS ((int64_t)1 << 15)
 
 typedef struct window {
     int64_t cells;          /* n */
-    int64_t height, width;  /* of the part in the input */
-    int64_t top, left;      /* of the filter, what is not */
+    int64_t height, width;  /* of the window's part in the input, in cells */
+    int64_t top, left;      /* rows and columns of the filter before that part */
     size_t row_step, step;  /* elements from one row, one cell, to the next */
 } window;
 
 typedef struct pool pool;
 
-/* Pools n channels of one window. */
+/* Pools n <= CHANNELS channels of one window, whose first cell is at `in`. */
 typedef void (*pool_fn)(const pool *p, const window *w, const void *in, void *out, size_t n);
 
 struct pool {
     int64_t stride_h, stride_w, filter_h, filter_w, pad_h, pad_w;
-    int32_t low, high;         /* of codes */
+    int32_t low, high;         /* bounds of quantized values */
     float float_low, float_high;
     size_t element;
     bool integer_average;
@@ -72,11 +72,11 @@ TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *o
         y_out[i] = clamp_float(p, sum[i] / cells);
 }
 
-/* Cells count column by column, those of padding too, and nine at a time make a sum; `last`: of those that are not 0.
- */
+/* Adds nine cells, in XNNPACK's order: column by column, padding included as 0.  last: the last cell of the nine that
+   is not padding. */
 TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
 {
-    if (last < 4) { /* the rest would add zeros */
+    if (last < 4) { /* the other cells are zeros */
         for (size_t i = 0; i < n; i++)
             sum[i] += (x[2][i] + x[3][i]) + (x[0][i] + x[1][i]);
         return;
@@ -129,7 +129,7 @@ TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, 
         most[i] = clamp_float(p, most[i]);
 }
 
-#define MAX_CODES(name, type, least)                                                             \
+#define MAX_INTEGERS(name, type, least)                                                          \
     TQ_BODY void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n) \
     {                                                                                            \
         type *restrict most = out;                                                               \
@@ -142,35 +142,35 @@ TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, 
             most[i] = raised > high ? high : raised;                                             \
         }                                                                                        \
     }
-MAX_CODES(i8, int8_t, INT8_MIN)
-MAX_CODES(u8, uint8_t, 0)
-MAX_CODES(i16, int16_t, INT16_MIN)
+MAX_INTEGERS(i8, int8_t, INT8_MIN)
+MAX_INTEGERS(u8, uint8_t, 0)
+MAX_INTEGERS(i16, int16_t, INT16_MIN)
 
-/* tdiv(s +- n / 2, n), in floating point: a quotient that is no integer is at least 1 / n away from one, which is
-   more than rounding moves it while s is below 2^24 for float (2^53 for double) and the quotient below 2^8 (2^16).
-   Sums of 2^16 cells of 8-bit codes are below 2^24. */
-#define AVERAGE_CODES(name, type, sum_t, real)                                                    \
-    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n)        \
-    {                                                                                             \
-        sum_t sum[CHANNELS] = {0};                                                                \
-        type *restrict y_out = out;                                                               \
-        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;               \
-        const real cells = (real)w->cells;                                                        \
-        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                                      \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                             \
-            int32_t q = (int32_t)((real)rounded / cells);                                         \
-            q = q < low ? low : q; /* one choice a statement: a nest of them is not vectorized */ \
-            y_out[i] = (type)(q > high ? high : q);                                               \
-        }                                                                                         \
+/* tdiv(s +- n / 2, n), in floating point.  A quotient that is no integer is at least 1 / n away from every integer,
+   more than its rounding error while s is below 2^24 for float (2^53 for double) and the quotient below 2^8 (2^16).
+   Sums of fewer than 2^16 cells of 8 bits are below 2^24. */
+#define AVERAGE_INTEGERS(name, type, sum_t, real)                                          \
+    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n) \
+    {                                                                                      \
+        sum_t sum[CHANNELS] = {0};                                                         \
+        type *restrict y_out = out;                                                        \
+        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;        \
+        const real cells = (real)w->cells;                                                 \
+        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                               \
+        for (size_t i = 0; i < n; i++) {                                                   \
+            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                      \
+            int32_t q = (int32_t)((real)rounded / cells);                                  \
+            q = q < low ? low : q; /* compilers do not vectorize nested choices */         \
+            y_out[i] = (type)(q > high ? high : q);                                        \
+        }                                                                                  \
     }
-AVERAGE_CODES(average_few_i8, int8_t, int16_t, float)
-AVERAGE_CODES(average_few_u8, uint8_t, uint16_t, float)
-AVERAGE_CODES(average_i8, int8_t, int32_t, float)
-AVERAGE_CODES(average_u8, uint8_t, int32_t, float)
-AVERAGE_CODES(average_i16, int16_t, int32_t, double)
+AVERAGE_INTEGERS(average_few_i8, int8_t, int16_t, float)
+AVERAGE_INTEGERS(average_few_u8, uint8_t, uint16_t, float)
+AVERAGE_INTEGERS(average_i8, int8_t, int32_t, float)
+AVERAGE_INTEGERS(average_u8, uint8_t, int32_t, float)
+AVERAGE_INTEGERS(average_i16, int16_t, int32_t, double)
 
-/* Windows larger than those above can do: 2^16 cells or more.  Sums wrap where the reference's would overflow. */
+/* Windows of 2^16 cells and more, beyond that bound.  Sums wrap where the reference's would overflow. */
 static int32_t sum_at(const tq_tensor *in, const window *w, size_t at)
 {
     uint32_t sum = 0;
@@ -215,7 +215,7 @@ static void average_huge(const pool *p, const window *w, const tq_tensor *in, si
     POOL(isa, target, average_i16)
 TQ_EVERY_ISA(POOLS)
 
-/* few: for windows of up to 128 cells; both may be the same. */
+/* few: for windows of up to 128 cells, whose sums fit 16 bits; may equal run. */
 typedef struct row {
     int32_t code, type;
     pool_fn run[TQ_ISAS], few[TQ_ISAS];
@@ -237,7 +237,7 @@ static const row rows[] = {
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
-/* Where XNNPACK has other bits. */
+/* The row where XNNPACK's bits differ. */
 static const row xnnpack_row = ROW(AVERAGE_POOL_2D, FLOAT32, average_xnnpack, average_xnnpack);
 
 static const row *row_of(const tq_node *node)
@@ -258,8 +258,8 @@ typedef struct job {
     const tq_tensor *in, *out;
 } job;
 
-/* Where a window at output `at` meets the input: its first cell, and how many. */
-static int64_t meet(int64_t at, int64_t stride, int64_t pad, int64_t filter, int64_t dim, int64_t *first)
+/* The part in the input of the window at output `at`: *first, its first index; returns its size. */
+static int64_t clip_window(int64_t at, int64_t stride, int64_t pad, int64_t filter, int64_t dim, int64_t *first)
 {
     int64_t begin = at * stride - pad, end = begin + filter;
     *first = begin > 0 ? begin : 0;
@@ -286,10 +286,10 @@ static void pool_rows(void *context, size_t begin, size_t end)
     for (size_t unit = begin; unit < end; unit++) {
         int64_t y0, x0, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
         window w = {.row_step = width * depth, .step = depth};
-        w.height = meet(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
+        w.height = clip_window(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
         w.top = y0 - (out_y * p->stride_h - p->pad_h);
         for (int64_t out_x = 0; out_x < out[2]; out_x++) {
-            w.width = meet(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
+            w.width = clip_window(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
             w.left = x0 - (out_x * p->stride_w - p->pad_w);
             w.cells = w.height * w.width;
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
@@ -314,10 +314,10 @@ static tq_status eval_pool(tq_node *node, tq_error *error)
 
 /* ---- preparing ---- */
 
-/* Output size and padding of one dimension.  SAME: ceil(n / stride), what is missing split with the odd cell
-   behind; VALID: whole windows only. */
-static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stride, int64_t filter, int64_t *pad,
-                       int32_t *out, tq_error *error)
+/* Output size and leading padding of one dimension.  SAME: ceil(n / stride) windows, with the missing cells half before
+   and half behind, the odd cell behind; VALID: whole windows only. */
+static tq_status output_size(const tq_node *node, bool same, int64_t dim, int64_t stride, int64_t filter, int64_t *pad,
+                             int32_t *out, tq_error *error)
 {
     if (stride < 1 || filter < 1)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has stride %lld and filter %lld; both need at least 1",
@@ -331,11 +331,11 @@ static tq_status place(const tq_node *node, bool same, int64_t dim, int64_t stri
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_codes(node, activation, &p->low, &p->high);
-    tq_activation_floats(node, activation, &p->float_low, &p->float_high);
+    tq_activation_range(node, activation, &p->low, &p->high);
+    tq_activation_range_f32(node, activation, &p->float_low, &p->float_high);
 }
 
-/* Cells of the filter that lie in the input, at most. */
+/* A bound of the filter's cells that lie in the input, along one dimension. */
 static uint64_t cells_in(int64_t filter, int64_t dim)
 {
     return (uint64_t)(filter < dim ? filter : dim);
@@ -365,8 +365,8 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
                           (long long)padding);
     const bool same = padding == TQ_Padding_SAME;
     tq_shape shape = node->in[0]->shape;
-    TQ_TRY(place(node, same, shape.dims[1], p->stride_h, p->filter_h, &p->pad_h, &shape.dims[1], error));
-    TQ_TRY(place(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));
+    TQ_TRY(output_size(node, same, shape.dims[1], p->stride_h, p->filter_h, &p->pad_h, &shape.dims[1], error));
+    TQ_TRY(output_size(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));
     const row *how = row_of(node); /* the type is one of `types` */
     p->run = how->run[tq_isa()], p->few = how->few[tq_isa()];
     p->integer_average =

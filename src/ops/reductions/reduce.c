@@ -2,17 +2,20 @@
  *
  * MEAN, SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL.
  *
- * With n inputs q an output, and (m, e) the fixed-point form of s_i / s_o:
+ * With n inputs q for an output, and (m, e) the fixed-point form of s_i / s_o:
  *     MEAN  t = min(floor(log2 n), 32, 31 + e),  clamp(MBQM(sum(q) - n * z_i, tdiv(m * 2^t, n), e - t) + z_o)
  *     SUM   clamp(MBQM(sum(q) - n * z_i, m, e) + z_o)
  *     XNNPACK's MEAN and SUM of 8 bits: k = f32(s_i / s_o), of MEAN f32(k * f32(1 / n));
  *           clamp(even(f32(f32(sum(q) * k) + f32(z_o - f32(f32(n * z_i) * k)))))
  *     optimized SUM: clamp(away(f32(f32(sum(q) * k) + f32(f32(-z_i * k) * n))) + z_o)
  *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
- *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), by the rule up in whole blocks of 16
- * channels PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ..., clamp(MBQM64(p, m, e) +
- * z_o) MAX and MIN compare codes.  INT32 means add in 64 bits; other integer sums and products wrap. Source: LiteRT
- * f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
+ *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), in whole blocks of 16 channels by the
+ *           rule "up" in place of MBQM's "double"
+ *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ..., clamp(MBQM64(p, m, e) + z_o)
+ *     MAX and MIN compare quantized values.
+ * INT32 means add in 64 bits; other integer sums and products wrap.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/reduce.cc, internal/reference/reduce.h and internal/optimized/{reduce.h,
  * integer_ops/mean.h}.
  */
 #include <float.h>
@@ -26,79 +29,82 @@
 
 #define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
 
-/* ---- the folds ----
-   FOLD_BODY(target, isa, name, input, accumulator, expression of acc and in) */
+/* ---- the folds: of `in` (an in_t) into `acc` (an acc_t), by an expression of both ---- */
 
-#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)                                                          \
-    target static void name##_row_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
-    {                                                                                                                  \
-        (void)r;                                                                                                       \
-        acc_t *restrict accs = to;                                                                                     \
-        const in_t *restrict ins = from;                                                                               \
-        for (size_t i = 0; i < n; i++) {                                                                               \
-            const acc_t acc = accs[i];                                                                                 \
-            const in_t in = ins[i];                                                                                    \
-            accs[i] = (acc_t)(expression);                                                                             \
-        }                                                                                                              \
-    }                                                                                                                  \
-    target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
-    {                                                                                                                  \
-        (void)r;                                                                                                       \
-        acc_t acc = *(acc_t *)to;                                                                                      \
-        const in_t *restrict ins = from;                                                                               \
-        TQ_EACH(i, n)                                                                                                  \
-        {                                                                                                              \
-            const in_t in = ins[i];                                                                                    \
-            acc = (acc_t)(expression);                                                                                 \
-        }                                                                                                              \
-        *(acc_t *)to = acc;                                                                                            \
+/* acc[i] = expression for n accumulators */
+#define FOLD_ROW(target, name, in_t, acc_t, expression)                                                    \
+    target static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                      \
+        (void)r;                                                                                           \
+        acc_t *restrict accs = to;                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                                   \
+            const acc_t acc = accs[i];                                                                     \
+            const in_t in = ((const in_t *)from)[i];                                                       \
+            accs[i] = (acc_t)(expression);                                                                 \
+        }                                                                                                  \
     }
+/* one accumulator for n inputs */
+#define FOLD_RUN(target, name, in_t, acc_t, expression)                                                    \
+    target static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                      \
+        (void)r;                                                                                           \
+        acc_t acc = *(acc_t *)to;                                                                          \
+        TQ_EACH(i, n)                                                                                      \
+        {                                                                                                  \
+            const in_t in = ((const in_t *)from)[i];                                                       \
+            acc = (acc_t)(expression);                                                                     \
+        }                                                                                                  \
+        *(acc_t *)to = acc;                                                                                \
+    }
+#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)   \
+    FOLD_ROW(target, name##_row_##isa, in_t, acc_t, expression) \
+    FOLD_RUN(target, name##_run_##isa, in_t, acc_t, expression)
 
 #define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
 #define WRAP64(a, op, b) (int64_t)((uint64_t)(a)op(uint64_t)(b))
 #define LARGER in > acc ? in : acc
 #define SMALLER in < acc ? in : acc
 
-/* A product of codes that has begun fits int32, as MBQM64 saturates to it; this marks one that has not. */
+/* The accumulator of a product before its first factor.  Later it fits int32, to which MBQM64 saturates. */
 #define NO_PRODUCT INT64_MIN
 
-TQ_BODY int64_t times_code(const tq_reduction *r, int64_t acc, int32_t q)
+TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
 {
-    int64_t code = (int64_t)q - r->in_zero_point;
-    return acc == NO_PRODUCT ? code : tq_multiply_i64(acc * code, r->multiplier, r->shift);
+    int64_t factor = (int64_t)q - r->in_zero_point;
+    return acc == NO_PRODUCT ? factor : tq_multiply_i64(acc * factor, r->multiplier, r->shift);
 }
 
-#define FOLDS(isa, target)                                                          \
-    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
-    FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
-    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))           \
-    FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
-    FOLD_BODY(target, isa, wide_i8, int8_t, int32_t, WRAP32(acc, +, in))            \
-    FOLD_BODY(target, isa, wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))           \
-    FOLD_BODY(target, isa, wide_i16, int16_t, int32_t, WRAP32(acc, +, in))          \
-    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
-    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
-    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))          \
-    FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                        \
-    FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                      \
-    FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                     \
-    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
-    FOLD_BODY(target, isa, max_i32, int32_t, int32_t, LARGER)                       \
-    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
-    FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                          \
-    FOLD_BODY(target, isa, max_u8, uint8_t, uint8_t, LARGER)                        \
-    FOLD_BODY(target, isa, max_i16, int16_t, int16_t, LARGER)                       \
-    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                          \
-    FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                      \
-    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
-    FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
-    FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
-    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
-    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                  \
-    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)              \
-    FOLD_BODY(target, isa, codes_i8, int8_t, int64_t, times_code(r, acc, in))       \
-    FOLD_BODY(target, isa, codes_u8, uint8_t, int64_t, times_code(r, acc, in))      \
-    FOLD_BODY(target, isa, codes_i16, int16_t, int64_t, times_code(r, acc, in))
+#define FOLDS(isa, target)                                                            \
+    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                           \
+    FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))             \
+    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))             \
+    FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in))   \
+    FOLD_BODY(target, isa, wide_i8, int8_t, int32_t, WRAP32(acc, +, in))              \
+    FOLD_BODY(target, isa, wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))             \
+    FOLD_BODY(target, isa, wide_i16, int16_t, int32_t, WRAP32(acc, +, in))            \
+    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                           \
+    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))            \
+    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))            \
+    FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                          \
+    FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                        \
+    FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                       \
+    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                             \
+    FOLD_BODY(target, isa, max_i32, int32_t, int32_t, LARGER)                         \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                         \
+    FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                            \
+    FOLD_BODY(target, isa, max_u8, uint8_t, uint8_t, LARGER)                          \
+    FOLD_BODY(target, isa, max_i16, int16_t, int16_t, LARGER)                         \
+    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                            \
+    FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                        \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                        \
+    FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                           \
+    FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                         \
+    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                        \
+    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                    \
+    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)                \
+    FOLD_BODY(target, isa, product_i8, int8_t, int64_t, times_quantized(r, acc, in))  \
+    FOLD_BODY(target, isa, product_u8, uint8_t, int64_t, times_quantized(r, acc, in)) \
+    FOLD_BODY(target, isa, product_i16, int16_t, int64_t, times_quantized(r, acc, in))
 TQ_EVERY_ISA(FOLDS)
 
 /* ---- the stores ---- */
@@ -114,7 +120,7 @@ STORE_SAME(16)
 STORE_SAME(32)
 STORE_SAME(64)
 
-/* Means of nothing are NaN, and 0 where there is no NaN. */
+/* The mean of no inputs is NaN, of integers 0. */
 static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -133,116 +139,119 @@ static void store_mean_i64(const tq_reduction *r, const void *acc, void *out, si
         ((int64_t *)out)[i] = r->each ? ((const int64_t *)acc)[i] / (int64_t)r->each : 0;
 }
 
-/* Of nothing: 0, as in the reference. */
-static int32_t sum_code(const tq_reduction *r, int32_t sum)
+/* For no inputs: 0, as in the reference. */
+static int32_t sum_of(const tq_reduction *r, int32_t sum)
 {
     int32_t bias = WRAP32(r->in_zero_point, *, r->each);
     int32_t real = tq_multiply_double(WRAP32(sum, -, bias), r->multiplier, r->shift);
     return r->each ? tq_requantize_fixed(real, r->out_zero_point, r->low, r->high) : 0;
 }
 
-/* The last scaling is MBQM64 again; of nothing it is left at the zero point. */
-static int32_t product_code(const tq_reduction *r, int64_t product)
+/* The last scaling is MBQM64 again.  For no inputs: the zero point. */
+static int32_t product_of(const tq_reduction *r, int64_t product)
 {
     int32_t real = product == NO_PRODUCT ? 0 : tq_multiply_i64(product, r->multiplier, r->shift);
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
-/* ---- sums to codes, by loops that compilers make vectors of ---- */
+/* ---- sums to quantized values, by loops that compilers vectorize ---- */
 
-TQ_BODY int32_t lanes_code(const tq_reduction *r, int32_t sum)
+TQ_BODY int32_t sum_by_lanes(const tq_reduction *r, int32_t sum)
 {
     const int32_t bias = (int32_t)(r->each * (size_t)r->in_zero_point), zero = r->out_zero_point;
-    return tq_lane_code(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
+    return tq_lane_quantized(tq_lane_multiply(sum - bias, r->lanes), r->low - zero, r->high - zero, zero);
 }
 
-/* XNNPACK's: the zero point is inside the rounding. */
-TQ_BODY int32_t even_code(const tq_reduction *r, int32_t sum)
+/* XNNPACK's: the zero point is added before the rounding. */
+TQ_BODY int32_t sum_even(const tq_reduction *r, int32_t sum)
 {
-    return tq_lane_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
+    return tq_lane_round_even((float)sum * r->by + r->offset, (float)r->low, (float)r->high);
 }
 
-TQ_BODY int32_t away_code(const tq_reduction *r, int32_t sum)
+TQ_BODY int32_t sum_away(const tq_reduction *r, int32_t sum)
 {
     const int32_t zero = r->out_zero_point;
-    const float less = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
+    const float least = (float)(r->low - zero), most = (float)(r->high - zero), x = (float)sum * r->by + r->offset;
     const float rounded = tq_round_f32(x);
-    const float raised = rounded > less ? rounded : less;
+    const float raised = rounded > least ? rounded : least;
     return (int32_t)(raised > most ? most : raised) + zero;
 }
 
-TQ_BODY int32_t up_code(const tq_reduction *r, int32_t sum)
+TQ_BODY int32_t up_by_lanes(const tq_reduction *r, int32_t sum)
 {
     const int32_t zero = r->out_zero_point;
-    return tq_lane_code(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
+    return tq_lane_quantized(tq_lane_multiply(sum, r->lanes), r->low - zero, r->high - zero, zero);
 }
 
-static int32_t mean_code(const tq_reduction *r, int32_t sum, bool up)
+static int32_t mean_of(const tq_reduction *r, int32_t sum, bool up)
 {
     int32_t real = (up ? tq_multiply_up : tq_multiply_double)(sum, r->multiplier, r->shift);
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
-/* The record is copied, for compilers to know that no code is written into it. */
-#define STORE(way, target, isa, name, out_t, loops)                                                              \
-    target static void way##_##name##_##isa(const tq_reduction *r, const void *restrict acc, void *restrict out, \
-                                            size_t n)                                                            \
-    {                                                                                                            \
-        const int32_t *restrict sums = acc;                                                                      \
-        out_t *restrict codes = out;                                                                             \
-        const tq_reduction p = *r;                                                                               \
-        loops                                                                                                    \
-    }
-#define CODES(out_t, from, to, code)     \
-    for (size_t i = from; i < (to); i++) \
-        codes[i] = (out_t)(code);
-/* Rows of channels begin at a multiple of 512. */
-#define BLOCKS(out_t)                                        \
-    const size_t whole = n - n % 16;                         \
-    if (p.fits) {                                            \
-        CODES(out_t, 0, whole, up_code(&p, sums[i]))         \
-    } else {                                                 \
-        CODES(out_t, 0, whole, mean_code(&p, sums[i], true)) \
-    }                                                        \
-    CODES(out_t, whole, n, mean_code(&p, sums[i], false))
+typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
 
-#define STORES_OF(target, isa, name, out_t)                                             \
-    STORE(lanes, target, isa, name, out_t, CODES(out_t, 0, n, lanes_code(&p, sums[i]))) \
-    STORE(even, target, isa, name, out_t, CODES(out_t, 0, n, even_code(&p, sums[i])))   \
-    STORE(away, target, isa, name, out_t, CODES(out_t, 0, n, away_code(&p, sums[i])))   \
-    STORE(blocks, target, isa, name, out_t, BLOCKS(out_t))
+/* Defines a store_fn by loops over sums and quantized.  p is a copy of the record, which the stores cannot change. */
+#define STORE(name, target, out_t, loops)                                                                  \
+    target static void name(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
+    {                                                                                                      \
+        const int32_t *restrict sums = acc;                                                                \
+        out_t *restrict quantized = out;                                                                   \
+        const tq_reduction p = *r;                                                                         \
+        loops                                                                                              \
+    }
+#define LOOP(out_t, from, to, value)     \
+    for (size_t i = from; i < (to); i++) \
+        quantized[i] = (out_t)(value);
+/* Blocks of 16 channels: chunks of TQ_REDUCE_ROW channels begin at whole blocks. */
+#define BLOCKS(out_t)                                     \
+    const size_t whole = n - n % 16;                      \
+    if (p.fits) {                                         \
+        LOOP(out_t, 0, whole, up_by_lanes(&p, sums[i]))   \
+    } else {                                              \
+        LOOP(out_t, 0, whole, mean_of(&p, sums[i], true)) \
+    }                                                     \
+    LOOP(out_t, whole, n, mean_of(&p, sums[i], false))
+
+#define STORES_OF(target, isa, name, out_t)                                                  \
+    STORE(lanes_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_by_lanes(&p, sums[i]))) \
+    STORE(even_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_even(&p, sums[i])))      \
+    STORE(away_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_away(&p, sums[i])))      \
+    STORE(blocks_##name##_##isa, target, out_t, BLOCKS(out_t))
 #define STORES(isa, target)             \
     STORES_OF(target, isa, i8, int8_t)  \
     STORES_OF(target, isa, u8, uint8_t) \
     STORES_OF(target, isa, i16, int16_t)
 TQ_EVERY_ISA(STORES)
+STORE(exact_i8, , int8_t, LOOP(int8_t, 0, n, sum_of(&p, sums[i])))
+STORE(exact_u8, , uint8_t, LOOP(uint8_t, 0, n, sum_of(&p, sums[i])))
+STORE(exact_i16, , int16_t, LOOP(int16_t, 0, n, sum_of(&p, sums[i])))
 
-typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
-
-#define STORE_CODES(name, out_t)                                                                        \
-    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)           \
-    {                                                                                                   \
-        static const store_fn ways[][TQ_ISAS] = {[TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),    \
-                                                 [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),      \
-                                                 [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),      \
-                                                 [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)}; \
-        if (r->way != TQ_REDUCE_EXACT && r->each) {                                                     \
-            ways[r->way][tq_isa()](r, acc, out, n);                                                     \
-            return;                                                                                     \
-        }                                                                                               \
-        for (size_t i = 0; i < n; i++)                                                                  \
-            ((out_t *)out)[i] = (out_t)sum_code(r, ((const int32_t *)acc)[i]);                          \
-    }                                                                                                   \
-    static void store_codes_##name(const tq_reduction *r, const void *acc, void *out, size_t n)         \
-    {                                                                                                   \
-        for (size_t i = 0; i < n; i++)                                                                  \
-            ((out_t *)out)[i] = (out_t)product_code(r, ((const int64_t *)acc)[i]);                      \
+/* Stores sums by the reduction's rule. */
+#define STORE_SUM(name)                                                                                  \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)            \
+    {                                                                                                    \
+        static const store_fn rules[][TQ_ISAS] = {[TQ_REDUCE_EXACT] = TQ_ISA_SAME(exact_##name),         \
+                                                  [TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),    \
+                                                  [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),      \
+                                                  [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),      \
+                                                  [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)}; \
+        rules[r->each ? r->rule : TQ_REDUCE_EXACT][tq_isa()](r, acc, out, n);                            \
     }
-STORE_CODES(i8, int8_t)
-STORE_CODES(u8, uint8_t)
-STORE_CODES(i16, int16_t)
+#define STORE_PRODUCT(name, out_t)                                                                \
+    static void store_product_##name(const tq_reduction *r, const void *acc, void *out, size_t n) \
+    {                                                                                             \
+        for (size_t i = 0; i < n; i++)                                                            \
+            ((out_t *)out)[i] = (out_t)product_of(r, ((const int64_t *)acc)[i]);                  \
+    }
+STORE_SUM(i8)
+STORE_SUM(u8)
+STORE_SUM(i16)
+STORE_PRODUCT(i8, int8_t)
+STORE_PRODUCT(u8, uint8_t)
+STORE_PRODUCT(i16, int16_t)
 
-/* ---- the table: what an operator does with a type ---- */
+/* ---- the table: a row for each operator and type ---- */
 
 #define REDUCER(name, in, acc, out, seeds, store) \
     {in, acc, out, seeds, TQ_ISA_FUNCTIONS(name##_row), TQ_ISA_FUNCTIONS(name##_run), store}
@@ -250,55 +259,54 @@ STORE_CODES(i16, int16_t)
 typedef struct row {
     int32_t code, type;
     tq_reducer how;
-    bool codes; /* a quantized result, with a multiplier */
-    double init;
+    bool quantized; /* the result is rescaled, by a multiplier */
+    double init;    /* of the accumulator; 0x1p63: the greatest int64 */
 } row;
 
 static const row rows[] = {
-#define ROW(op, type, name, in, acc, out, seeds, store, codes, init) \
-    {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(name, in, acc, out, seeds, store), codes, init},
-    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0) ROW(
-        MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false,
-        0) ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false,
-               0) ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8,
-                      true, 0) ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8,
-                                   true, 0) ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0)
-        ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false,
-            0) ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false,
-                   0) ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false,
-                          0) ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0)
-            ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true,
-                0) ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true,
-                       0) ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false,
-                              0) ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1)
-                ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false,
-                    1) ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false,
-                           1) ROW(REDUCE_PROD, INT8, codes_i8, 1, 8, 1, false, store_codes_i8, true, -0x1p63)
-                    ROW(REDUCE_PROD, UINT8, codes_u8, 1, 8, 1, false, store_codes_u8, true,
-                        -0x1p63) ROW(REDUCE_PROD, INT16, codes_i16, 2, 8, 2, false, store_codes_i16, true,
-                                     -0x1p63) ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1)
-                        ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false,
-                            -(double)FLT_MAX) ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN)
-                            ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false,
-                                -0x1p63) ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false,
-                                             INT8_MIN) ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0)
-                                ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false,
-                                    INT16_MIN) ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0)
-                                    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX)
-                                        ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX)
-                                            ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63) ROW(
-                                                REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX)
-                                                ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX)
-                                                    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false,
-                                                        INT16_MAX) ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8,
-                                                                       false, 1)
-                                                        ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0)
-                                                            ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1)
+#define ROW(op, type, name, in, acc, out, seeds, store, quantized, init) \
+    {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(name, in, acc, out, seeds, store), quantized, init}
+    ROW(MEAN, FLOAT32, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0),
+    ROW(MEAN, INT32, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0),
+    ROW(MEAN, INT64, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0),
+    ROW(MEAN, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
+    ROW(MEAN, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
+    ROW(MEAN, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
+    ROW(SUM, FLOAT32, sum_f32, 4, 4, 4, true, store_32, false, 0),
+    ROW(SUM, INT32, sum_i32, 4, 4, 4, true, store_32, false, 0),
+    ROW(SUM, INT64, sum_i64, 8, 8, 8, true, store_64, false, 0),
+    ROW(SUM, INT8, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
+    ROW(SUM, UINT8, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
+    ROW(SUM, INT16, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
+    ROW(SUM, BOOL, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_PROD, FLOAT32, prod_f32, 4, 4, 4, true, store_32, false, 1),
+    ROW(REDUCE_PROD, INT32, prod_i32, 4, 4, 4, true, store_32, false, 1),
+    ROW(REDUCE_PROD, INT64, prod_i64, 8, 8, 8, true, store_64, false, 1),
+    ROW(REDUCE_PROD, INT8, product_i8, 1, 8, 1, false, store_product_i8, true, -0x1p63),
+    ROW(REDUCE_PROD, UINT8, product_u8, 1, 8, 1, false, store_product_u8, true, -0x1p63),
+    ROW(REDUCE_PROD, INT16, product_i16, 2, 8, 2, false, store_product_i16, true, -0x1p63),
+    ROW(REDUCE_PROD, BOOL, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_MAX, FLOAT32, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
+    ROW(REDUCE_MAX, INT32, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN),
+    ROW(REDUCE_MAX, INT64, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
+    ROW(REDUCE_MAX, INT8, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN),
+    ROW(REDUCE_MAX, UINT8, max_u8, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_MAX, INT16, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN),
+    ROW(REDUCE_MAX, BOOL, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_MIN, FLOAT32, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
+    ROW(REDUCE_MIN, INT32, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX),
+    ROW(REDUCE_MIN, INT64, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
+    ROW(REDUCE_MIN, INT8, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX),
+    ROW(REDUCE_MIN, UINT8, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX),
+    ROW(REDUCE_MIN, INT16, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX),
+    ROW(REDUCE_MIN, BOOL, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_ANY, BOOL, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_ALL, BOOL, all, 1, 1, 1, true, store_8, false, 1),
 #undef ROW
 };
 
-/* Products of codes without a scale are products of integers. */
-static const row plain_products[] = {
+/* REDUCE_PROD of 8 and 16 bits without a scale: products of integers. */
+static const row integer_products[] = {
     {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT8, REDUCER(prod_i8, 1, 1, 1, true, store_8), false, 1},
     {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_UINT8, REDUCER(prod_u8, 1, 1, 1, true, store_8), false, 1},
     {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT16, REDUCER(prod_i16, 2, 2, 2, true, store_16), false, 1},
@@ -317,12 +325,13 @@ static const row *find_row(const row *table, size_t count, int64_t code, int32_t
 static const row *row_of(const tq_node *node)
 {
     const tq_tensor *in = node->in[0];
-    const row *plain =
-        in->quantization.count == 0 ? find_row(plain_products, COUNT(plain_products), node->row.code, in->type) : NULL;
+    const row *plain = in->quantization.count == 0
+                           ? find_row(integer_products, COUNT(integer_products), node->row.code, in->type)
+                           : NULL;
     return plain ? plain : find_row(rows, COUNT(rows), node->row.code, in->type);
 }
 
-/* XNNPACK's largest and least float of none is an infinity. */
+/* XNNPACK's maximum and minimum of no inputs are infinities. */
 static uint64_t float_init(const tq_node *node, const row *how)
 {
     uint64_t bits = 0;
@@ -333,7 +342,7 @@ static uint64_t float_init(const tq_node *node, const row *how)
     return bits;
 }
 
-/* The bits of the accumulator that a reduction begins with.  An integer of 2^63 stands for the greatest int64. */
+/* The bits of the accumulator with which a reduction begins. */
 static uint64_t init_of(const tq_node *node, const row *how)
 {
     if (how->type == TQ_TensorType_FLOAT32)
@@ -345,7 +354,7 @@ static uint64_t init_of(const tq_node *node, const row *how)
 
 typedef struct reduce_state {
     tq_reduction reduction;
-    size_t batches, in_bytes, out_bytes; /* so many reductions, that many bytes from one to the next */
+    size_t batches, in_bytes, out_bytes; /* the number of reductions, and the bytes from each to the next */
     const row *row;
 } reduce_state;
 
@@ -365,7 +374,7 @@ static void divide_multiplier(tq_reduction *r)
 
 static void find_even(const tq_node *node, tq_reduction *r)
 {
-    r->way = TQ_REDUCE_EVEN;
+    r->rule = TQ_REDUCE_EVEN;
     r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         r->by *= 1.0f / (float)r->each;
@@ -374,7 +383,7 @@ static void find_even(const tq_node *node, tq_reduction *r)
 
 static void find_away(const tq_node *node, tq_reduction *r)
 {
-    r->way = TQ_REDUCE_AWAY;
+    r->rule = TQ_REDUCE_AWAY;
     r->by = tq_scale_at(node->in[0], 0) / tq_scale_at(node->out[0], 0);
     r->offset = (float)-r->in_zero_point * r->by * (float)r->each;
 }
@@ -386,15 +395,15 @@ static void find_blocks(const tq_node *node, tq_reduction *r)
     int shift = 0;
     tq_quantize_multiplier((double)(in / ((float)r->each * out)), &r->multiplier, &shift);
     r->shift = shift;
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     float zero = (float)tq_zero_point_at(node->in[0], 0) * in / out;
     zero = zero > 0 ? zero + 0.5f : zero - 0.5f;
     int32_t rounded = tq_value_of_rounded(truncf(zero), 0, -(1 << 30), 1 << 30);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0) - rounded;
-    r->way = TQ_REDUCE_BLOCKS;
+    r->rule = TQ_REDUCE_BLOCKS;
     const tq_fixed by = {r->multiplier, r->shift};
     r->fits = r->each < 1 << 20 && tq_lane_fits(by, (int64_t)r->each << 8);
-    r->lanes = tq_lane_of(by);
+    r->lanes = tq_lane_fixed_of(by);
     r->lanes.fix = 0; /* ties go up */
 }
 
@@ -408,20 +417,20 @@ static void find_multiplier(const tq_node *node, tq_reduction *r)
     r->shift = shift;
     r->in_zero_point = tq_zero_point_at(node->in[0], 0);
     r->out_zero_point = tq_zero_point_at(node->out[0], 0);
-    tq_code_range(node->out[0]->type, &r->low, &r->high);
+    tq_quantized_range(node->out[0]->type, &r->low, &r->high);
     if (node->row.code == TQ_BuiltinOperator_MEAN)
         divide_multiplier(r);
-    /* Sums of 16-bit codes are below n * 2^16, and with them all differences from n zero points. */
+    /* |sum - n * zero point| < n * 2^16, for 16 bits and 8. */
     tq_fixed by = {r->multiplier, r->shift};
-    r->way = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
-    r->lanes = tq_lane_of(by);
+    r->rule = r->each < 1 << 14 && tq_lane_fits(by, (int64_t)r->each << 16) ? TQ_REDUCE_LANES : TQ_REDUCE_EXACT;
+    r->lanes = tq_lane_fixed_of(by);
     if (!product && node->numerics == TQ_NUMERICS_XNNPACK)
         find_even(node, r);
     else if (node->row.code == TQ_BuiltinOperator_SUM && node->numerics == TQ_NUMERICS_OPTIMIZED)
         find_away(node, r);
 }
 
-/* Bits of the dimensions that the axes name. */
+/* *out: bit d is set where the axes name dimension d. */
 static tq_status read_axes(const tq_node *node, uint32_t *out, tq_error *error)
 {
     int rank = node->in[0]->shape.rank;
@@ -442,7 +451,7 @@ static bool is_optimized_mean(const tq_node *node, uint32_t axes)
            tq_get_int(&node->options.table, TQ_ReducerOptions_keep_dims) && tq_tensor_count(node->in[0]) > 0;
 }
 
-/* One reduction an image: blocks of channels are counted from each image's first. */
+/* One reduction for each image: blocks of channels begin with each image. */
 static void plan_images(reduce_state *state, const tq_shape *in)
 {
     const tq_shape image = {3, {in->dims[1], in->dims[2], in->dims[3]}};
@@ -473,7 +482,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         return tq_output_shape(node, 0, &shape, error);
     }
     tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
-    if (state->row->codes)
+    if (state->row->quantized)
         find_multiplier(node, &state->reduction);
     return tq_output_shape(node, 0, &shape, error);
 }
@@ -504,7 +513,7 @@ tq_status tq_prepare_reduce(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_input(node, 1, TQ_T(INT32) | TQ_T(INT64), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     const row *how = row_of(node);
-    if (how->codes) {
+    if (how->quantized) {
         TQ_TRY(tq_check_input_scale(node, 0, error));
         TQ_TRY(tq_check_output_scale(node, 0, error));
     } else if (QUANTIZED >> node->in[0]->type & 1) {

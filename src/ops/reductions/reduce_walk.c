@@ -8,7 +8,7 @@
 
 #include "base/threads.h"
 
-/* Inputs for which a thread is worth waking. */
+/* Inputs from which on threads pay. */
 #define THREAD_INPUTS ((size_t)1 << 15)
 
 void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
@@ -40,14 +40,14 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
     r->kept_rank = r->cut_rank = 0;
     size_t step = r->inner;
     for (int d = rank - 2; d >= 0; step *= dims[d], d--) {
-        /* outermost last, for now: the walks below count from the innermost */
+        /* from the inside out */
         int *count = cut[d] ? &r->cut_rank : &r->kept_rank;
         (cut[d] ? r->cut : r->kept)[*count] = dims[d];
         (cut[d] ? r->cut_step : r->kept_step)[(*count)++] = step;
     }
 }
 
-/* Folds all that the outputs at `in` reduce: n of them, if rows are folded, else one. */
+/* Folds all inputs of the outputs at `in`: n outputs where rows are folded, else one. */
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
     size_t work = 0;
@@ -96,7 +96,7 @@ static void reduce_part(void *context, size_t begin, size_t end)
             rest /= r->kept[d];
         }
         start(r, (unsigned char *)acc, n);
-        /* With no reduced dimension outside the innermost, one fold is all. */
+        /* Without a reduced dimension outside of the innermost, one fold is enough. */
         if (r->cut_rank > 0)
             fold(r, acc, j->in + from * how->in_bytes, n);
         else if (r->row)
@@ -107,7 +107,7 @@ static void reduce_part(void *context, size_t begin, size_t end)
     }
 }
 
-/* Everything to one value, which starts as the first element. */
+/* Reduces all elements to one value, which begins as the first element. */
 static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out)
 {
     uint64_t acc = 0;
@@ -117,7 +117,7 @@ static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out
     r->how->store(r, &acc, out, 1);
 }
 
-/* Outputs of nothing. */
+/* Outputs of no inputs. */
 static void reduce_none(const tq_reduction *r, unsigned char *out)
 {
     uint64_t acc = r->init;

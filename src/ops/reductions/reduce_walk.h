@@ -12,17 +12,17 @@
 
 #include "ops/elementwise/fixed_point_lanes.h"
 
-/* Accumulators that fold at once: they live on the stack. */
+/* Accumulators that fold at once; they lie on the stack.  A multiple of 16. */
 #define TQ_REDUCE_ROW 512
 
 typedef struct tq_reduction tq_reduction;
 typedef void (*tq_fold_fn)(const tq_reduction *r, void *acc, const void *in, size_t n);
 
-/* One way to reduce.  Accumulators have acc_bytes, at most 8. */
+/* How one operator reduces one type; "+" is its operation. */
 typedef struct tq_reducer {
-    uint8_t in_bytes, acc_bytes, out_bytes;
-    bool seeds_from_input; /* where all is reduced to one value, the first element takes init's place */
-    /* acc[i] = acc[i] + in[i] for n, whatever + is */
+    uint8_t in_bytes, acc_bytes, out_bytes; /* of an element: 1, 2, 4 or 8 */
+    bool seeds_from_input; /* where all dimensions are reduced, the first element takes init's place */
+    /* acc[i] = acc[i] + in[i] for n */
     tq_fold_fn fold_row[TQ_ISAS];
     /* acc[0] = acc[0] + in[0] + ... + in[n - 1] */
     tq_fold_fn fold_run[TQ_ISAS];
@@ -35,32 +35,34 @@ struct tq_reduction {
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
-    int kept_rank, cut_rank; /* without the innermost dimension */
+    /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */
+    int kept_rank, cut_rank; /* kept: of the output; cut: reduced */
     size_t kept[TQ_DIMS], kept_step[TQ_DIMS], cut[TQ_DIMS], cut_step[TQ_DIMS];
-    bool row; /* the innermost dimension is kept */
-    size_t inner;
-    bool all; /* every dimension is reduced */
-    size_t outputs, each; /* how many outputs, of how many inputs */
+    bool row;             /* the innermost dimension is kept */
+    size_t inner;         /* its size */
+    bool all;             /* every dimension is reduced */
+    size_t outputs, each; /* outputs, and inputs of each output */
 
     /* for quantized results */
     int32_t multiplier, shift, in_zero_point, out_zero_point, low, high;
     enum {
-        TQ_REDUCE_EXACT, /* the reference's rule, for any numbers */
-        TQ_REDUCE_LANES, /* the same by `lanes` */
+        TQ_REDUCE_EXACT, /* the reference's rule, for any multiplier */
+        TQ_REDUCE_LANES, /* the same by `lanes`, where tq_lane_fits holds */
         TQ_REDUCE_EVEN,  /* XNNPACK's: even(sum * by + offset) */
         TQ_REDUCE_AWAY,  /* the optimized SUM: away(sum * by + offset) + zero point */
-        TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule up in whole blocks of 16, with out_zero_point + in_zero_point
-                            in one */
-    } way;
+        TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule "up" in whole blocks of 16; out_zero_point has the
+                            rescaled in_zero_point in it */
+    } rule;
     tq_lane_fixed lanes;
-    bool fits; /* TQ_REDUCE_BLOCKS: `lanes` does the same */
+    bool fits; /* TQ_REDUCE_BLOCKS: tq_lane_fits holds for `lanes` */
     float by, offset;
 };
 
-/* Plans the reduction of a shape over the dimensions whose bit is set in `axes`; init and the quantized fields are
-   the caller's. */
+/* Plans the reduction of `shape` over the dimensions d whose bit 1 << d is set in `axes`, by `how`, which outlives r.
+   The caller sets init and the fields for quantized results, before or after. */
 void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes);
 
+/* Reduces `in`, of the planned shape, to r->outputs elements at `out`, on at most `threads` threads. */
 void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads);
 
 #endif

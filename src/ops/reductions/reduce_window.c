@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: each output combines init with all elements of a window, in the
- * order in which they lie.
+ * REDUCE_WINDOW and STABLEHLO_REDUCE_WINDOW: each output combines init with all elements of a window, in memory order.
  *
- * The input is first dilated (elements base_dilation apart) and padded or cropped, in both cases with init,
- * which therefore combines once more for every cell of a window that has no element.
- * Source: LiteRT f6745779, tflite/kernels/stablehlo_reduce_window.cc.
+ * The input is first dilated (elements base_dilation apart) and padded or cropped.  Dilation and padding insert init,
+ * which is therefore combined once more for every cell of a window that has no element. Source: LiteRT f6745779,
+ * tflite/kernels/stablehlo_reduce_window.cc.
  */
 #include <string.h>
 
@@ -18,8 +17,8 @@ typedef struct windows {
     tq_combine_fn combine;
     size_t element;
     int64_t size[TQ_DIMS], stride[TQ_DIMS], dilation[TQ_DIMS]; /* of the window */
-    int64_t low[TQ_DIMS], base[TQ_DIMS];                       /* of the input */
-    ptrdiff_t from[TQ_DIMS];                                   /* bytes */
+    int64_t low[TQ_DIMS], base[TQ_DIMS];                       /* of the input: leading padding, dilation */
+    ptrdiff_t from[TQ_DIMS];                                   /* the input's strides in bytes */
 } windows;
 
 typedef struct job {
@@ -27,16 +26,16 @@ typedef struct job {
     const tq_tensor *in, *init, *out;
 } job;
 
-/* The element under cell `cell` of the window of output `at`, or init. */
+/* The element at `cell` of the window of output `at`, or init where there is none. */
 static const char *cell_of(const job *j, const int64_t *at, const int64_t *cell)
 {
     const windows *w = j->w;
     const char *found = j->in->data;
     for (int d = 0; d < j->in->shape.rank; d++) {
-        int64_t place = at[d] * w->stride[d] + cell[d] * w->dilation[d] - w->low[d];
-        if (place < 0 || place % w->base[d] != 0 || place / w->base[d] >= j->in->shape.dims[d])
+        int64_t index = at[d] * w->stride[d] + cell[d] * w->dilation[d] - w->low[d];
+        if (index < 0 || index % w->base[d] != 0 || index / w->base[d] >= j->in->shape.dims[d])
             return j->init->data;
-        found += (ptrdiff_t)(place / w->base[d]) * w->from[d];
+        found += (ptrdiff_t)(index / w->base[d]) * w->from[d];
     }
     return found;
 }
@@ -80,7 +79,7 @@ static tq_status eval_windows(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* One dimension of the output, from what the dilated and padded input has. */
+/* One dimension of the output, from the dilated and padded input's. */
 static tq_status window_dim(const tq_node *node, const windows *w, int d, int64_t high, int32_t *out, tq_error *error)
 {
     const int64_t far = INT32_MAX;
@@ -106,7 +105,7 @@ static tq_status windows_shape(tq_node *node, const int64_t *high, tq_error *err
     for (int d = 0; d < shape.rank; d++) {
         TQ_TRY(window_dim(node, w, d, high[d], &shape.dims[d], error));
         cells *= w->size[d];
-        if (cells > INT32_MAX) /* of which padding, which takes no memory, could make any number */
+        if (cells > INT32_MAX) /* padding takes no memory, and could allow any number */
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has windows of more than %d cells", INT32_MAX);
     }
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
@@ -114,7 +113,7 @@ static tq_status windows_shape(tq_node *node, const int64_t *high, tq_error *err
     return TQ_OK;
 }
 
-/* What both operators share; `how` is of their bodies. */
+/* Prepares what both operators share; how: their combination. */
 static tq_status prepare_windows(tq_node *node, tq_combination how, tq_error *error)
 {
     windows *w = NULL;
@@ -171,7 +170,7 @@ tq_status tq_prepare_reduce_window(tq_node *node, tq_error *error)
 
 /* ---- STABLEHLO_REDUCE_WINDOW: input, init ---- */
 
-/* One list of the options, for all dimensions; an absent one is `missing` everywhere. */
+/* A list of the options, one number for each dimension; `missing` for each where the list is absent. */
 static tq_status read_list(const tq_node *node, tq_field_id field, int64_t missing, int64_t *out, tq_error *error)
 {
     tq_vector list = tq_get_vector(&node->options.table, field);
@@ -203,7 +202,7 @@ tq_status tq_prepare_stablehlo_reduce_window(tq_node *node, tq_error *error)
     int64_t high[TQ_DIMS], code = 0;
     int64_t body = tq_get_int(&node->options.table, TQ_StablehloReduceWindowOptions_body_subgraph_index);
     int count = tq_node_body(node, body, &code);
-    TQ_TRY(prepare_windows(node, count == 1 ? tq_combination_of_code(code) : TQ_COMBINE_NONE, error));
+    TQ_TRY(prepare_windows(node, count == 1 ? tq_combination_of_operator(code) : TQ_COMBINE_NONE, error));
     windows *w = node->state;
     TQ_TRY(read_list(node, TQ_StablehloReduceWindowOptions_window_dimensions, 1, w->size, error));
     TQ_TRY(read_list(node, TQ_StablehloReduceWindowOptions_window_strides, 1, w->stride, error));

@@ -5,19 +5,17 @@
  * Bilinear, float32 and uint8, in float32, with s = in / out, or (in - 1) / (out - 1) with align_corners:
  *     v = y * s, or (y + 0.5) * s - 0.5 with half_pixel_centers;  y0 = max(floor(v), 0), y1 = min(ceil(v), in - 1)
  *     a * (1 - (v - y0)) * (1 - (u - x0)) + ... + 0, or + 0.5 and truncated for uint8
- *     optimized: the four products of weights first, from left to right and then down; but float32 doubled both ways,
- *     without options: means of two, ((a + b) / 2 + (c + d) / 2) / 2 of two columns
+ *     optimized: the four products of weights first, from left to right and then down; float32 to twice the height and
+ *     width, without options: means of two, ((a + b) / 2 + (c + d) / 2) / 2 for two columns
  * Bilinear, int8 and int16, in 10-bit fixed point: s = tdiv(1024 * in + out / 2, out) or, with align_corners,
  *     tdiv(1024 * (in - 1) + (out - 1) / 2, out - 1);  v = y * s (+ s / 2 - 512);  tdiv(sum +- 2^19, 2^20)
  * Bilinear, XNNPACK's, each with s in float32: v = y * s, or f32(y * s) + f32(s / 2 - 1/2), within [0, in - 1];
- *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) of 2^11, in each row by columns and
- *     then between the rows, ties up at the end.  float32: the same by weights v - y0.
- * Nearest: min(floor((y + o) * s), in - 1), rounded in place of floored with align_corners; o = 0.5 with
- *     half_pixel_centers.
- * Where rounding of s leads past the last pixel, int8 and int16 use that pixel; the reference reads on.
- * Source: LiteRT f6745779, tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h,
- * internal/optimized/resize_bilinear.h; XNNPACK
- * 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
+ *     y0 = floor(v), y1 = min(y0 + 1, in - 1).  8 bits: weights even(2^11 (v - y0)) / 2^11, in each row between
+ * columns, then between the rows, ties up at the end.  float32: the same with weights v - y0. Nearest: min(floor((y +
+ * o) * s), in - 1), with align_corners away() in sample of floor(); o = 0.5 with half_pixel_centers. Where rounding of
+ * s leads past the last pixel, int8 and int16 use the last pixel; the reference reads past it. Source: LiteRT f6745779,
+ * tflite/kernels/internal/reference/{resize_bilinear,resize_nearest_neighbor}.h, internal/optimized/resize_bilinear.h;
+ * XNNPACK 75db3c09, src/indirection.c, src/s8-ibilinear, src/f32-ibilinear.
  */
 #include <math.h>
 #include <string.h>
@@ -27,25 +25,25 @@
 #include "kernels/isa.h"
 #include "ops/check.h"
 
-/* Columns whose places are worked out at once, on the stack. */
+/* Columns whose samples are computed at once, on the stack. */
 #define COLUMNS 128
 
 #define THREAD_BYTES ((size_t)1 << 17)
 
-/* How one output index reads its dimension: two input indices, and the way from the first to the second. */
-typedef struct place {
+/* How one output index reads its dimension: two input indices, and the weight of the second. */
+typedef struct sample {
     size_t low, high;
-    float real;    /* of 1 */
-    int32_t fixed; /* of 1024, XNNPACK's of 2048 */
-} place;
+    float real;    /* 0 to 1 */
+    int32_t fixed; /* 0 to 1024, XNNPACK's 0 to 2048 */
+} sample;
 
-typedef void (*mix_fn)(const void *const corners[4], const place *y, const place *x, void *out, size_t n);
+typedef void (*mix_fn)(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n);
 
 typedef struct scaler scaler;
 struct scaler {
     bool align_corners, half_pixel;
-    place (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
-    mix_fn mix, twice; /* twice: where both sizes double, without options; NULL: as elsewhere */
+    sample (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
+    mix_fn mix, twice; /* twice: for twice the height and width without options; NULL: mix */
     size_t element;
 };
 
@@ -54,9 +52,9 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- places ---- */
+/* ---- samples ---- */
 
-static place find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
+static sample find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
 {
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
@@ -64,23 +62,23 @@ static place find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
     float v = s->half_pixel ? ((float)at + 0.5f) * scale - 0.5f : (float)at * scale;
     int64_t low = (int64_t)floorf(v), high = least((int64_t)ceilf(v), in - 1);
     low = low < 0 ? 0 : least(low, in - 1);
-    place p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
+    sample p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
     return p;
 }
 
-static place find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
+static sample find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
 {
     int64_t scale = (1024 * in + out / 2) / out;
     if (s->align_corners && out > 1)
         scale = (1024 * (in - 1) + (out - 1) / 2) / (out - 1);
     int64_t v = at * scale + (s->half_pixel ? scale / 2 - 512 : 0);
     int64_t low = v < 0 ? 0 : least(v / 1024, in - 1), high = least((v + 1023) / 1024, in - 1);
-    /* where both are one pixel, any weights make the same sum: these cannot overflow */
-    place p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
+    /* where both are one pixel, any weights make the same sum: a weight of 0 cannot overflow */
+    sample p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
     return p;
 }
 
-static place find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
+static sample find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
 {
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
@@ -91,18 +89,18 @@ static place find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
     v = v < 0 ? 0 : v > last ? last : v;
     const int64_t low = least((int64_t)v, in - 1); /* `last` may have been rounded up */
     const float real = v - (float)low;
-    place p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
+    sample p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
     return p;
 }
 
-static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
+static sample find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
 {
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
     float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
     int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
-    place p = {(size_t)index, (size_t)index, 0, 0};
+    sample p = {(size_t)index, (size_t)index, 0, 0};
     return p;
 }
 
@@ -116,14 +114,14 @@ static place find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
     ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) + \
      (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
 
-TQ_BODY void mix_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(float);
     for (size_t i = 0; i < n; i++)
         y_out[i] = REAL_SUM + 0.0f;
 }
 
-TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_u8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
     for (size_t i = 0; i < n; i++) {
@@ -133,14 +131,14 @@ TQ_BODY void mix_u8(const void *const corners[4], const place *y, const place *x
     }
 }
 
-/* The optimized kernels': the weights' products come first. */
+/* The optimized kernels': the products of the weights first. */
 #define WEIGHTS                                                                                    \
     const float upper_left = (1 - y->real) * (1 - x->real), upper_right = (1 - y->real) * x->real; \
     const float lower_left = y->real * (1 - x->real), lower_right = y->real * x->real
 #define WEIGHED_SUM \
     ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left + (float)d[i] * lower_right)
 
-TQ_BODY void weigh_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void weigh_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(float);
     WEIGHTS;
@@ -148,8 +146,8 @@ TQ_BODY void weigh_f32(const void *const corners[4], const place *y, const place
         y_out[i] = WEIGHED_SUM + 0.0f;
 }
 
-/* (Its way with eightfold sizes is exact, and so is this.) */
-TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+/* The runtime has another formula for eight times the size: both are exact. */
+TQ_BODY void weigh_u8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
     WEIGHTS;
@@ -160,8 +158,8 @@ TQ_BODY void weigh_u8(const void *const corners[4], const place *y, const place 
     }
 }
 
-/* Of twice the size: each place is a pixel or lies in the middle between two. */
-TQ_BODY void halve_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+/* Twice the size: each sample is a pixel or the mean of two or four. */
+TQ_BODY void halve_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(float);
     if (x->real == 0 && y->real == 0) {
@@ -178,12 +176,12 @@ TQ_BODY void halve_f32(const void *const corners[4], const place *y, const place
         y_out[i] = (a[i] + other[i]) / 2;
 }
 
-/* Weights lie in [0, 1024], so sums of 8-bit codes fit 28 bits. */
+/* Weights lie in [0, 1024], so that sums of 8-bit values fit 28 bits. */
 #define FIXED_SUM(wide)                                                                               \
     ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) + \
      (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
 
-TQ_BODY void mix_i8(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_i8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(int8_t);
     for (size_t i = 0; i < n; i++) {
@@ -192,7 +190,7 @@ TQ_BODY void mix_i8(const void *const corners[4], const place *y, const place *x
     }
 }
 
-TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+TQ_BODY void mix_i16(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(int16_t);
     for (size_t i = 0; i < n; i++) {
@@ -201,8 +199,8 @@ TQ_BODY void mix_i16(const void *const corners[4], const place *y, const place *
     }
 }
 
-/* XNNPACK's, a upper left, b lower left, c upper right, d lower right. */
-TQ_BODY void even_f32(const void *const corners[4], const place *y, const place *x, void *out, size_t n)
+/* XNNPACK's: a upper left, b lower left, c upper right, d lower right. */
+TQ_BODY void even_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
     CORNERS(float);
     for (size_t i = 0; i < n; i++) {
@@ -211,9 +209,9 @@ TQ_BODY void even_f32(const void *const corners[4], const place *y, const place 
     }
 }
 
-/* |sums| < 2^8 2^22. */
-#define EVEN_CODES(name, type)                                                                                \
-    TQ_BODY void name(const void *const corners[4], const place *y, const place *x, void *out, size_t n)      \
+/* |sum| < 2^8 2^22. */
+#define EVEN_INTEGERS(name, type)                                                                             \
+    TQ_BODY void name(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)    \
     {                                                                                                         \
         CORNERS(type);                                                                                        \
         const int32_t right = x->fixed, down = y->fixed;                                                      \
@@ -222,13 +220,14 @@ TQ_BODY void even_f32(const void *const corners[4], const place *y, const place 
             y_out[i] = (type)((above * 2048 + (below - above) * down + (1 << 21)) >> 22);                     \
         }                                                                                                     \
     }
-EVEN_CODES(even_i8, int8_t)
-EVEN_CODES(even_u8, uint8_t)
+EVEN_INTEGERS(even_i8, int8_t)
+EVEN_INTEGERS(even_u8, uint8_t)
 
-#define MIX(isa, target, name)                                                                                         \
-    target static void name##_##isa(const void *const corners[4], const place *y, const place *x, void *out, size_t n) \
-    {                                                                                                                  \
-        name(corners, y, x, out, n);                                                                                   \
+#define MIX(isa, target, name)                                                                                 \
+    target static void name##_##isa(const void *const corners[4], const sample *y, const sample *x, void *out, \
+                                    size_t n)                                                                  \
+    {                                                                                                          \
+        name(corners, y, x, out, n);                                                                           \
     }
 /* clang-format off */
 #define MIXES(isa, target)                                                                                              \
@@ -238,7 +237,7 @@ EVEN_CODES(even_u8, uint8_t)
 /* clang-format on */
 TQ_EVERY_ISA(MIXES)
 
-typedef place (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
+typedef sample (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
 
 static const struct mix_row {
     int32_t type;
@@ -289,17 +288,17 @@ typedef struct job {
     const tq_tensor *in, *out;
 } job;
 
-static void scale_row(const job *j, size_t row, const place *columns, size_t begin, size_t end)
+static void scale_row(const job *j, size_t row, const sample *columns, size_t begin, size_t end)
 {
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
     size_t depth = (size_t)in[3], pixel = depth * j->s->element, line = (size_t)in[2] * pixel;
     size_t batch = row / (size_t)out[1];
-    place y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
+    sample y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
     const char *image = (const char *)j->in->data + batch * (size_t)in[1] * line;
     const char *top = image + y.low * line, *bottom = image + y.high * line;
     char *to = (char *)j->out->data + (row * (size_t)out[2] + begin) * pixel;
     for (size_t x = begin; x < end; x++, to += pixel) {
-        const place *at = &columns[x - begin];
+        const sample *at = &columns[x - begin];
         const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
                                   bottom + at->high * pixel};
         if (j->mix)
@@ -331,7 +330,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
     size_t width = (size_t)j->out->shape.dims[2];
-    place columns[COLUMNS];
+    sample columns[COLUMNS];
     for (size_t x = 0; x < width; x += COLUMNS) {
         size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
         for (size_t k = x; k < stop; k++)

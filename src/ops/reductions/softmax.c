@@ -2,17 +2,14 @@
  *
  * SOFTMAX and LOG_SOFTMAX along the last dimension.
  *
- *   numbers   e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX, of beta
- *             1, in the order and with the exponential of xnnpack_real.h, times f32(1 / sum)
- *   8 bits    d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in
- *             Q12, its reciprocal or logarithm in fixed point too
- *             optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32;
- *             SOFTMAX f32(T f32(1 / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated
- *             LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) + ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o)
- *   INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
+ *   float     e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX with a
+ * beta of 1: in the order and with the exponential of xnnpack_functions.h, times f32(1 / sum) 8 bits    d = q - max has
+ * 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in Q12, its reciprocal or logarithm
+ * in fixed point too optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32; SOFTMAX f32(T f32(1
+ * / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) +
+ * ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o) INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
  *
- * The runtime's sums overflow: at 512 (8 bits: it aborts), 4096 or 2^16 equal values.  Here they have 64
- * bits.
+ * The runtime's sums overflow from 512 (8 bits: it aborts), 4096 or 2^16 equal values on.  Here they have 64 bits.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
  * integer_ops/log_softmax.h, internal/optimized/optimized_ops.h.
  */
@@ -23,8 +20,8 @@
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
-#include "ops/quantized.h"
 #include "ops/elementwise/xnnpack_functions.h"
+#include "ops/quantized.h"
 #include "quant/fixed_math.h"
 
 #define THREAD_PAYS 20000 /* elements */
@@ -33,7 +30,7 @@ typedef struct state state;
 /* One row of n elements. */
 typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
 
-/* e^x and 1 / (1 + x): what the node keeps. */
+/* e^x and 1 / (1 + x) for INT16, prepacked. */
 typedef struct points {
     int16_t exponential[TQ_LOOKUP_STEPS + 1], inverse[TQ_LOOKUP_STEPS + 1];
 } points;
@@ -41,27 +38,27 @@ typedef struct points {
 struct state {
     row_fn row;
     float beta;
-    /* 8 bits, by -d */
-    bool counts[256];            /* d is not so far below that its exponential is 0 */
+    /* 8 bits, indexed by -d */
+    bool counts[256];            /* d >= diff_min: the exponential is not taken as 0 */
     int32_t exponential[256];    /* Q0 */
-    int32_t rounded[256];        /* the same in Q12, 0 where it does not count */
+    int32_t rounded[256];        /* the same in Q12; 0 where counts is false */
     int32_t scaled[256];         /* d in Q5 */
     int32_t diff_min;
     tq_fixed back;               /* LOG_SOFTMAX: Q5 to d */
-    int32_t in_bias;             /* what makes codes unsigned */
+    int32_t in_bias;             /* added to a quantized input, gives 0 to 255 in order */
     int32_t out_low, out_high, out_bits;
     float table[256];            /* optimized: the exponentials */
     float in_scale, out_scale;
     int32_t out_zero;
-    bool truncates;              /* and counts no zero point */
+    bool truncates;              /* UINT8: rounds by truncation, without a zero point */
     /* INT16 */
     tq_fixed rescale;
     const points *points;
 };
 
-/* ---- rows of numbers ---- */
+/* ---- rows of floats ---- */
 
-/* Sixteen maxima at once: numbers that are none are passed over, whatever the order. */
+/* The maximum, in sixteen lanes; NaN is ignored in any order. */
 TQ_BODY float max_float(const float *x, size_t n)
 {
     float lanes[16], max = -FLT_MAX;
@@ -78,7 +75,7 @@ TQ_BODY float max_float(const float *x, size_t n)
     return max;
 }
 
-/* The exponentials make vectors; their sum keeps its order. */
+/* The exponentials are vectorized; their sum stays in order. */
 TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     const float max = max_float(x, n), beta = s->beta;
@@ -91,17 +88,19 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
     y[i] /= sum;
 }
 
-TQ_BODY void softmax_xnnpack(const float *x, float *y, size_t n)
+TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
 {
-    const float inverse = 1 / xnnpack_exp_row(x, max_float(x, n), y, n);
+    (void)s;
+    const float inverse = 1 / tq_xnnpack_exp_row(x, max_float(x, n), y, n);
     TQ_EACH(i, n)
     y[i] *= inverse;
 }
 
 #define LOG_CHUNK 256
 
-TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
+TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
+    (void)s;
     const float max = max_float(x, n);
     float sum = 0, exponentials[LOG_CHUNK];
     for (size_t i = 0; i < n && !tq_stop_after(LOG_CHUNK); i += LOG_CHUNK) {
@@ -116,24 +115,18 @@ TQ_BODY void log_softmax_floats(const float *x, float *y, size_t n)
     y[i] = x[i] - max - log_sum;
 }
 
-#define FLOAT_ROWS(isa, target)                                                                     \
-    target static void softmax_float_##isa(const state *s, const void *in, void *out, size_t n)     \
-    {                                                                                               \
-        softmax_floats(s, in, out, n);                                                              \
-    }                                                                                               \
-    target static void softmax_xnnpack_##isa(const state *s, const void *in, void *out, size_t n)   \
-    {                                                                                               \
-        (void)s;                                                                                    \
-        softmax_xnnpack(in, out, n);                                                                \
-    }                                                                                               \
-    target static void log_softmax_float_##isa(const state *s, const void *in, void *out, size_t n) \
-    {                                                                                               \
-        (void)s;                                                                                    \
-        log_softmax_floats(in, out, n);                                                             \
+#define FLOAT_ROW(target, name, body)                                            \
+    target static void name(const state *s, const void *in, void *out, size_t n) \
+    {                                                                            \
+        body(s, in, out, n);                                                     \
     }
+#define FLOAT_ROWS(isa, target)                                  \
+    FLOAT_ROW(target, softmax_float_##isa, softmax_floats)       \
+    FLOAT_ROW(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
+    FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
-static const row_fn softmax_xnnpacks[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const row_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -154,35 +147,38 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
     y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
 }
 
-/* ---- rows of 8-bit codes ---- */
+/* ---- rows of 8 bits ---- */
 
-/* Codes as 0 to 255 in their order. */
-static inline uint8_t place_of(uint8_t code, const state *s)
+/* An INT8 or UINT8 value's bits as 0 to 255, in the values' order. */
+static inline uint8_t ordered(uint8_t bits, const state *s)
 {
-    return (uint8_t)(code + s->in_bias);
+    return (uint8_t)(bits + s->in_bias);
 }
 
-static uint8_t max_of(const state *s, const uint8_t *codes, size_t n)
+/* The greatest value, as 0 to 255. */
+static uint8_t max_of(const state *s, const uint8_t *in, size_t n)
 {
     uint8_t max = 0;
     TQ_EACH(i, n)
-    max = place_of(codes[i], s) > max ? place_of(codes[i], s) : max;
+    max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
     return max;
 }
 
-/* Of the exponentials, in Q12. */
-static uint64_t sum_of(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+/* The sum of the exponentials, in Q12. */
+static uint64_t sum_of(const state *s, const uint8_t *in, size_t n, uint8_t max)
 {
     uint64_t sum = 0;
     TQ_EACH(i, n)
-    sum += (uint64_t)s->rounded[(uint8_t)(max - place_of(codes[i], s))];
+    sum += (uint64_t)s->rounded[(uint8_t)(max - ordered(in[i], s))];
     return sum;
 }
 
-/* What a row's sum makes of its differences. */
+/* What is computed from a row's sum, once. */
 typedef struct row_sum {
     int32_t inverse, right; /* SOFTMAX */
-    int32_t log_q5, least;  /* LOG_SOFTMAX: differences from here down give the least code */
+    int32_t log_q5, least;  /* LOG_SOFTMAX: differences up to `least` give the least quantized value */
+    float share;            /* optimized SOFTMAX: f32(1 / f32(sum s_o)) */
+    int entries;            /* of the table; the outputs of all others are those of 0 */
 } row_sum;
 
 static row_sum softmax_sum(const state *s, uint64_t sum)
@@ -194,7 +190,7 @@ static row_sum softmax_sum(const state *s, uint64_t sum)
     return r;
 }
 
-static inline int32_t softmax_code(const state *s, const row_sum *r, int below)
+static inline int32_t softmax_value(const state *s, const row_sum *r, int below)
 {
     int32_t share = tq_rounding_divide_by_pot(tq_q_mul(r->inverse, s->exponential[below]), r->right);
     return s->counts[below] ? tq_clamp_i64((int64_t)share + s->out_low, s->out_low, s->out_high) : s->out_low;
@@ -213,48 +209,69 @@ static row_sum log_softmax_sum(const state *s, uint64_t sum)
     return r;
 }
 
-static inline int32_t log_softmax_code(const state *s, const row_sum *r, int below)
+static inline int32_t log_softmax_value(const state *s, const row_sum *r, int below)
 {
     int32_t y = tq_rounding_divide_by_pot(tq_saturate_i32((int64_t)s->scaled[below] - r->log_q5), 31 - 5 - 4);
     return -below > r->least ? tq_clamp_i64((int64_t)y + s->out_high, s->out_low, s->out_high) : s->out_low;
 }
 
-/* Long rows compute the code of each of the 256 differences once. */
-#define CODES(name, T, of_sum, of_difference)                                 \
-    static void name(const state *s, const void *in, void *out, size_t n)     \
-    {                                                                         \
-        const uint8_t *from = in;                                             \
-        T *to = out;                                                          \
-        T codes[256];                                                         \
-        const uint8_t max = max_of(s, from, n);                               \
-        const row_sum r = of_sum(s, sum_of(s, from, n, max));                 \
-        for (int below = 0; n >= 256 && below < 256; below++)                 \
-            codes[below] = (T)of_difference(s, &r, below);                    \
-        TQ_EACH(i, n)                                                         \
-        {                                                                     \
-            const uint8_t below = (uint8_t)(max - place_of(from[i], s));      \
-            to[i] = n >= 256 ? codes[below] : (T)of_difference(s, &r, below); \
-        }                                                                     \
+/* The quantized output at `below` = max - q, from a row's sum. */
+typedef int32_t (*value_fn)(const state *s, const row_sum *r, int below);
+
+/* Writes a row, whose greatest input is max.  Long rows compute each of the 256 values once.  wide: to INT16. */
+TQ_BODY void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, value_fn value, const row_sum *r,
+                       bool wide, void *out)
+{
+    int32_t values[256];
+    for (int below = 0; n >= 256 && below < 256; below++)
+        values[below] = value(s, r, below);
+    TQ_EACH(i, n)
+    {
+        const uint8_t below = (uint8_t)(max - ordered(in[i], s));
+        const int32_t y = n >= 256 ? values[below] : value(s, r, below);
+        if (wide)
+            ((int16_t *)out)[i] = (int16_t)y;
+        else
+            ((uint8_t *)out)[i] = (uint8_t)y;
     }
-CODES(softmax_to_8, uint8_t, softmax_sum, softmax_code)
-CODES(softmax_to_16, int16_t, softmax_sum, softmax_code)
-CODES(log_softmax_to_8, uint8_t, log_softmax_sum, log_softmax_code)
+}
 
-/* ---- rows of 8-bit codes, as the optimized kernels have them ---- */
+static void softmax_to_8(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
+    write_row(s, in, max, n, softmax_value, &r, false, out);
+}
 
-/* In the elements' order. */
-static float sum_of_table(const state *s, const uint8_t *codes, size_t n, uint8_t max)
+static void softmax_to_16(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
+    write_row(s, in, max, n, softmax_value, &r, true, out);
+}
+
+static void log_softmax_to_8(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = log_softmax_sum(s, sum_of(s, in, n, max));
+    write_row(s, in, max, n, log_softmax_value, &r, false, out);
+}
+
+/* ---- rows of 8 bits by the optimized kernels' formulas ---- */
+
+/* The sum of the exponentials, in the elements' order. */
+static float sum_of_table(const state *s, const uint8_t *in, size_t n, uint8_t max)
 {
     float sum = 0;
     TQ_EACH(i, n)
-    sum += s->table[(uint8_t)(max - place_of(codes[i], s))];
+    sum += s->table[(uint8_t)(max - ordered(in[i], s))];
     return sum;
 }
 
-static int32_t share_code(const state *s, float inverse, int below)
+static inline int32_t share_value(const state *s, const row_sum *r, int below)
 {
-    const float enough = 1 << 20; /* of which every code saturates */
-    const float share = s->table[below] * inverse;
+    const float enough = 1 << 20; /* saturates every type */
+    const float share = below < r->entries ? s->table[below] * r->share : 0;
     const float bounded = share > enough || share != share ? enough : share > -enough ? share : -enough;
     if (s->truncates)
         return tq_clamp_i64((int32_t)(bounded + 0.5f), s->out_low, s->out_high);
@@ -262,8 +279,8 @@ static int32_t share_code(const state *s, float inverse, int below)
     return tq_clamp_i64((int64_t)rounded + s->out_zero, s->out_low, s->out_high);
 }
 
-/* How many of the table's entries are worth looking at: the rest are 0. */
-static int shares_above_0(const state *s, float inverse)
+/* The number of leading entries whose shares may round to more than 0. */
+static int entries_above_0(const state *s, float inverse)
 {
     int count = 256;
     while (count > 0 && s->table[count - 1] * inverse < 0.25f)
@@ -271,45 +288,47 @@ static int shares_above_0(const state *s, float inverse)
     return count;
 }
 
-static int32_t log_code(const state *s, float offset, int32_t q)
+static int32_t log_value(const state *s, float offset, int32_t q)
 {
     return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low,
                                s->out_high);
 }
 
-/* The code that stands at a place among 0 to 255. */
-static int32_t code_at(const state *s, int32_t place)
+/* The quantized value for 0 to 255: the inverse of `ordered`. */
+static int32_t quantized_of(const state *s, int32_t rank)
 {
-    return s->in_bias ? place - 128 : place;
+    return s->in_bias ? rank - 128 : rank;
 }
 
-#define SHARES(name, T)                                                                          \
-    static void name(const state *s, const void *in, void *out, size_t n)                        \
-    {                                                                                            \
-        const uint8_t *from = in;                                                                \
-        T *to = out, codes[256];                                                                 \
-        const uint8_t max = max_of(s, from, n);                                                  \
-        const float inverse = 1.0f / (sum_of_table(s, from, n, max) * s->out_scale);             \
-        const int count = n >= 256 ? shares_above_0(s, inverse) : 0;                             \
-        const T none = (T)tq_clamp_i64(s->truncates ? 0 : s->out_zero, s->out_low, s->out_high); \
-        for (int below = 0; n >= 256 && below < 256; below++)                                    \
-            codes[below] = below < count ? (T)share_code(s, inverse, below) : none;              \
-        TQ_EACH(i, n)                                                                            \
-        {                                                                                        \
-            const uint8_t below = (uint8_t)(max - place_of(from[i], s));                         \
-            to[i] = n >= 256 ? codes[below] : (T)share_code(s, inverse, below);                  \
-        }                                                                                        \
-    }
-SHARES(shares_to_8, uint8_t)
-SHARES(shares_to_16, int16_t)
+static row_sum share_sum(const state *s, const uint8_t *in, size_t n, uint8_t max)
+{
+    row_sum r = {.share = 1.0f / (sum_of_table(s, in, n, max) * s->out_scale), .entries = 256};
+    if (n >= 256)
+        r.entries = entries_above_0(s, r.share);
+    return r;
+}
+
+static void shares_to_8(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = share_sum(s, in, n, max);
+    write_row(s, in, max, n, share_value, &r, false, out);
+}
+
+static void shares_to_16(const state *s, const void *in, void *out, size_t n)
+{
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = share_sum(s, in, n, max);
+    write_row(s, in, max, n, share_value, &r, true, out);
+}
 
 static void logs_to_8(const state *s, const void *in, void *out, size_t n)
 {
     const uint8_t *from = in, max = max_of(s, from, n);
     const float log_sum = logf(sum_of_table(s, from, n, max));
-    const float offset = (s->in_scale * (float)code_at(s, max) + log_sum) / s->out_scale;
+    const float offset = (s->in_scale * (float)quantized_of(s, max) + log_sum) / s->out_scale;
     TQ_EACH(i, n)
-    ((uint8_t *)out)[i] = (uint8_t)log_code(s, offset, code_at(s, place_of(from[i], s)));
+    ((uint8_t *)out)[i] = (uint8_t)log_value(s, offset, quantized_of(s, ordered(from[i], s)));
 }
 
 /* ---- rows of INT16 ---- */
@@ -335,8 +354,8 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     }
     int zeros = tq_leading_zeros_u64((uint64_t)sum) - 32; /* below 0: the sum has more than 32 bits */
     int64_t leading = zeros >= 1 ? sum << (zeros - 1) : sum >> (1 - zeros);
-    int64_t place = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
-    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(place, INT16_MIN, INT16_MAX), s->points->inverse);
+    int64_t at = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
+    int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(at, INT16_MIN, INT16_MAX), s->points->inverse);
     int right = 31 - zeros;
     TQ_EACH(i, n)
     {
@@ -388,7 +407,7 @@ static double inverse_of_one_plus_f64(double x)
     return 1.0 / (1.0 + x);
 }
 
-/* d in Q5 by a multiplier that is at least 1 for any scale that is not absurdly small. */
+/* d in Q5 by a multiplier, which is at least 1 but for absurdly small scales. */
 static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *error)
 {
     tq_fixed to_q5;
@@ -406,7 +425,7 @@ static tq_status prepare_bytes(tq_node *node, state *s, double beta, tq_error *e
     double back = to_q5.multiplier > 0 ? ldexp(1.0, 31 - to_q5.shift) / to_q5.multiplier : 0;
     s->back = tq_fixed_of(back);
     s->in_bias = node->in[0]->type == TQ_TensorType_INT8 ? 128 : 0;
-    tq_code_range(node->out[0]->type, &s->out_low, &s->out_high);
+    tq_quantized_range(node->out[0]->type, &s->out_low, &s->out_high);
     s->out_bits = node->out[0]->type == TQ_TensorType_INT16 ? 16 : 8;
     return TQ_OK;
 }
@@ -422,7 +441,7 @@ static void prepare_table(const tq_node *node, state *s, float beta)
         s->table[below] = tq_expf(scale * (float)below);
 }
 
-/* The runtime's conditions on the output, per type; it does not ask for any other. */
+/* The runtime's condition on the output of INT8 and INT16; for other types it has none. */
 static tq_status check_softmax_output(const tq_node *node, float scale, int32_t zero_point, tq_error *error)
 {
     float found = tq_scale_at(node->out[0], 0);
@@ -441,7 +460,7 @@ static void make_points(tq_node *node)
     tq_lookup_points_f64(inverse_of_one_plus_f64, 1.0 / 65535 * 0, 1.0 / 65535 * 65535, 2.0 / 65535, p->inverse);
 }
 
-static tq_status prepare_words(tq_node *node, state *s, float beta, tq_error *error)
+static tq_status prepare_int16(tq_node *node, state *s, float beta, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
     TQ_TRY(check_softmax_output(node, 1.0f / 32768, 0, error));
@@ -471,12 +490,12 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpacks : softmax_float;
+        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpack : softmax_float;
         s->row = type == TQ_TensorType_FLOAT32 ? floats[tq_isa()] : softmax_half;
         return TQ_OK;
     }
     if (!is_bytes)
-        return prepare_words(node, s, s->beta, error);
+        return prepare_int16(node, s, s->beta, error);
     if (type == TQ_TensorType_INT8 && node->out[0]->type == TQ_TensorType_INT8)
         TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
     s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * BUCKETIZE: how many of the boundaries, which rise, a number has reached.  NaN has reached all.
+ * BUCKETIZE: for each value the number of ascending boundaries that are not above it; all of them for NaN.
  *
  * Source: LiteRT f6745779, tflite/kernels/bucketize.cc.  Integers are compared as float32.
  */
@@ -11,7 +11,7 @@ typedef struct buckets {
     float *boundaries;
 } buckets;
 
-/* The first boundary above x: of float64, which float32 and rounded integers are too. */
+/* The index of the first boundary above x.  float64 holds all input values: integers are rounded to float32 first. */
 static int32_t bucket_of(const buckets *b, double x)
 {
     size_t low = 0, count = b->count;
@@ -27,7 +27,7 @@ static int32_t bucket_of(const buckets *b, double x)
     return (int32_t)low;
 }
 
-static double number_at(const tq_tensor *tensor, size_t i)
+static double value_at(const tq_tensor *tensor, size_t i)
 {
     switch (tensor->type) {
     case TQ_TensorType_FLOAT32: return (double)((const float *)tensor->data)[i];
@@ -42,7 +42,7 @@ static tq_status eval_bucketize(tq_node *node, tq_error *error)
     int32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
     TQ_EACH(i, count)
-    out[i] = bucket_of(node->state, number_at(node->in[0], i));
+    out[i] = bucket_of(node->state, value_at(node->in[0], i));
     return TQ_OK;
 }
 

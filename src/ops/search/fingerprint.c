@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * See fingerprint.h.  All arithmetic is modulo 2^64; each length has its own way.
+ * FarmHash's Fingerprint64.  All arithmetic is modulo 2^64; each range of lengths has its own function.
  */
 #include "ops/search/fingerprint.h"
 
@@ -14,24 +14,24 @@ typedef struct pair {
     uint64_t first, second;
 } pair;
 
-static uint64_t word(const unsigned char *s)
+static uint64_t load_64(const unsigned char *s)
 {
     uint64_t x;
     memcpy(&x, s, sizeof x);
     return x;
 }
 
-static uint64_t half_word(const unsigned char *s)
+static uint64_t load_32(const unsigned char *s)
 {
     uint32_t x;
     memcpy(&x, s, sizeof x);
     return x;
 }
 
-/* 0 < places < 64 */
-static uint64_t turn(uint64_t x, int places)
+/* x rotated right by 0 < bits < 64. */
+static uint64_t rotate(uint64_t x, int bits)
 {
-    return x >> places | x << (64 - places);
+    return x >> bits | x << (64 - bits);
 }
 
 static uint64_t fold_high(uint64_t x)
@@ -49,11 +49,11 @@ static uint64_t up_to_16(const unsigned char *s, size_t n)
 {
     uint64_t by = K2 + 2 * n;
     if (n >= 8) {
-        uint64_t a = word(s) + K2, b = word(s + n - 8);
-        return mix(turn(b, 37) * by + a, (turn(a, 25) + b) * by, by);
+        uint64_t a = load_64(s) + K2, b = load_64(s + n - 8);
+        return mix(rotate(b, 37) * by + a, (rotate(a, 25) + b) * by, by);
     }
     if (n >= 4)
-        return mix(n + (half_word(s) << 3), half_word(s + n - 4), by);
+        return mix(n + (load_32(s) << 3), load_32(s + n - 4), by);
     if (n == 0)
         return K2;
     uint64_t y = s[0] + ((uint64_t)s[n / 2] << 8), z = n + ((uint64_t)s[n - 1] << 2);
@@ -62,28 +62,30 @@ static uint64_t up_to_16(const unsigned char *s, size_t n)
 
 static uint64_t up_to_32(const unsigned char *s, size_t n)
 {
-    uint64_t by = K2 + 2 * n, a = word(s) * K1, b = word(s + 8), c = word(s + n - 8) * by, d = word(s + n - 16) * K2;
-    return mix(turn(a + b, 43) + turn(c, 30) + d, a + turn(b + K2, 18) + c, by);
+    uint64_t by = K2 + 2 * n, a = load_64(s) * K1, b = load_64(s + 8), c = load_64(s + n - 8) * by,
+             d = load_64(s + n - 16) * K2;
+    return mix(rotate(a + b, 43) + rotate(c, 30) + d, a + rotate(b + K2, 18) + c, by);
 }
 
 static uint64_t up_to_64(const unsigned char *s, size_t n)
 {
-    uint64_t by = K2 + 2 * n, a = word(s) * K2, b = word(s + 8), c = word(s + n - 8) * by, d = word(s + n - 16) * K2;
-    uint64_t y = turn(a + b, 43) + turn(c, 30) + d, z = mix(y, a + turn(b + K2, 18) + c, by);
-    uint64_t e = word(s + 16) * by, f = word(s + 24);
-    uint64_t g = (y + word(s + n - 32)) * by, h = (z + word(s + n - 24)) * by;
-    return mix(turn(e + f, 43) + turn(g, 30) + h, e + turn(f + a, 18) + g, by);
+    uint64_t by = K2 + 2 * n, a = load_64(s) * K2, b = load_64(s + 8), c = load_64(s + n - 8) * by,
+             d = load_64(s + n - 16) * K2;
+    uint64_t y = rotate(a + b, 43) + rotate(c, 30) + d, z = mix(y, a + rotate(b + K2, 18) + c, by);
+    uint64_t e = load_64(s + 16) * by, f = load_64(s + 24);
+    uint64_t g = (y + load_64(s + n - 32)) * by, h = (z + load_64(s + n - 24)) * by;
+    return mix(rotate(e + f, 43) + rotate(g, 30) + h, e + rotate(f + a, 18) + g, by);
 }
 
-/* Four words into a pair of seeds. */
+/* Mixes 32 bytes into a pair of seeds. */
 static pair stir(const unsigned char *s, uint64_t a, uint64_t b)
 {
-    uint64_t last = word(s + 24);
-    a += word(s);
-    b = turn(b + a + last, 21);
+    uint64_t last = load_64(s + 24);
+    a += load_64(s);
+    b = rotate(b + a + last, 21);
     uint64_t c = a;
-    a += word(s + 8) + word(s + 16);
-    b += turn(a, 44);
+    a += load_64(s + 8) + load_64(s + 16);
+    b += rotate(a, 44);
     return (pair){a + last, b + c};
 }
 
@@ -92,16 +94,16 @@ typedef struct state {
     pair v, w;
 } state;
 
-/* 64 bytes; the last ones weigh w.second and v.first `weight` times. */
+/* Mixes 64 bytes into the state, with w.second and v.first times `weight`: 1, or 9 for the last block. */
 static void stir_block(state *t, const unsigned char *s, uint64_t by, uint64_t weight)
 {
-    uint64_t x = turn(t->x + t->y + t->v.first + word(s + 8), 37) * by;
-    uint64_t y = turn(t->y + t->v.second + word(s + 48), 42) * by;
+    uint64_t x = rotate(t->x + t->y + t->v.first + load_64(s + 8), 37) * by;
+    uint64_t y = rotate(t->y + t->v.second + load_64(s + 48), 42) * by;
     x ^= t->w.second * weight;
-    y += t->v.first * weight + word(s + 40);
-    uint64_t z = turn(t->z + t->w.first, 33) * by;
+    y += t->v.first * weight + load_64(s + 40);
+    uint64_t z = rotate(t->z + t->w.first, 33) * by;
     t->v = stir(s, t->v.second * by, x + t->w.first);
-    t->w = stir(s + 32, z + t->w.second, y + word(s + 16));
+    t->w = stir(s + 32, z + t->w.second, y + load_64(s + 16));
     t->x = z;
     t->y = y;
     t->z = x;
@@ -111,7 +113,7 @@ static uint64_t over_64(const unsigned char *s, size_t n)
 {
     const uint64_t seed = 81;
     const unsigned char *end = s + (n - 1) / 64 * 64, *last = end + ((n - 1) & 63) - 63;
-    state t = {seed * K2 + word(s), seed * K1 + 113, 0, {0, 0}, {0, 0}};
+    state t = {seed * K2 + load_64(s), seed * K1 + 113, 0, {0, 0}, {0, 0}};
     t.z = fold_high(t.y * K2 + 113) * K2;
     for (; s != end; s += 64)
         stir_block(&t, s, K1, 1);

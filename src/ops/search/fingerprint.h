@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The hash of `size` bytes, any number. */
 uint64_t tq_fingerprint64(const void *bytes, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HASHTABLE_LOOKUP: for each INT32 to look up, the row of the values at its place among the keys, which rise, and
- * a hit of 1; for one that is no key a row of zeros, or an empty string, and 0.
+ * HASHTABLE_LOOKUP: looks up INT32 values in ascending keys.  For a value that is a key, the output has the row of the
+ * key's index and the hit 1; for any other value a row of zeros, or an empty string, and the hit 0.
  *
  * Source: LiteRT f6745779, tflite/kernels/hashtable_lookup.cc.
  */
@@ -10,7 +10,7 @@
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 
-/* The place of a key, -1: none has it. */
+/* The index of a key; -1: not found. */
 static int64_t find_key(const tq_tensor *keys, int32_t key)
 {
     const int32_t *all = keys->data;

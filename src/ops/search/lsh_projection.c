@@ -3,8 +3,8 @@
  * LSH_PROJECTION: bits of locality-sensitive hashes.
  *
  * Inputs: seeds [hashes, bits] of FLOAT32, items [n, ...] of any bytes, weights [n] of FLOAT32 (may be left out).
- * Bit (h, b) is whether the sum over i of weight[i] * double(int64(Fingerprint64(seed[h, b] ++ item[i]))) is above 0.
- * DENSE gives the bits; SPARSE gives for each hash its bits as a number, plus h * 2^bits.
+ * Bit (h, b) is 1 if the sum over i of weight[i] * double(int64(Fingerprint64(seed[h, b] ++ item[i]))) is above 0.
+ * DENSE outputs the bits; SPARSE outputs for each hash h its bits as an integer, plus h * 2^bits.
  * Source: LiteRT f6745779, tflite/kernels/lsh_projection.cc.
  */
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "ops/check.h"
 #include "ops/search/fingerprint.h"
 
-/* Scratch: a seed and an item, which are hashed as one. */
+/* Scratch holds a seed followed by an item. */
 static int hash_bit(const tq_node *node, float seed)
 {
     const tq_tensor *items = node->in[1], *weights = node->in_count > 2 ? node->in[2] : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SKIP_GRAM: the words of a text, ngram_size at a time in their order, with up to max_skip_size words left out
- * between one and the next; with include_all_ngrams fewer words as well.
+ * SKIP_GRAM: all sequences of ngram_size words of a text, in order, with up to max_skip_size words skipped between two
+ * neighbours; with include_all_ngrams also shorter sequences.
  *
- * Source: LiteRT f6745779, tflite/kernels/skip_gram.cc, whose order and whose notion of a word these are: what white
- * space separates, and what is behind the last of it, even if that begins with another.
+ * White space separates words; the text after the last white space is a word too, even if it begins with white space.
+ * Source: LiteRT f6745779, tflite/kernels/skip_gram.cc, also for the order of the grams.
  */
 #include <string.h>
 
@@ -15,11 +15,11 @@ typedef struct word {
     uint32_t at, size;
 } word;
 
-/* What a walk over all grams does with each: counts them and their bytes, and writes them, once there is room. */
+/* A walk over all grams, which counts them and their bytes, or writes them. */
 typedef struct grams {
     const unsigned char *text;
     const word *words;
-    uint32_t *stack; /* the words of the gram so far */
+    uint32_t *stack; /* indices of the words of the current gram */
     int64_t word_count, size, skip;
     bool all;
     uint64_t count, bytes;
@@ -69,12 +69,14 @@ static void take_gram(grams *g, int64_t size)
     g->bytes += bytes;
 }
 
-static bool steps(const grams *g, int64_t depth)
+/* Whether the walk can advance the word at `depth`. */
+static bool can_advance(const grams *g, int64_t depth)
 {
-    int64_t left = g->word_count - 2 - (depth < g->size ? g->stack[depth] : 0); /* behind the next word */
+    int64_t left = g->word_count - 2 - (depth < g->size ? g->stack[depth] : 0); /* words after the next one */
     if (depth >= g->size || left < 0)
         return false;
-    if (!g->all && left < g->size - depth - 1) /* no gram is completed from there: without this, walks of 2^n */
+    /* too few words to complete a gram: without this test a walk may take 2^n steps */
+    if (!g->all && left < g->size - depth - 1)
         return false;
     return depth == 0 || (int64_t)g->stack[depth] - g->stack[depth - 1] <= g->skip;
 }
@@ -86,7 +88,7 @@ static void walk(grams *g)
     memset(g->stack, 0, (size_t)g->size * sizeof *g->stack);
     g->count = g->bytes = 0;
     for (int64_t depth = 1; depth >= 0 && 4 * (g->count + 2) + g->bytes <= INT32_MAX && !tq_stop_count(&work, 8);) {
-        if (steps(g, depth)) {
+        if (can_advance(g, depth)) {
             g->stack[depth++]++;
             if (depth < g->size)
                 g->stack[depth] = g->stack[depth - 1];
@@ -116,7 +118,7 @@ static tq_status eval_skip_gram(tq_node *node, tq_error *error)
     if (g.size > 0 && g.size <= g.word_count)
         walk(&g);
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* not all are counted */
+        return TQ_INTERRUPTED; /* the count is incomplete */
     uint64_t header = 4 * (g.count + 2);
     tq_shape shape = {1, {(int32_t)(g.count < INT32_MAX ? g.count : INT32_MAX)}};
     if (header + g.bytes > INT32_MAX)
@@ -132,8 +134,8 @@ static tq_status eval_skip_gram(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* Room for as many words, and as deep a stack, as the bytes could make. */
-static tq_status skip_gram_room(tq_node *node, tq_error *error)
+/* Scratch for the words and the stack: at most one of each for each byte. */
+static tq_status request_scratch(tq_node *node, tq_error *error)
 {
     return tq_node_scratch(node, ((uint64_t)node->in[0]->bytes + 1) * (sizeof(word) + sizeof(uint32_t)), error);
 }
@@ -144,5 +146,5 @@ tq_status tq_prepare_skip_gram(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(STRING), error));
     tq_output_later(node, 0);
     node->eval = eval_skip_gram;
-    return tq_shape_from_values(node, 1u << 0, skip_gram_room, error);
+    return tq_shape_from_values(node, 1u << 0, request_scratch, error);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TOPK_V2: the k greatest elements of each row and their places.  Of equal elements the first counts; NaN is below all.
+ * TOPK_V2: the k greatest elements of each row and their indices.  Of equal elements the first comes first; NaN is
+ * below all others.
+ *
  * Source: LiteRT f6745779, tflite/kernels/topk_v2.cc.
  */
 #include <string.h>
 
 #include "ops/check.h"
 
-/* Whether the a-th of a row comes before the b-th. */
+/* Whether element a of a row comes before element b. */
 typedef bool (*before_fn)(const void *row, int32_t a, int32_t b);
 
 #define BEFORE(name, type)                                           \
@@ -41,7 +43,7 @@ static before_fn before_of(int32_t type)
     }
 }
 
-/* A heap of places whose last-ranked is on top: sinks the one at `at`. */
+/* A heap of indices with the last-ranked element on top: sinks the index at `at`. */
 static void sink(int32_t *heap, size_t count, size_t at, before_fn before, const void *row)
 {
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
@@ -55,7 +57,8 @@ static void sink(int32_t *heap, size_t count, size_t at, before_fn before, const
     }
 }
 
-/* The first k of a row of n, in order.  The order is total, so how it is found does not show. */
+/* heap[0 .. k): the indices of the first k of n elements, in order.  The order is total, so any algorithm gives the
+   same result. */
 static void top(int32_t *heap, size_t k, size_t n, before_fn before, const void *row)
 {
     size_t work = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UNIQUE: the different elements of a vector, in the order in which they first occur, and for each element the place of
- * its equal among these.  -0 equals 0, and a NaN equals NaNs of the same bits.
+ * UNIQUE: the distinct elements of a vector, in the order of their first occurrence, and for each element the index of
+ * its equal among them.  -0 equals 0, and a NaN equals NaNs of the same bits.
  * Source: LiteRT f6745779, tflite/kernels/unique.cc.
  */
 #include <string.h>
 
 #include "ops/check.h"
 
-/* A hash table of places: 0 is free, p + 1 is the first occurrence at p of the p-th element.  It has more than
-   twice as many slots as there are elements, so that a search ends. */
+/* A hash table of element indices: 0 is a free slot, i + 1 a value that first occurs at element i.  It has more than
+   twice as many slots as there are elements, so a search ends. */
 typedef struct unique {
     size_t slots; /* a power of two */
 } unique;
@@ -29,30 +29,30 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
     const unique *u = node->state;
     const tq_tensor *in = node->in[0], *index = node->out[1];
     size_t count = tq_tensor_count(in), found = 0, bytes = tq_element_bytes(in->type);
-    uint32_t *slots = node->scratch, *number = slots + u->slots, *first = number + count;
+    uint32_t *slots = node->scratch, *output_index = slots + u->slots, *first = output_index + count;
     tq_fill(slots, 0, u->slots * sizeof *slots);
     if (tq_stop_now())
-        return TQ_INTERRUPTED; /* slots hold anything */
-    size_t looks = 0;
+        return TQ_INTERRUPTED; /* the slots are not initialized */
+    size_t probes = 0;
     TQ_EACH(i, count)
     {
         uint64_t key = key_of(in, i);
         size_t slot = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (u->slots - 1);
         while (slots[slot] && key_of(in, slots[slot] - 1) != key) {
             slot = (slot + 1) & (u->slots - 1);
-            if (++looks % TQ_CHUNK == 0 && tq_stop_after(TQ_CHUNK)) /* keys may be such that all meet in one slot */
+            if (++probes % TQ_CHUNK == 0 && tq_stop_after(TQ_CHUNK)) /* all keys may have the same slot */
                 return TQ_INTERRUPTED;
         }
         if (!slots[slot]) {
             slots[slot] = (uint32_t)i + 1;
-            number[i] = (uint32_t)found;
+            output_index[i] = (uint32_t)found;
             first[found++] = (uint32_t)i;
         }
-        uint32_t which = number[slots[slot] - 1];
+        uint32_t at = output_index[slots[slot] - 1];
         if (index->type == TQ_TensorType_INT64)
-            ((int64_t *)index->data)[i] = which;
+            ((int64_t *)index->data)[i] = at;
         else
-            ((int32_t *)index->data)[i] = (int32_t)which;
+            ((int32_t *)index->data)[i] = (int32_t)at;
     }
     tq_shape shape = {1, {(int32_t)found}};
     TQ_TRY(tq_output_shape(node, 0, &shape, error));

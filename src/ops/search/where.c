@@ -34,10 +34,10 @@ static tq_status eval_where(tq_node *node, tq_error *error)
     {
         if (!is_set(node->in[0], i))
             continue;
-        size_t rest = i;
+        size_t position = i;
         for (int d = shape->rank - 1; d >= 0; d--) {
-            to[d] = (int64_t)(rest % (size_t)shape->dims[d]);
-            rest /= (size_t)shape->dims[d];
+            to[d] = (int64_t)(position % (size_t)shape->dims[d]);
+            position /= (size_t)shape->dims[d];
         }
         to += shape->rank;
     }

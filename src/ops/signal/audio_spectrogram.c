@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * AudioSpectrogram, a custom operator: [samples, channels] to [channels, frames, bins]: the power, or its square root,
- * of the frames of window_size samples, `stride` apart, under a periodic Hann window, padded with 0 to the next power
- * of two. In double precision. Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
+ * AudioSpectrogram, a custom operator: [samples, channels] to [channels, frames, bins], the power spectrum of each
+ * frame, or its square root.  Frames of window_size samples begin every `stride` samples, are multiplied by a periodic
+ * Hann window, and padded with 0 to the next power of two.  In float64.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
  */
 #include <math.h>
 #include <string.h>
@@ -15,7 +17,7 @@ typedef struct spectrogram {
     size_t window_size, stride, length, frames;
     bool squared;
     double *window;
-    tq_complex *roots;
+    tq_complex128 *roots;
 } spectrogram;
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -23,17 +25,17 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     const spectrogram *s = node->state;
     size_t channels = (size_t)node->in[0]->shape.dims[1], bins = s->length / 2 + 1;
-    tq_complex *frame = node->scratch;
+    tq_complex128 *frame = node->scratch;
     float *to = node->out[0]->data;
     for (size_t c = 0; c < channels; c++)
         for (size_t f = 0; f < s->frames && !tq_stop_after(4 * s->length); f++, to += bins) {
             const float *from = (const float *)node->in[0]->data + f * s->stride * channels + c;
             memset(frame, 0, s->length * sizeof *frame);
             for (size_t i = 0; i < s->window_size; i++)
-                frame[i].re = (double)from[i * channels] * s->window[i];
+                frame[i].real = (double)from[i * channels] * s->window[i];
             tq_fft(frame, s->length, s->roots, 1);
             for (size_t b = 0; b < bins; b++) {
-                float power = (float)(frame[b].re * frame[b].re + frame[b].im * frame[b].im);
+                float power = (float)(frame[b].real * frame[b].real + frame[b].imaginary * frame[b].imaginary);
                 to[b] = s->squared ? power : sqrtf(power);
             }
         }
@@ -48,7 +50,7 @@ static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
     TQ_EACH(i, s->window_size)
     s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
     tq_fft_roots(s->roots, s->length);
-    return tq_node_scratch(node, s->length * sizeof(tq_complex), error);
+    return tq_node_scratch(node, s->length * sizeof(tq_complex128), error);
 }
 
 tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)

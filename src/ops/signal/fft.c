@@ -8,16 +8,16 @@
 
 #include "base/stop.h"
 
-void tq_fft_roots(tq_complex *roots, size_t n)
+void tq_fft_roots(tq_complex128 *roots, size_t n)
 {
     const double turn = -2 * 3.14159265358979323846;
     for (size_t k = 0; k < n / 2 && !tq_stop_after(16); k++) {
         double angle = turn * (double)k / (double)n;
-        roots[k] = (tq_complex){cos(angle), sin(angle)};
+        roots[k] = (tq_complex128){cos(angle), sin(angle)};
     }
 }
 
-static void reverse_bits(tq_complex *x, size_t n)
+static void reverse_bits(tq_complex128 *x, size_t n)
 {
     for (size_t i = 1, j = 0; i < n && (i % TQ_CHUNK || !tq_stop_after(TQ_CHUNK)); i++) {
         size_t bit = n / 2;
@@ -25,7 +25,7 @@ static void reverse_bits(tq_complex *x, size_t n)
             j ^= bit;
         j |= bit;
         if (i < j) {
-            tq_complex swap = x[i];
+            tq_complex128 swap = x[i];
             x[i] = x[j];
             x[j] = swap;
         }
@@ -33,18 +33,19 @@ static void reverse_bits(tq_complex *x, size_t n)
 }
 
 /* Butterflies of x[k] and x[k + half] for k below `count`. */
-static inline void butterflies(tq_complex *x, size_t half, size_t count, const tq_complex *roots, size_t step)
+static inline void butterflies(tq_complex128 *x, size_t half, size_t count, const tq_complex128 *roots, size_t step)
 {
     for (size_t k = 0; k < count; k++) {
-        tq_complex w = roots[k * step], a = x[k], b = x[k + half];
-        tq_complex t = {b.re * w.re - b.im * w.im, b.re * w.im + b.im * w.re};
-        x[k] = (tq_complex){a.re + t.re, a.im + t.im};
-        x[k + half] = (tq_complex){a.re - t.re, a.im - t.im};
+        tq_complex128 w = roots[k * step], a = x[k], b = x[k + half];
+        tq_complex128 t = {b.real * w.real - b.imaginary * w.imaginary, b.real * w.imaginary + b.imaginary * w.real};
+        x[k] = (tq_complex128){a.real + t.real, a.imaginary + t.imaginary};
+        x[k + half] = (tq_complex128){a.real - t.real, a.imaginary - t.imaginary};
     }
 }
 
-/* First chunk by chunk, between which Ctrl-C is heard, as far as butterflies stay in one; then those of several. */
-void tq_fft(tq_complex *x, size_t n, const tq_complex *roots, size_t step)
+/* First the butterflies inside a chunk, chunk by chunk; then the butterflies across chunks.  Ctrl-C is heard between
+   two chunks. */
+void tq_fft(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step)
 {
     const size_t chunk = n < TQ_CHUNK ? n : TQ_CHUNK;
     reverse_bits(x, n);

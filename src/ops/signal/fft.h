@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fourier transforms of complex doubles whose length is a power of two.
+ * Fourier transforms of complex float64 values, of lengths that are powers of two.
  */
 #ifndef TQ_OPS_SIGNAL_FFT_H
 #define TQ_OPS_SIGNAL_FFT_H
 
 #include <stddef.h>
 
-typedef struct tq_complex {
-    double re, im;
-} tq_complex;
+#include "ops/element.h"
 
-/* roots[k] = exp(-2 pi i k / n) for k < n / 2; n: a power of two, >= 1. */
-void tq_fft_roots(tq_complex *roots, size_t n);
+/* roots[k] = exp(-2 pi i k / n) for k < n / 2; n: a power of two, >= 1.  Ctrl-C may end it early. */
+void tq_fft_roots(tq_complex128 *roots, size_t n);
 
-/* x[k] = sum over j < n of x[j] * exp(-2 pi i j k / n), in place; n: a power of two, >= 1.  roots: of n * step. */
-void tq_fft(tq_complex *x, size_t n, const tq_complex *roots, size_t step);
+/* x[k] = sum over j < n of x[j] * exp(-2 pi i j k / n), in place; n: a power of two, >= 1.  roots: from
+   tq_fft_roots(roots, n * step); step: a power of two, >= 1.  Ctrl-C may end it early. */
+void tq_fft(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step);
 
 #endif

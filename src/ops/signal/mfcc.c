@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mfcc, a custom operator: [channels, frames, bins] and the sample rate to cepstral coefficients: square roots of bins
- * under triangles that are evenly spaced on the mel scale 1127 * log1p(f / 700), their logarithms (of at least 1e-12),
- * and a cosine transform.  In double precision, sums in the reference's order. Source: LiteRT f6745779,
+ * Mfcc, a custom operator: [channels, frames, bins] and the sample rate to mel-frequency cepstral coefficients: square
+ * roots of bins, weighted by triangles evenly spaced on the mel scale 1127 * log1p(f / 700); logarithms of these sums,
+ * at least 1e-12; and a cosine transform.  In float64, sums in the reference's order.
+ *
+ * Source: LiteRT f6745779,
  * tflite/kernels/mfcc.cc, internal/{mfcc,mfcc_mel_filterbank,mfcc_dct}.cc.
  */
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Stages and roots of real_fft.h, and its three arithmetics.
+ * Stages and roots of real Fourier transforms, and the three arithmetics.
  *
  * Fixed point: MAX = 2^b - 1 stands for 1.  |a b -+ c d| of a value (a, c) and a root (b, d) is at most sqrt(2) 2^2b,
  * so that the wider type holds it.
@@ -24,7 +24,7 @@
 #define HALF_ADD(a, b) (((a) + (b)) * 0.5f)
 #define HALF_SUB(a, b) (((a) - (b)) * 0.5f)
 #define COSINE(x) ((float)(x))
-#include "ops/signal/real_fft_body.h"
+#include "ops/signal/real_fft_template.h"
 
 /* 16-bit values are added in 32 bits; the sum wraps when it is stored. */
 static int16_t wrap_16(int32_t x)
@@ -50,7 +50,7 @@ static int16_t round_15(int32_t x)
 #define HALF_ADD(a, b) wrap_16(((a) + (b)) >> 1)
 #define HALF_SUB(a, b) wrap_16(((a) - (b)) >> 1)
 #define COSINE(x) (int16_t)floor(0.5 + INT16_MAX * (x))
-#include "ops/signal/real_fft_body.h"
+#include "ops/signal/real_fft_template.h"
 
 static int32_t wrap_32(int64_t x)
 {
@@ -75,7 +75,7 @@ static int32_t round_31(int64_t x)
 #define HALF_ADD(a, b) (wrap_32((int64_t)(a) + (b)) >> 1)
 #define HALF_SUB(a, b) (wrap_32((int64_t)(a) - (b)) >> 1)
 #define COSINE(x) (int32_t)floor(0.5 + INT32_MAX * (x))
-#include "ops/signal/real_fft_body.h"
+#include "ops/signal/real_fft_template.h"
 
 /* Finds the stages of n complex values; false: n has a prime factor above 5. */
 static bool find_stages(tq_real_fft *fft, int32_t n)
@@ -102,7 +102,7 @@ tq_status tq_real_fft_make(tq_node *node, int32_t type, int64_t length, bool inv
                           "has fft_length %lld; half of it needs to be a product of 2, 3 and 5", (long long)length);
     size_t complex_bytes = 2 * tq_element_bytes(type);
     TQ_TRY(tq_node_memory(node, (uint64_t)fft.half, complex_bytes, &fft.roots, error));
-    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, complex_bytes, &fft.twists, error));
+    TQ_TRY(tq_node_memory(node, (uint64_t)fft.half / 2, complex_bytes, &fft.super_twiddles, error));
     if (type == TQ_TensorType_FLOAT32)
         fill_f32(&fft);
     else if (type == TQ_TensorType_INT16)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RFFT2D: the first w / 2 + 1 columns of the transform of each h x w matrix, whose rows and columns are cut or padded
- * with 0 to h and w, input 1.  In double precision. Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
+ * RFFT2D: the first w / 2 + 1 columns of the Fourier transform of each matrix, cut or padded with 0 to h x w (input 1).
+ * In float64.
+ *
+ * Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
@@ -10,7 +12,7 @@
 typedef struct rfft {
     size_t height, width;
     size_t largest;    /* of height and width */
-    tq_complex *roots; /* of `largest`; NULL: computed by each eval, in scratch */
+    tq_complex128 *roots; /* of `largest`; NULL: each eval computes them in scratch */
 } rfft;
 
 static bool is_power_of_two(int64_t n)
@@ -19,9 +21,9 @@ static bool is_power_of_two(int64_t n)
 }
 
 /* Scratch: height * width for the matrix, height for a column. */
-static void transform_matrix(const rfft *s, const tq_complex *roots, tq_complex *matrix)
+static void transform_matrix(const rfft *s, const tq_complex128 *roots, tq_complex128 *matrix)
 {
-    tq_complex *column = matrix + s->height * s->width;
+    tq_complex128 *column = matrix + s->height * s->width;
     for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
         tq_fft(matrix + y * s->width, s->width, roots, s->largest / s->width);
     for (size_t x = 0; x <= s->width / 2 && x < s->width && !tq_stop_after(4 * s->height); x++) {
@@ -40,7 +42,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_shape *in = &node->in[0]->shape;
     size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
     size_t matrices = tq_shape_span(in, 0, in->rank - 2), bins = s->width / 2 + 1;
-    tq_complex *matrix = node->scratch, *roots = s->roots;
+    tq_complex128 *matrix = node->scratch, *roots = s->roots;
     float *to = node->out[0]->data;
     if (roots == NULL) {
         roots = matrix + s->height * s->width + s->height;
@@ -50,12 +52,13 @@ static tq_status eval(tq_node *node, tq_error *error)
         const float *from = (const float *)node->in[0]->data + m * rows * columns;
         for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < s->width; x++)
-                matrix[y * s->width + x] = (tq_complex){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
+                matrix[y * s->width + x] =
+                    (tq_complex128){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
         transform_matrix(s, roots, matrix);
         for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
             for (size_t x = 0; x < bins; x++, to += 2) {
-                to[0] = (float)matrix[y * s->width + x].re;
-                to[1] = (float)matrix[y * s->width + x].im;
+                to[0] = (float)matrix[y * s->width + x].real;
+                to[1] = (float)matrix[y * s->width + x].imaginary;
             }
     }
     return TQ_OK;
@@ -76,7 +79,7 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
     s->width = (size_t)width;
     s->largest = s->height > s->width ? s->height : s->width;
     size_t roots = tq_is_constant(node->in[1]) ? 0 : s->largest / 2;
-    return tq_node_scratch(node, (s->height * s->width + s->height + roots) * sizeof(tq_complex), error);
+    return tq_node_scratch(node, (s->height * s->width + s->height + roots) * sizeof(tq_complex128), error);
 }
 
 tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)

@@ -7,9 +7,8 @@
  *                                         energies over the band before it, in 64 bits
  *   SignalFilterBankSquareRoot            round(sqrt(x)) >> scale bits
  *   SignalFilterBankSpectralSubtraction   x less an estimate of the noise, a moving average of x; at least a fraction
- *   of x SignalPCAN                            automatic gain control: x times a gain, which a table of parabolas gives
- *   for the
- *                                         noise
+ *                                         of x
+ *   SignalPCAN                            automatic gain control: x times a gain, from a table of parabolas by noise
  *   SignalFilterBankLog                   min(32767, round(output_scale * ln(x << input_correction_bits)))
  *
  * Source: tflite-micro, signal/micro/kernels and signal/src.
@@ -69,7 +68,7 @@ static tq_status eval_filter_bank(tq_node *node, tq_error *error)
             sum += (uint64_t)(int64_t)weights[starts[k] + j] * energy;
             next += (uint64_t)(int64_t)unweights[starts[k] + j] * energy;
         }
-        if (k > 0) /* the first band has no channel: only its unweighted half counts */
+        if (k > 0) /* the first band has no channel of its own; only its unweighted half counts */
             out[k - 1] = sum;
         sum = next;
         next = 0;
@@ -156,16 +155,16 @@ static tq_status eval_subtraction(tq_node *node, tq_error *error)
         uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->retain[i & 1];
         uint32_t noise = (uint32_t)(mixed >> s->bits), taken = noise > scaled ? scaled : noise;
         uint32_t least = (uint32_t)((uint64_t)x[i] * s->remaining >> s->bits);
-        uint32_t rest = (scaled - taken) >> s->smoothing_bits;
+        uint32_t signal = (scaled - taken) >> s->smoothing_bits;
         s->noise[i] = s->clamping ? taken : noise;
-        out[i] = rest > least ? rest : least;
+        out[i] = signal > least ? signal : least;
     }
     if (node->out[1]->bytes > 0)
         memcpy(node->out[1]->data, s->noise, node->out[1]->bytes);
     return TQ_OK;
 }
 
-static void forget_noise(tq_node *node)
+static void reset_noise(tq_node *node)
 {
     const subtraction *s = node->state;
     memset(s->noise, 0, tq_tensor_count(node->in[0]) * sizeof *s->noise);
@@ -200,14 +199,14 @@ tq_status tq_prepare_signal_filter_bank_spectral_subtraction(tq_node *node, tq_e
     TQ_TRY(read_subtraction(node, s, error));
     TQ_TRY(tq_node_memory(node, tq_tensor_count(node->in[0]), sizeof *s->noise, &s->noise, error));
     node->eval = eval_subtraction;
-    node->reset = forget_noise;
+    node->reset = reset_noise;
     TQ_TRY(tq_output_shape(node, 0, &node->in[0]->shape, error));
     return tq_output_shape(node, 1, &node->in[0]->shape, error);
 }
 
 /* ---- SignalPCAN ---- */
 
-/* Entries of the table: the first three values, then three entries and a spare one for each further power of two. */
+/* Entries of the table: the first three values, then three coefficients and an unused entry for each power of two. */
 enum { PARABOLAS = 125 };
 
 typedef struct gain_control {
@@ -276,13 +275,13 @@ typedef struct logarithm {
     int32_t above[SEGMENTS + 1]; /* log2(1 + i / 128) - i / 128, with 16 fractional bits */
 } logarithm;
 
-/* log2 x of x > 0, with 16 fractional bits: a table of 128 entries.  tflite-micro interpolates by 1 / 128 of the way
-   only: it takes f & 511, a fraction of 9 bits, for one of 16. */
+/* log2 x of x > 0, with 16 fractional bits: a table of 128 entries.  tflite-micro reads f & 511, a
+   fraction of 9 bits, as one of 16 bits, so it interpolates 1 / 128 of the distance. */
 static uint32_t log2_of(const logarithm *s, uint32_t x)
 {
     int whole = top_bit(x) - 1;
-    uint32_t rest = x - (UINT32_C(1) << whole);
-    uint32_t f = whole < 16 ? rest << (16 - whole) : rest >> (whole - 16);
+    uint32_t remainder = x - (UINT32_C(1) << whole);
+    uint32_t f = whole < 16 ? remainder << (16 - whole) : remainder >> (whole - 16);
     int32_t at = s->above[f >> 9], next = s->above[(f >> 9) + 1];
     return ((uint32_t)whole << 16) + f + (uint32_t)(at + (((next - at) * (int32_t)(f & 511)) >> 16));
 }

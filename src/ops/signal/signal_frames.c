@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tflite-micro's operators that cut a stream of INT16 samples into frames, and join frames to a stream.  They keep
- * samples from one invoke to the next.
+ * tflite-micro's operators that cut a stream of INT16 samples into frames, and join frames to a stream.  They
+ * hold samples from one invoke to the next.
  *
- *   SignalFramer       [..., n * step] to n frames of frame_size, one each step, and whether all were complete
- *   SignalStacker      [channels] to the last left + 1 + right of them, one each stacker_step, and whether there are
- *   that
- *                      many; the first is repeated `left` times
+ *   SignalFramer       [..., n * step] to n frames of frame_size, one for each step, and whether all are complete
+ *   SignalStacker      [channels] to the last left + 1 + right inputs, every stacker_step invokes, and whether there
+ *                      are so many; the first input is repeated `left` times
  *   SignalDelay        each row delay_length samples later
  *   SignalOverlapAdd   [..., n, frame] to [..., n * step]: frames that overlap are added; INT16 saturates, or FLOAT32
  *
- * Output elements for which there are no samples yet are 0; tflite-micro leaves their memory as it is.
+ * Output elements for which there are no samples yet are 0; tflite-micro does not write them.
  * Source: tflite-micro, signal/micro/kernels/{framer,stacker,delay,overlap_add}.cc, signal/src/circular_buffer.cc.
  */
 #include <string.h>
@@ -34,7 +33,7 @@ static tq_status make_queues(tq_node *node, size_t rows, size_t capacity, queues
     return TQ_OK;
 }
 
-/* Appends n samples, NULL: zeros; there is room for them. */
+/* Appends n samples, or zeros if from is NULL; count + n <= capacity. */
 static void push(const queues *q, size_t row, const int16_t *from, size_t n)
 {
     int16_t *to = q->samples + row * q->capacity + q->count[row];
@@ -45,6 +44,7 @@ static void push(const queues *q, size_t row, const int16_t *from, size_t n)
     q->count[row] += n;
 }
 
+/* Removes the oldest n samples, n <= count. */
 static void drop(const queues *q, size_t row, size_t n)
 {
     int16_t *samples = q->samples + row * q->capacity;
@@ -61,7 +61,7 @@ static void restart(const queues *q, size_t n)
     }
 }
 
-/* The output whose BOOL says that a frame is complete. */
+/* Output 1 is a BOOL: whether the frames are complete. */
 static tq_status check_valid(const tq_node *node, tq_error *error)
 {
     return tq_check_output(node, 1, TQ_T(BOOL), error);

@@ -3,13 +3,13 @@
  * tflite-micro's audio frontend, up to the spectrum.
  *
  *   SignalWindow         clamp16(x * weight >> shift), the weights repeated over each frame
- *   SignalFftAutoScale   the frame times the power of two that leaves its largest one sign bit, and the power
- *   SignalRfft           of frames, padded with 0 to fft_length, as interleaved complex numbers (real_fft.h)
+ *   SignalFftAutoScale   the frame times the greatest power of two without overflow, and the exponent
+ *   SignalRfft           of frames, padded with 0 to fft_length, as interleaved complex values (real_fft.h)
  *   SignalIrfft          back; FLOAT32 is divided by fft_length
  *   SignalEnergy         re^2 + im^2 of bins [start_index, end_index); 0 for the others
  *
- * Source: tflite-micro, signal/micro/kernels and signal/src, which leaves the memory of other
- * bins as it is.
+ * Source: tflite-micro, signal/micro/kernels and signal/src, which does not write other
+ * bins.
  */
 #include <string.h>
 
@@ -60,7 +60,7 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 
 /* ---- SignalFftAutoScale ---- */
 
-/* The greatest magnitude in 16 bits; |-32768| wraps to -32768, which is below all others. */
+/* The greatest magnitude in 16 bits, where |-32768| wraps to -32768, the least. */
 static int16_t largest(const int16_t *x, size_t count)
 {
     int16_t most = 0;
@@ -108,15 +108,15 @@ typedef struct transform {
     size_t frames, in, out; /* values of a frame */
 } transform;
 
-static void transform_frame(const transform *s, int32_t type, const void *in, void *out, void *room)
+static void transform_frame(const transform *s, int32_t type, const void *in, void *out, void *scratch)
 {
     if (type == TQ_TensorType_INT16) {
-        tq_real_fft_i16(&s->fft, in, out, room);
+        tq_real_fft_i16(&s->fft, in, out, scratch);
     } else if (type == TQ_TensorType_INT32) {
-        tq_real_fft_i32(&s->fft, in, out, room);
+        tq_real_fft_i32(&s->fft, in, out, scratch);
     } else {
         float *values = out;
-        tq_real_fft_f32(&s->fft, in, out, room);
+        tq_real_fft_f32(&s->fft, in, out, scratch);
         for (size_t i = 0; s->fft.inverse && i < s->out; i++)
             values[i] /= (float)s->out;
     }
@@ -128,7 +128,7 @@ static tq_status eval_transform(tq_node *node, tq_error *error)
     const transform *s = node->state;
     int32_t type = node->in[0]->type;
     size_t bytes = tq_element_bytes(type), length = 2 * (size_t)s->fft.half;
-    char *frame = node->scratch, *room = frame + length * bytes;
+    char *frame = node->scratch, *scratch = frame + length * bytes;
     for (size_t i = 0; i < s->frames && !tq_stop_after(length); i++) {
         const char *in = (const char *)node->in[0]->data + i * s->in * bytes;
         char *out = (char *)node->out[0]->data + i * s->out * bytes;
@@ -137,7 +137,7 @@ static tq_status eval_transform(tq_node *node, tq_error *error)
             memcpy(frame, in, s->in * bytes);
             in = frame;
         }
-        transform_frame(s, type, in, out, room);
+        transform_frame(s, type, in, out, scratch);
     }
     return TQ_OK;
 }

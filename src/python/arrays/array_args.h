@@ -47,12 +47,12 @@ bool tq_py_type_of_array(PyArrayObject *array, tq_py_type *type);
 bool tq_py_type_of_dtype(PyObject *dtype, const char *fallback, const char *needed, tq_py_type *type,
                          PyArray_Descr **descr);
 
-#define TQ_PY_CODE_TYPES "int8, uint8, int16, uint16, int32, int4, uint4 or int2"
+#define TQ_PY_QUANTIZED_TYPES "int8, uint8, int16, uint16, int32, int4, uint4 or int2"
 
 /* ---- arrays ---- */
 
 /* The bits of a byte that a masked type uses; 0: all. */
-static inline uint8_t tq_py_code_mask(const tq_py_type *type)
+static inline uint8_t tq_py_type_mask(const tq_py_type *type)
 {
     return type->masked ? (uint8_t)(type->high - type->low) : 0;
 }
@@ -62,7 +62,7 @@ static inline uint8_t tq_py_code_mask(const tq_py_type *type)
    As integers: narrow ml_dtypes integers become int8 or uint8, whose upper bits stay masked where they are quantized
    values; Python's integers become int32; other types are a TypeError that says which are `needed`. As real numbers:
    integers and long doubles become float64. */
-PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
+PyArrayObject *tq_py_quantized_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type);
 PyArrayObject *tq_py_real_input(PyObject *object, const char *argument, tq_py_type *type);
 

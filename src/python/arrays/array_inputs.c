@@ -45,10 +45,10 @@ static PyArrayObject *narrow_integers(PyArrayObject *array, const char *argument
 /* ml_dtypes' narrow integers as int8 or uint8, and the type to match. */
 static PyArrayObject *unmask(PyArrayObject *array, tq_py_type *type)
 {
-    PyArrayObject *wide = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(array), PyArray_DIMS(array),
-                                                             tq_py_element_number(type->element));
+    PyArrayObject *wide =
+        (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(array), PyArray_DIMS(array), tq_py_numpy_type(type->element));
     if (wide) {
-        tq_extend_values(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_code_mask(type), type->low < 0,
+        tq_extend_values(PyArray_DATA(array), (size_t)PyArray_SIZE(array), tq_py_type_mask(type), type->low < 0,
                          PyArray_DATA(wide));
         type->masked = false;
     }
@@ -75,7 +75,7 @@ static bool has_no_width(PyArrayObject *array, PyObject *object)
            !PyArray_IsScalar(object, Generic) && !PyObject_CheckBuffer(object);
 }
 
-PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
+PyArrayObject *tq_py_quantized_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
 {
     PyArrayObject *array = tq_py_contiguous(object, argument, true);
     if (!array)
@@ -94,7 +94,7 @@ PyArrayObject *tq_py_code_input(PyObject *object, const char *argument, const ch
 
 PyArrayObject *tq_py_integer_input(PyObject *object, const char *argument, const char *needed, tq_py_type *type)
 {
-    PyArrayObject *array = tq_py_code_input(object, argument, needed, type);
+    PyArrayObject *array = tq_py_quantized_input(object, argument, needed, type);
     return array && type->masked ? unmask(array, type) : array;
 }
 

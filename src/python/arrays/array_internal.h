@@ -13,7 +13,7 @@ static inline bool tq_py_is_float(const tq_py_type *type)
 }
 
 /* array_types.c: NumPy's number of an element; -1: none of its own. */
-int tq_py_element_number(tq_element element);
+int tq_py_numpy_type(tq_element element);
 
 /* array_inputs.c: `object` as a C-contiguous, aligned array in native byte order (new reference): itself where it is
    one.  integers: as tq_py_array has it. */

@@ -83,7 +83,7 @@ static PyArray_Descr *ml_dtypes_descr(const char *name)
     return descr;
 }
 
-int tq_py_element_number(tq_element element)
+int tq_py_numpy_type(tq_element element)
 {
     switch (element) {
     case TQ_i8: return NPY_INT8;
@@ -100,7 +100,7 @@ int tq_py_element_number(tq_element element)
 
 static PyArray_Descr *descr_named(const tq_py_type *type)
 {
-    int number = tq_py_element_number(type->element);
+    int number = tq_py_numpy_type(type->element);
     return number >= 0 ? PyArray_DescrFromType(number) : ml_dtypes_descr(type->name);
 }
 

@@ -138,8 +138,9 @@ static PyObject *fake_quant(PyObject *module, PyObject *args, PyObject *kwargs)
     if (nudged)
         y = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(x), PyArray_DIMS(x), NPY_FLOAT32);
     if (y) {
-        Py_BEGIN_ALLOW_THREADS tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x),
-                                             o.threads, PyArray_DATA(y));
+        Py_BEGIN_ALLOW_THREADS
+        tq_fake_quant((tq_fake_quant_rule)rule, o.axis != Py_None, nudged, view, PyArray_DATA(x), o.threads,
+                      PyArray_DATA(y));
         Py_END_ALLOW_THREADS
     }
     PyMem_Free(nudged);
@@ -170,11 +171,13 @@ static PyObject *gradient_arrays(PyObject *module, PyArrayObject *dy, PyArrayObj
         bool per_axis = o->axis != Py_None;
         tq_error error;
         tq_status status;
-        Py_BEGIN_ALLOW_THREADS status = tq_fake_quant_gradient(nudged, view, PyArray_DATA(dy), PyArray_DATA(x),
-                                                               o->threads, PyArray_DATA(dx), dmin, dmax, &error);
-        Py_END_ALLOW_THREADS if (status) tq_py_raise(PyModule_GetState(module), &error, NULL);
-        else
-        {
+        Py_BEGIN_ALLOW_THREADS
+        status = tq_fake_quant_gradient(nudged, view, PyArray_DATA(dy), PyArray_DATA(x), o->threads, PyArray_DATA(dx),
+                                        dmin, dmax, &error);
+        Py_END_ALLOW_THREADS
+        if (status)
+            tq_py_raise(PyModule_GetState(module), &error, NULL);
+        else {
             PyObject *low = sums_array(dmin, view.channels, per_axis),
                      *high = sums_array(dmax, view.channels, per_axis);
             made = Py_BuildValue("NNN", PyArray_Return(dx), low, high); /* a NULL among them fails it */

@@ -132,39 +132,92 @@ static PyObject *multiply_i64(PyObject *module, PyObject *args, PyObject *kwargs
     return integer_function(module, o, 3, tq_fixed_multiply_i64);
 }
 
+static PyStructSequence_Field multiplier_fields[] = {
+    {"multiplier", "int32, a scalar or an array"},
+    {"shift", "int32, a scalar or an array"},
+    {"error", "float64: multiplier * 2^(shift - bits) less the real number; not an item of the tuple"},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc multiplier_desc = {
+    "tq.QuantizedMultiplier",
+    "(multiplier, shift): the real number multiplier * 2^(shift - bits); `error` is what it has too much.",
+    multiplier_fields,
+    2,
+};
+
+typedef struct multiplier_form {
+    int bits;
+    bool is_single; /* a shift above 30 saturates */
+} multiplier_form;
+
 static tq_status run_quantize(char **data, const npy_intp *strides, npy_intp n, const void *context, tq_error *error)
 {
+    const multiplier_form *form = context;
     for (npy_intp i = 0; i < n; i++) {
-        double real = *(const double *)(data[0] + i * strides[0]);
+        const double real = *(const double *)(data[0] + i * strides[0]);
+        int32_t multiplier;
+        int shift;
         if (!isfinite(real))
             return tq_fail(error, TQ_BAD_ARGUMENT, TQ_NO_OFFSET, "real is %g; it must be finite", real);
+        if (form->is_single)
+            tq_quantize_multiplier_single(real, &multiplier, &shift);
+        else
+            tq_quantize_multiplier_bits(real, form->bits, &multiplier, &shift);
+        *(int32_t *)(data[1] + i * strides[1]) = multiplier;
+        *(int32_t *)(data[2] + i * strides[2]) = shift;
+        *(double *)(data[3] + i * strides[3]) = ldexp(multiplier, shift - form->bits) - real;
     }
-    return run_fixed(data, strides, n, context, error);
+    return TQ_OK;
 }
 
 PyDoc_STRVAR(
     quantize_multiplier_doc,
-    "quantize_multiplier(real, *, rounding='double')\n--\n\n"
-    "(multiplier, shift) with real = multiplier * 2^(shift - 31), 2^30 <= |multiplier| < 2^31, ties away from zero.\n\n"
-    "real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). With rounding='single' a\n"
-    "shift above 30 saturates to (2^31 - 1, 30), as in builds with TFLITE_SINGLE_ROUNDING. Returns two int32 of "
-    "real's\n"
-    "shape. ValueError: NaN or infinity. Source: QuantizeMultiplier (tflite/kernels/internal/quantization_util.cc).");
+    "quantize_multiplier(real, *, rounding='double', bits=31)\n--\n\n"
+    "(multiplier, shift) with real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, ties away\n"
+    "from zero; its attribute `error` is multiplier * 2^(shift - bits) - real.\n\n"
+    "real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). bits: 2 to 31, of the\n"
+    "multiplier; TFLite's kernels have 31, other hardware 16 or 8. With rounding='single', which needs 31 bits, a "
+    "shift\n"
+    "above 30 saturates to (2^31 - 1, 30), as in builds with TFLITE_SINGLE_ROUNDING. Returns two int32 and a float64 "
+    "of\n"
+    "real's shape. ValueError: NaN or infinity, bits out of range. Source: QuantizeMultiplier\n"
+    "(tflite/kernels/internal/quantization_util.cc).");
+
+/* Steals the arrays. */
+static PyObject *multiplier_result(tq_state *state, PyArrayObject *out[3])
+{
+    PyObject *made = PyStructSequence_New((PyTypeObject *)state->QuantizedMultiplier);
+    for (int i = 0; i < 3; i++) {
+        PyObject *value = PyArray_Return(out[i]);
+        if (made)
+            PyStructSequence_SetItem(made, i, value);
+        else
+            Py_XDECREF(value);
+    }
+    return made;
+}
 
 static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"real", "rounding", NULL};
-    static const int types[] = {NPY_INT32, NPY_INT32};
+    static char *names[] = {"real", "rounding", "bits", NULL};
+    static const int types[] = {NPY_INT32, NPY_INT32, NPY_FLOAT64};
+    tq_state *state = PyModule_GetState(module);
+    multiplier_form form = {31, false};
     PyObject *value, *rounding = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$O:quantize_multiplier", names, &value, &rounding))
+    PyArrayObject *out[3];
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Oi:quantize_multiplier", names, &value, &rounding, &form.bits))
         return NULL;
-    int rule = rounding_of(rounding);
-    tq_fixed_loop loop = rule == TQ_REQUANTIZE_SINGLE ? tq_fixed_quantize_single : tq_fixed_quantize;
-    PyArrayObject *out[2];
-    if (rule < 0 || tq_py_broadcast_doubles(PyModule_GetState(module), &value, (const char *const *)names, 1, types, 2,
-                                            out, run_quantize, &loop) < 0)
+    const int rule = rounding_of(rounding);
+    form.is_single = rule == TQ_REQUANTIZE_SINGLE;
+    if (rule < 0)
         return NULL;
-    return Py_BuildValue("NN", PyArray_Return(out[0]), PyArray_Return(out[1]));
+    if (form.bits < 2 || form.bits > 31 || (form.is_single && form.bits != 31))
+        return PyErr_Format(PyExc_ValueError, "bits is %d; it must be %s", form.bits,
+                            form.is_single ? "31 with rounding='single'" : "from 2 to 31");
+    if (tq_py_broadcast_doubles(state, &value, (const char *const *)names, 1, types, 3, out, run_quantize, &form) < 0)
+        return NULL;
+    return multiplier_result(state, out);
 }
 
 /* A real multiplier, or the pair that quantize_multiplier gives. */
@@ -201,12 +254,12 @@ static PyObject *steps_dict(const tq_requantize_steps *s, tq_requantize_rule rul
     if (!is_fixed)
         return Py_BuildValue("{s:d,s:d,s:d,s:i}", "real_multiplier",
                              rule == TQ_REQUANTIZE_FLOAT32_EVEN ? (double)s->multiplier.f32 : s->multiplier.f64,
-                             "product", s->real_product, "scaled", s->scaled, "code", (int)s->code);
+                             "product", s->real_product, "scaled", s->scaled, "code", (int)s->quantized);
     PyObject *high = is_double ? PyLong_FromLong(s->high) : Py_NewRef(Py_None);
     return Py_BuildValue("{s:d,s:i,s:i,s:i,s:L,s:N,s:i,s:L,s:d,s:i}", "real_multiplier", s->multiplier.f64,
                          "multiplier", (int)s->multiplier.fixed, "shift", s->multiplier.shift, "shifted",
                          (int)s->shifted, "product", (long long)s->product, "high", high, "right_shift", s->right_shift,
-                         "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->code);
+                         "remainder", (long long)s->remainder, "scaled", s->scaled, "code", (int)s->quantized);
 }
 
 /* _requantize_steps(acc, multiplier, zero_point, rounding, dtype): what tq.explain_requantize shows. */
@@ -221,7 +274,7 @@ static PyObject *requantize_steps(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iOiOO:_requantize_steps", &acc, &multiplier_value, &zero_point, &rounding, &dtype))
         return NULL;
     int rule = rounding_of(rounding);
-    if (rule < 0 || tq_py_code(dtype, &code) < 0 ||
+    if (rule < 0 || tq_py_integer_type(dtype, &code) < 0 ||
         multiplier_of(multiplier_value, (tq_requantize_rule)rule, &multiplier) < 0)
         return NULL;
     tq_value_range range = tq_value_range_of(code, false);
@@ -250,6 +303,9 @@ static PyMethodDef functions[] = {
 
 int tq_py_add_fixed_point(PyObject *module, tq_state *state)
 {
-    (void)state;
+    state->QuantizedMultiplier = (PyObject *)PyStructSequence_NewType(&multiplier_desc);
+    if (!state->QuantizedMultiplier ||
+        PyModule_AddObjectRef(module, "QuantizedMultiplier", state->QuantizedMultiplier) < 0)
+        return -1;
     return PyModule_AddFunctions(module, functions);
 }

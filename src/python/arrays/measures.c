@@ -22,14 +22,14 @@
 static PyArrayObject *measured_of(PyObject *value, const char *name, tq_measured *measured)
 {
     PyArrayObject *array = tq_py_array(value, name, false);
-    if (array && (PyArray_ISBYTESWAPPED(array) || tq_py_number(array) == TQ_NUMBERS)) {
+    if (array && (PyArray_ISBYTESWAPPED(array) || tq_py_real_type(array) == TQ_REAL_TYPES)) {
         PyArrayObject *doubles = tq_py_doubles((PyObject *)array, name);
         Py_SETREF(array, doubles);
     }
     if (!array)
         return NULL;
     measured->data = PyArray_BYTES(array);
-    measured->type = tq_py_number(array);
+    measured->type = tq_py_real_type(array);
     for (int i = 0; i < PyArray_NDIM(array); i++)
         measured->strides[i] = PyArray_STRIDE(array, i);
     return array;

@@ -73,8 +73,10 @@ static PyObject *observe(PyObject *module, PyObject *args)
         return NULL;
     tq_observed *observed = PyMem_New(tq_observed, x.view.channels + 1);
     if (observed) {
-        Py_BEGIN_ALLOW_THREADS tq_observe(&x, threads, observed);
-        Py_END_ALLOW_THREADS made = observed_arrays(observed, (npy_intp)x.view.channels);
+        Py_BEGIN_ALLOW_THREADS
+        tq_observe(&x, threads, observed);
+        Py_END_ALLOW_THREADS
+        made = observed_arrays(observed, (npy_intp)x.view.channels);
     } else
         PyErr_NoMemory();
     PyMem_Free(observed);
@@ -178,9 +180,10 @@ static PyObject *histogram_counts(PyObject *module, PyObject *args)
         Py_CLEAR(counts);
     if (counts) {
         Py_INCREF(exponents);
-        Py_BEGIN_ALLOW_THREADS tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, threads,
-                                                PyArray_DATA(counts));
-        Py_END_ALLOW_THREADS Py_DECREF(exponents);
+        Py_BEGIN_ALLOW_THREADS
+        tq_histogram_add(&x, (uint32_t)bins, PyArray_DATA(exponents), units, threads, PyArray_DATA(counts));
+        Py_END_ALLOW_THREADS
+        Py_DECREF(exponents);
     }
     PyMem_Free(units);
     Py_DECREF(array);
@@ -214,7 +217,7 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!O!OdOppO:_histogram_range", &PyArray_Type, &state[0], &PyArray_Type, &state[1],
                           &PyArray_Type, &state[2], &PyArray_Type, &state[3], &method_name, &percentile, &dtype,
                           &symmetric, &narrow, &rule_name) ||
-        check_histogram(state[0], state[1]) < 0 || tq_py_code(dtype, &target.code) < 0)
+        check_histogram(state[0], state[1]) < 0 || tq_py_integer_type(dtype, &target.type) < 0)
         return NULL;
     int rule = tq_py_choice(rule_name, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
     int method = tq_py_choice(method_name, "method", method_names, TQ_HISTOGRAM_METHODS, TQ_HISTOGRAM_MINMAX);
@@ -232,10 +235,11 @@ static PyObject *histogram_range(PyObject *module, PyObject *args)
     if (low && high) {
         tq_error error;
         tq_status status;
-        Py_BEGIN_ALLOW_THREADS status = all_ranges(state, &target, (tq_histogram_method)method, percentile,
-                                                   PyArray_DATA(low), PyArray_DATA(high), &error);
-        Py_END_ALLOW_THREADS if (status)
-        {
+        Py_BEGIN_ALLOW_THREADS
+        status = all_ranges(state, &target, (tq_histogram_method)method, percentile, PyArray_DATA(low),
+                            PyArray_DATA(high), &error);
+        Py_END_ALLOW_THREADS
+        if (status) {
             tq_py_raise(PyModule_GetState(module), &error, NULL);
             Py_CLEAR(low);
         }

@@ -189,27 +189,27 @@ static PyArrayObject *reals_of(PyObject *value, const char *name)
     return array && !is_real(array) ? wrong_type(array, name, "real numbers") : array;
 }
 
-tq_real_type tq_py_number(PyArrayObject *array)
+tq_real_type tq_py_real_type(PyArrayObject *array)
 {
     switch (PyArray_TYPE(array)) {
-    case NPY_FLOAT: return TQ_NUMBER_F32;
-    case NPY_DOUBLE: return TQ_NUMBER_F64;
-    case NPY_HALF: return TQ_NUMBER_F16;
-    case NPY_BYTE: return TQ_NUMBER_I8;
+    case NPY_FLOAT: return TQ_REAL_F32;
+    case NPY_DOUBLE: return TQ_REAL_F64;
+    case NPY_HALF: return TQ_REAL_F16;
+    case NPY_BYTE: return TQ_REAL_I8;
     case NPY_BOOL:
-    case NPY_UBYTE: return TQ_NUMBER_U8;
-    case NPY_SHORT: return TQ_NUMBER_I16;
-    case NPY_USHORT: return TQ_NUMBER_U16;
-    case NPY_INT: return TQ_NUMBER_I32;
-    case NPY_UINT: return TQ_NUMBER_U32;
-    case NPY_LONG: return sizeof(long) == 4 ? TQ_NUMBER_I32 : TQ_NUMBER_I64;
-    case NPY_ULONG: return sizeof(long) == 4 ? TQ_NUMBER_U32 : TQ_NUMBER_U64;
-    case NPY_LONGLONG: return TQ_NUMBER_I64;
-    case NPY_ULONGLONG: return TQ_NUMBER_U64;
+    case NPY_UBYTE: return TQ_REAL_U8;
+    case NPY_SHORT: return TQ_REAL_I16;
+    case NPY_USHORT: return TQ_REAL_U16;
+    case NPY_INT: return TQ_REAL_I32;
+    case NPY_UINT: return TQ_REAL_U32;
+    case NPY_LONG: return sizeof(long) == 4 ? TQ_REAL_I32 : TQ_REAL_I64;
+    case NPY_ULONG: return sizeof(long) == 4 ? TQ_REAL_U32 : TQ_REAL_U64;
+    case NPY_LONGLONG: return TQ_REAL_I64;
+    case NPY_ULONGLONG: return TQ_REAL_U64;
     default: break;
     }
     tq_py_type type;
-    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_NUMBER_BF16 : TQ_NUMBERS;
+    return tq_py_type_of_array(array, &type) && type.element == TQ_bf16 ? TQ_REAL_BF16 : TQ_REAL_TYPES;
 }
 
 /* float32 or float64, dense.  NumPy would do it too, and warn of overflow and of signalling NaN. */
@@ -234,8 +234,8 @@ static void convert_reals(PyArrayObject *from, tq_real_type number, PyArrayObjec
 static PyArrayObject *dense_of(PyArrayObject *array, int type)
 {
     const int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED | NPY_ARRAY_ENSUREARRAY;
-    tq_real_type number = tq_py_number(array);
-    if (PyArray_TYPE(array) == type || number == TQ_NUMBERS)
+    tq_real_type number = tq_py_real_type(array);
+    if (PyArray_TYPE(array) == type || number == TQ_REAL_TYPES)
         return cast(array, type, NPY_ARRAY_C_CONTIGUOUS);
     PyArrayObject *from = (PyArrayObject *)PyArray_FromArray(array, PyArray_DescrFromType(PyArray_TYPE(array)), flags);
     Py_DECREF(array);
@@ -339,11 +339,11 @@ int tq_py_choice(PyObject *value, const char *name, const char *const *names, in
     return -1;
 }
 
-int tq_py_code(PyObject *value, tq_integer_type *code)
+int tq_py_integer_type(PyObject *value, tq_integer_type *code)
 {
     tq_py_type type;
     PyArray_Descr *descr;
-    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_CODE_TYPES, &type, &descr))
+    if (!tq_py_type_of_dtype(value, "int8", TQ_PY_QUANTIZED_TYPES, &type, &descr))
         return -1;
     Py_DECREF(descr);
     for (*code = 0; strcmp(tq_integer_name(*code), type.name) != 0;)

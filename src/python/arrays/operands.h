@@ -24,8 +24,8 @@ PyArrayObject *tq_py_array(PyObject *value, const char *name, bool integers);
    any stride, byte order native. */
 PyArrayObject *tq_py_integers(PyObject *value, const char *name, int type);
 
-/* How the core reads the array's elements; TQ_NUMBERS where it cannot. */
-tq_real_type tq_py_number(PyArrayObject *array);
+/* How the core reads the array's elements; TQ_REAL_TYPES where it cannot. */
+tq_real_type tq_py_real_type(PyArrayObject *array);
 
 /* A new reference to an array of float64. */
 PyArrayObject *tq_py_doubles(PyObject *value, const char *name);
@@ -51,7 +51,7 @@ int tq_py_threads(PyObject *value, int *threads);
 int tq_py_choice(PyObject *value, const char *name, const char *const *names, int count, int fallback);
 
 /* A `dtype` argument: a name, or anything NumPy makes a dtype of; NULL is int8. */
-int tq_py_code(PyObject *value, tq_integer_type *code);
+int tq_py_integer_type(PyObject *value, tq_integer_type *code);
 
 /* Runs `loop` without the GIL over inputs, which are broadcast, into new arrays.  Inputs have the types of their arrays
    and outputs out_types; errors call inputs by their names.  Results without dimensions stay arrays.  There are at most

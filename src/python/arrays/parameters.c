@@ -100,7 +100,7 @@ static PyObject *choose(PyObject *module, PyObject *args, PyObject *kwargs)
         !tq_py_flag(symmetric, "symmetric", &target.symmetric) || !tq_py_flag(narrow, "narrow_range", &target.narrow))
         return NULL;
     int index = tq_py_choice(rule, "rule", rule_names, TQ_PARAMS_RULES, TQ_PARAMS_TOCO);
-    if (index < 0 || tq_py_code(dtype, &target.code) < 0)
+    if (index < 0 || tq_py_integer_type(dtype, &target.type) < 0)
         return NULL;
     target.rule = (tq_params_rule)index;
     return choose_arrays(module, min, max, &target);
@@ -151,6 +151,8 @@ static const struct {
 #include "quant/rounding.def"
 #define REQUANTIZE_RULE(symbol, name, text) {"requantize", name, text},
 #include "quant/rounding.def"
+#define REQUANTIZE_I64_RULE(symbol, name, text) {"requantize_int64", name, text},
+#include "quant/rounding.def"
 #define PARAMS_RULE(symbol, name, int16_is_symmetric, text) {"parameters", name, text},
 #include "quant/params.def"
 #undef PARAMS_RULE
@@ -169,8 +171,9 @@ PyDoc_STRVAR(
     rules_doc,
     "rules()\n--\n\n"
     "Every rule that has a name: {family: {name: formula and source}}.\n\n"
-    "Families: 'quantize' and 'requantize' (their `rounding`), 'parameters' and 'weights' (`rule` of\n"
-    "choose_quantization_params and quantize_weights), 'histogram' (`method` of a HistogramObserver), 'fake_quant'.");
+    "Families: 'quantize', 'requantize' and 'requantize_int64' (their `rounding`; the last of requantize's int64\n"
+    "accumulators), 'parameters' and 'weights' (`rule` of choose_quantization_params and quantize_weights),\n"
+    "'histogram' (`method` of a HistogramObserver), 'fake_quant'.");
 
 static PyObject *rules(PyObject *module, PyObject *unused)
 {

@@ -81,7 +81,7 @@ static PyObject *convert(PyObject *module, const struct conversion *c)
                             c->out.element,
                             p.layout,
                             c->threads,
-                            tq_py_code_mask(c->codes),
+                            tq_py_type_mask(c->codes),
                             NULL};
         tq_error error;
         PyThreadState *saved = PyArray_SIZE(c->input) >= TQ_PY_RELEASE_ELEMENTS ? PyEval_SaveThread() : NULL;
@@ -123,7 +123,7 @@ PyObject *tq_py_quantize(PyObject *module, PyObject *const *args, Py_ssize_t nar
     c.input = tq_py_real_input(v[X], "x", &c.in);
     if (!c.input)
         return NULL;
-    if (!tq_py_type_of_dtype(v[DTYPE], "int8", TQ_PY_CODE_TYPES, &c.out, &c.descr)) {
+    if (!tq_py_type_of_dtype(v[DTYPE], "int8", TQ_PY_QUANTIZED_TYPES, &c.out, &c.descr)) {
         Py_DECREF(c.input);
         return NULL;
     }
@@ -150,7 +150,7 @@ PyObject *tq_py_dequantize(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (tq_py_threads(v[NUM_THREADS], &c.threads) < 0)
         return NULL;
     c.input =
-        tq_py_code_input(v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &c.in);
+        tq_py_quantized_input(v[Q], "q", "int8, uint8, int16, uint16, int32, or ml_dtypes' int4, uint4 or int2", &c.in);
     if (!c.input)
         return NULL;
     if (!tq_py_type_of_dtype(v[DTYPE], "float32", "float32, float16 or bfloat16", &c.out, &c.descr)) {

@@ -14,7 +14,8 @@
 
 /* Arguments as tq.requantize takes them.  Nothing changes after new(), so that several threads may use one. */
 typedef struct {
-    PyObject_HEAD PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
+    PyObject_HEAD
+    PyObject *multiplier, *zero_point, *input_zero_point; /* arrays that cannot be written to */
     PyObject *axis, *dtype, *rounding;
     PyObject *descr; /* of the results: dtype, with its byte order */
     PyObject
@@ -112,10 +113,13 @@ static bool make_sets(RequantizationObject *self, const tq_py_requantization *r,
 {
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status =
+    Py_BEGIN_ALLOW_THREADS
+    status =
         tq_requantize_sets_make(tq_py_f64(&r->multiplier), tq_py_i32(&r->input_zero_point), tq_py_i32(&r->zero_point),
                                 sets, r->out.element, (tq_requantize_rule)r->rule, &self->sets, &error);
-    Py_END_ALLOW_THREADS if (status != TQ_OK) PyErr_NoMemory();
+    Py_END_ALLOW_THREADS
+    if (status != TQ_OK)
+        PyErr_NoMemory();
     return status == TQ_OK;
 }
 

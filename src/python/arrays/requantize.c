@@ -6,12 +6,13 @@
 
 #include "python/arrays/functions.h"
 #include "python/arrays/operands.h"
+#include "python/arrays/requantize_i64.h"
 
 const char tq_py_requantize_doc[] =
     "requantize(q, multiplier, zero_point=0, *, input_zero_point=0, dtype='int8', axis=None,\n"
     "           rounding='double', out=None, num_threads=None)\n--\n\n"
     "Integers to quantized values of another scale: clamp(round((q - input_zero_point) * multiplier) + zero_point).\n\n"
-    "q: int8, uint8, int16, or int32 (accumulators), of any shape, strides and byte order.\n"
+    "q: int8, uint8, int16, int32 or int64 (accumulators), of any shape, strides and byte order.\n"
     "multiplier: input scale / output scale (for an accumulator, input scale * weight scale / output\n"
     "    scale), finite and not negative. One, or with axis one a channel.\n"
     "zero_point, input_zero_point: quantized values of dtype and of q's type; one, or one a channel.\n"
@@ -19,6 +20,9 @@ const char tq_py_requantize_doc[] =
     "rounding, with acc = q - input_zero_point (saturating), M the multiplier, z the zero point, and M as\n"
     "    m * 2**(e - 31), 2**30 <= m < 2**31:\n"
 #define REQUANTIZE_RULE(symbol, name, text) "    '" name "': " text ".\n"
+#include "quant/rounding.def"
+    "  of int64 accumulators, 16x8 operators' (the first where rounding is left out):\n"
+#define REQUANTIZE_I64_RULE(symbol, name, text) "    '" name "': " text ".\n"
 #include "quant/rounding.def"
     "    Where the runtime's left shift or conversion would overflow, undefined in C, these saturate.\n"
     "out, num_threads: as for quantize; out may be q itself where element sizes are equal.\n\n"
@@ -131,5 +135,7 @@ PyObject *tq_py_requantize(PyObject *module, PyObject *const *args, Py_ssize_t n
                                                        [TQ_RQ_NUM_THREADS] = "num_threads"};
     static const tq_py_signature signature = {"requantize", names, TQ_RQ_ARGUMENTS, 3, 2};
     PyObject *v[TQ_RQ_ARGUMENTS];
-    return tq_py_bind(&signature, args, nargs, keywords, v) ? tq_py_requantize_by(module, v, NULL) : NULL;
+    if (!tq_py_bind(&signature, args, nargs, keywords, v))
+        return NULL;
+    return tq_py_is_int64(v[TQ_RQ_Q]) ? tq_py_requantize_i64(module, v) : tq_py_requantize_by(module, v, NULL);
 }

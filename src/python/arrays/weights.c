@@ -38,9 +38,9 @@ static PyStructSequence_Desc weights_desc = {
 
 static tq_weight_rule usual_rule(const tq_weight_target *target)
 {
-    if (target->code == TQ_INTEGER_uint8)
+    if (target->type == TQ_INTEGER_uint8)
         return TQ_WEIGHTS_TOCO;
-    return target->code == TQ_INTEGER_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
+    return target->type == TQ_INTEGER_int8 && !target->blocks ? TQ_WEIGHTS_MLIR : TQ_WEIGHTS_AI_EDGE;
 }
 
 /* Blocks of `size` elements along dimension `at` of w, which `view` is seen around. */
@@ -73,7 +73,7 @@ int tq_py_weight_plan_of(PyArrayObject *w, tq_integer_type code, PyObject *axis,
     Py_XDECREF(along);
     if (failed)
         return -1;
-    plan->target = (tq_weight_target){.code = code, .blocks = blocks, .per_channel = blocks || axis != Py_None};
+    plan->target = (tq_weight_target){.type = code, .blocks = blocks, .per_channel = blocks || axis != Py_None};
     plan->target.rule = usual_rule(&plan->target);
     if (blocks)
         return plan_blocks(w, at, &view, size, plan);
@@ -101,7 +101,7 @@ typedef struct weights_job {
 
 static bool is_wide(const weights_job *job)
 {
-    return job->plan.target.code == TQ_INTEGER_int16;
+    return job->plan.target.type == TQ_INTEGER_int16;
 }
 
 /* What a scale that is given must be, and is not; NULL: it is a scale. */
@@ -147,7 +147,7 @@ static tq_status quantize_toco(weights_job *job, tq_error *error)
     tq_status status = tq_weight_range(job->w, job->size, &min, &max, error);
     if (status)
         return status;
-    status = tq_weight_toco(job->plan.target.code, job->narrow, job->has_min ? job->min : min,
+    status = tq_weight_toco(job->plan.target.type, job->narrow, job->has_min ? job->min : min,
                             job->has_max ? job->max : max, job->w, job->size, &job->params,
                             is_wide(job) ? NULL : job->codes, is_wide(job) ? job->codes : NULL, error);
     *job->scales = job->params.scale;
@@ -175,7 +175,7 @@ static PyObject *make_weights(tq_state *state, PyArrayObject *codes, PyArrayObje
 
 static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject *w)
 {
-    int type = is_wide(job) ? NPY_INT16 : tq_integer_is_signed(job->plan.target.code) ? NPY_INT8 : NPY_UINT8;
+    int type = is_wide(job) ? NPY_INT16 : tq_integer_is_signed(job->plan.target.type) ? NPY_INT8 : NPY_UINT8;
     PyArrayObject *codes = (PyArrayObject *)PyArray_SimpleNew(PyArray_NDIM(w), PyArray_DIMS(w), type);
     PyArrayObject *scales = (PyArrayObject *)PyArray_SimpleNew(job->plan.rank, job->plan.shape, NPY_FLOAT32);
     float *bounds = PyMem_RawMalloc(tq_weight_scale_count(&job->plan.layout) * sizeof *bounds + 1);
@@ -187,9 +187,12 @@ static PyObject *quantize_array(tq_state *state, weights_job *job, PyArrayObject
         job->bounds = bounds;
         job->scales = PyArray_DATA(scales);
         job->codes = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS status =
+        Py_BEGIN_ALLOW_THREADS
+        status =
             job->plan.target.rule == TQ_WEIGHTS_TOCO ? quantize_toco(job, &error) : quantize_symmetric(job, &error);
-        Py_END_ALLOW_THREADS if (status) tq_py_raise(state, &error, NULL);
+        Py_END_ALLOW_THREADS
+        if (status)
+            tq_py_raise(state, &error, NULL);
     }
     PyMem_RawFree(bounds);
     if (status) {
@@ -302,7 +305,7 @@ static PyObject *quantize_weights(PyObject *module, PyObject *args, PyObject *kw
     tq_integer_type code;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O$OOOOOO:quantize_weights", names, &value, &axis, &dtype, &rule,
                                      &scale, &block_size, &min, &max, &narrow) ||
-        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_code(dtype, &code) < 0 ||
+        !tq_py_flag(narrow, "narrow_range", &job.narrow) || tq_py_integer_type(dtype, &code) < 0 ||
         optional_real(min, "min", &job.has_min, &job.min) < 0 || optional_real(max, "max", &job.has_max, &job.max) < 0)
         return NULL;
     PyArrayObject *w = tq_py_dense_floats(value, "w");

@@ -35,7 +35,8 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         status = tq_rewrite_new(&tq_default_allocator, &self->tree, &error);
     } else {
         self->model = Py_NewRef(model);
-        Py_BEGIN_ALLOW_THREADS status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = tq_rewrite_open(&((ModelObject *)model)->model, &self->tree, &error);
         if (status == TQ_OK)
             self->end = tq_tree_end(&self->tree, ((ModelObject *)model)->model.file);
         Py_END_ALLOW_THREADS
@@ -115,10 +116,13 @@ static PyObject *write_memory(TreeObject *self, tq_plan *plan, const Py_buffer *
     tq_sink sink = tq_sink_to_memory(&memory);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && tail->len)
         status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
-    Py_END_ALLOW_THREADS if (tq_py_tree_result(self, status, &error) < 0) Py_CLEAR(bytes);
+    Py_END_ALLOW_THREADS
+    if (tq_py_tree_result(self, status, &error) < 0)
+        Py_CLEAR(bytes);
     return bytes;
 }
 
@@ -132,12 +136,14 @@ static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *ta
     tq_sink sink = tq_sink_to_file(file);
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status = tq_plan_write(plan, &sink, &error);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_plan_write(plan, &sink, &error);
     if (status == TQ_OK && tail->len)
         status = sink.put(sink.context, (tq_bytes){tail->buf, (size_t)tail->len}, &error);
     if (status == TQ_OK)
         status = tq_file_sink_end(file, &error);
-    Py_END_ALLOW_THREADS PyMem_Free(file);
+    Py_END_ALLOW_THREADS
+    PyMem_Free(file);
     if (tq_py_tree_result(self, status, &error) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(plan->size + (uint64_t)tail->len);

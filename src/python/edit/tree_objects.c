@@ -79,7 +79,7 @@ PyObject *tq_py_tree_of(tq_state *state, PyObject *object)
     return is_node ? (PyObject *)((NodeObject *)object)->tree : NULL;
 }
 
-int tq_py_keep_for_node(PyObject *object, PyObject *owner)
+int tq_py_hold_for_node(PyObject *object, PyObject *owner)
 {
     return PyList_Append(((NodeObject *)object)->tree->borrowed, owner);
 }

@@ -10,7 +10,8 @@
 #include "model/rewrite.h"
 
 typedef struct {
-    PyObject_HEAD tq_tree tree;
+    PyObject_HEAD
+    tq_tree tree;
     bool is_open;
     bool is_busy;       /* being written, without the GIL: may be read, but not changed */
     uint64_t end;       /* of the bytes that the tree borrows from the model's file */
@@ -20,7 +21,8 @@ typedef struct {
 } TreeObject;
 
 typedef struct {
-    PyObject_HEAD TreeObject *tree;
+    PyObject_HEAD
+    TreeObject *tree;
     tq_tree_node *node;
 } NodeObject;
 
@@ -46,7 +48,7 @@ tq_tree *tq_py_change_node(tq_state *state, PyObject *object, const char *table,
 PyObject *tq_py_tree_of(tq_state *state, PyObject *object);
 
 /* Keeps `owner` alive as long as the tree of a _Node.  0, or -1 with an exception. */
-int tq_py_keep_for_node(PyObject *object, PyObject *owner);
+int tq_py_hold_for_node(PyObject *object, PyObject *owner);
 
 /* "Tensor" of a node; "of unknown type" where the rows do not know its table. */
 const char *tq_py_table_name(const tq_tree_node *node);

@@ -23,7 +23,7 @@ static PyObject *put_codes(tq_state *state, tq_tree *tree, tq_tree_node *node, P
     tq_py_weight_plan plan;
     tq_integer_type code;
     tq_error error;
-    if (tq_py_code(dtype, &code) < 0 || tq_py_weight_plan_of(w, code, axis, block_size, &plan) < 0)
+    if (tq_py_integer_type(dtype, &code) < 0 || tq_py_weight_plan_of(w, code, axis, block_size, &plan) < 0)
         return NULL;
     plan.target.positive = true;
     const tq_weight_source source = {plan.target, plan.layout, PyArray_DATA(w), label};
@@ -48,7 +48,7 @@ static PyObject *codes_into(PyObject *module, PyObject *args)
         return NULL;
     tq_tree *tree = tq_py_change_node(state, object, "Buffer", &node);
     PyArrayObject *w = tree ? tq_py_dense_floats(value, "w") : NULL;
-    if (w && tq_py_keep_for_node(object, (PyObject *)w) == 0)
+    if (w && tq_py_hold_for_node(object, (PyObject *)w) == 0)
         made = put_codes(state, tree, node, w, axis, dtype, block_size, label);
     Py_XDECREF(w);
     return made;

@@ -16,7 +16,7 @@ static bool interrupted(void *context)
     PyGILState_STATE gil = PyGILState_Ensure();
     bool stop = PyErr_CheckSignals() != 0;
     if (stop)
-        tq_py_keep_exception(context);
+        tq_py_hold_exception(context);
     PyGILState_Release(gil);
     return stop;
 }
@@ -108,8 +108,10 @@ static PyObject *open_run(PyObject *op, PyObject *args)
     Py_XSETREF(self->model, (ModelObject *)Py_NewRef(model)); /* an earlier try may have failed */
     Py_XSETREF(self->registered, Py_NewRef(registered));
     tq_run *run = NULL;
-    Py_BEGIN_ALLOW_THREADS status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
-    Py_END_ALLOW_THREADS self->run = run; /* NULL where it failed */
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_run_open(&self->model->model, &options, &tq_default_allocator, &run, &error);
+    Py_END_ALLOW_THREADS
+    self->run = run; /* NULL where it failed */
     if (status != TQ_OK)
         raise_run(self, &error);
     tq_py_leave(self);
@@ -190,8 +192,11 @@ static PyObject *allocate(PyObject *op, PyObject *args)
     if (graph) {
         self->run->report_size = self->run->report_base;
         self->run->spent = 0;
-        Py_BEGIN_ALLOW_THREADS status = tq_graph_allocate(graph, &error);
-        Py_END_ALLOW_THREADS if (status != TQ_OK) raise_allocate(self, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = tq_graph_allocate(graph, &error);
+        Py_END_ALLOW_THREADS
+        if (status != TQ_OK)
+            raise_allocate(self, &error);
     }
     tq_py_leave(self);
     if (!graph || status != TQ_OK)
@@ -221,8 +226,11 @@ static PyObject *invoke(PyObject *op, PyObject *const *args, Py_ssize_t count)
             numbers[2] < 0 || numbers[2] > (Py_ssize_t)graph->step_count ? graph->step_count : (uint32_t)numbers[2];
         uint32_t begin = numbers[1]<0 ? 0 : numbers[1]>(Py_ssize_t) end ? end : (uint32_t)numbers[1];
         self->run->spent = 0;
-        Py_BEGIN_ALLOW_THREADS status = tq_graph_invoke_range(graph, begin, end, &error);
-        Py_END_ALLOW_THREADS if (status != TQ_OK) raise_run(self, &error);
+        Py_BEGIN_ALLOW_THREADS
+        status = tq_graph_invoke_range(graph, begin, end, &error);
+        Py_END_ALLOW_THREADS
+        if (status != TQ_OK)
+            raise_run(self, &error);
     }
     tq_py_leave(self);
     if (!graph || status != TQ_OK)

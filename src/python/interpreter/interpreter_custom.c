@@ -17,7 +17,7 @@ static tq_py_op *op_of(const tq_node *node)
 
 static tq_status failed(tq_node *node, tq_error *error)
 {
-    tq_py_keep_exception(op_of(node)->interpreter);
+    tq_py_hold_exception(op_of(node)->interpreter);
     return tq_op_fail(node, error, TQ_BAD_DATA, "raised an exception");
 }
 

@@ -50,8 +50,11 @@ static int wait_for(tq_py_lock *lock)
 {
     PyLockStatus status = PY_LOCK_FAILURE;
     while (status != PY_LOCK_ACQUIRED) {
-        Py_BEGIN_ALLOW_THREADS status = PyThread_acquire_lock_timed(lock->lock, WAIT_MICROSECONDS, 1);
-        Py_END_ALLOW_THREADS if (status != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0) return -1;
+        Py_BEGIN_ALLOW_THREADS
+        status = PyThread_acquire_lock_timed(lock->lock, WAIT_MICROSECONDS, 1);
+        Py_END_ALLOW_THREADS
+        if (status != PY_LOCK_ACQUIRED && PyErr_CheckSignals() < 0)
+            return -1;
     }
     return 0;
 }

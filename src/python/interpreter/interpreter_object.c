@@ -17,7 +17,7 @@ void tq_py_leave(InterpreterObject *self)
     tq_py_lock_give(&self->lock);
 }
 
-void tq_py_keep_exception(InterpreterObject *self)
+void tq_py_hold_exception(InterpreterObject *self)
 {
     if (self->raised[0])
         PyErr_Clear(); /* the first one tells */

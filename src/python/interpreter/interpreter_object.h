@@ -20,7 +20,8 @@ typedef struct tq_py_op {
 
 /* tq._core.Interpreter: a run of a model.  tq.Interpreter, in Python, derives from it. */
 typedef struct InterpreterObject {
-    PyObject_HEAD tq_run *run; /* NULL: not initialized */
+    PyObject_HEAD
+    tq_run *run; /* NULL: not initialized */
     ModelObject *model;
     PyObject *registered; /* dict: name -> (prepare, eval), or NULL */
     tq_py_op *custom;     /* list */
@@ -38,6 +39,6 @@ tq_graph_run *tq_py_graph(InterpreterObject *self, Py_ssize_t subgraph);
 tq_tensor *tq_py_tensor_at(tq_graph_run *graph, Py_ssize_t index);
 
 /* Puts the exception that is set aside until the run has returned: nothing may call Python with one set. */
-void tq_py_keep_exception(InterpreterObject *self);
+void tq_py_hold_exception(InterpreterObject *self);
 
 #endif

@@ -339,7 +339,7 @@ static int check_readable(InterpreterObject *self, tq_graph_run *graph, const tq
                                                        : "Tensor data is null. Run allocate_tensors() first");
         return -1;
     }
-    if (graph->has_run && !tq_graph_keeps(graph, tensor->index)) {
+    if (graph->has_run && !tq_graph_holds(graph, tensor->index)) {
         PyErr_Format(PyExc_ValueError,
                      "Tensor data is null. Tensor %u was not kept: an operator after its last reader took its memory. "
                      "experimental_preserve_all_tensors=True keeps every tensor",

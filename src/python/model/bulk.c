@@ -56,8 +56,11 @@ static int list_unlike(const pair *p, uint32_t count, likeness (*compare)(const 
     for (uint32_t i = 0; i < count;) {
         const uint32_t end = count - i < PIECE ? count : i + PIECE;
         likeness last;
-        Py_BEGIN_ALLOW_THREADS i = skip_same(p, i, end, compare, &last);
-        Py_END_ALLOW_THREADS if (i < end && !last.named) return 0;
+        Py_BEGIN_ALLOW_THREADS
+        i = skip_same(p, i, end, compare, &last);
+        Py_END_ALLOW_THREADS
+        if (i < end && !last.named)
+            return 0;
         if ((i < end && tq_py_append(out, PyLong_FromUnsignedLong(i++)) < 0) || PyErr_CheckSignals() < 0)
             return -1;
     }

@@ -121,8 +121,10 @@ static PyObject *unpack(tq_bytes bytes, const tq_type_row *row, PyArray_Descr *d
     if (array) {
         uint64_t count = (uint64_t)PyArray_SIZE((PyArrayObject *)array);
         uint8_t *out = PyArray_DATA((PyArrayObject *)array);
-        Py_BEGIN_ALLOW_THREADS tq_unpack_bits(bytes.data, row->bits, row->low < 0, count, out);
-        Py_END_ALLOW_THREADS PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
+        Py_BEGIN_ALLOW_THREADS
+        tq_unpack_bits(bytes.data, row->bits, row->low < 0, count, out);
+        Py_END_ALLOW_THREADS
+        PyArray_CLEARFLAGS((PyArrayObject *)array, NPY_ARRAY_WRITEABLE);
     }
     return array;
 }
@@ -247,9 +249,10 @@ static PyObject *densify_bytes(ItemObject *tensor, tq_bytes bytes)
         return NULL;
     tq_status status;
     uint64_t size = (uint64_t)PyArray_NBYTES((PyArrayObject *)array);
-    Py_BEGIN_ALLOW_THREADS status = tq_tensor_densify(&view, bytes, PyArray_DATA((PyArrayObject *)array), size, &error);
-    Py_END_ALLOW_THREADS if (status != TQ_OK)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_tensor_densify(&view, bytes, PyArray_DATA((PyArrayObject *)array), size, &error);
+    Py_END_ALLOW_THREADS
+    if (status != TQ_OK) {
         Py_DECREF(array);
         return tq_py_raise_at(tensor, &error);
     }

@@ -153,7 +153,8 @@ static PyObject *from_codes(ItemObject *tensor, PyArrayObject *codes, const tq_t
         uint64_t zeros = (uint64_t)PyArray_SIZE((PyArrayObject *)p.zero_point);
         float *values = PyArray_DATA((PyArrayObject *)out);
         const void *data = PyArray_DATA(codes);
-        Py_BEGIN_ALLOW_THREADS if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
+        Py_BEGIN_ALLOW_THREADS
+        if (!run_kernel(scalar_of(row), data, &p, zero_point, zeros, values))
             tq_dequantize_values(scalar_of(row), data, &p.map, scale, zero_point, zeros, values);
         Py_END_ALLOW_THREADS
     }

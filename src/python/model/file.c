@@ -31,8 +31,10 @@ PyObject *tq_py_file(tq_state *state, PyObject *path)
     tq_file file;
     tq_error error;
     tq_status status;
-    Py_BEGIN_ALLOW_THREADS status = tq_file_map(PyBytes_AS_STRING(encoded), &file, &error);
-    Py_END_ALLOW_THREADS Py_DECREF(encoded);
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_file_map(PyBytes_AS_STRING(encoded), &file, &error);
+    Py_END_ALLOW_THREADS
+    Py_DECREF(encoded);
     if (status != TQ_OK)
         return tq_py_raise(state, &error, path);
     PyTypeObject *type = (PyTypeObject *)state->File;

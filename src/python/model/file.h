@@ -7,7 +7,8 @@
 
 /* A mapped file that NumPy views keep alive. */
 typedef struct {
-    PyObject_HEAD tq_file file;
+    PyObject_HEAD
+    tq_file file;
 } FileObject;
 
 /* Maps a file; `path` is a str, bytes or path-like object.  OSError, as open() raises it. */

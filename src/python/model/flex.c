@@ -15,7 +15,7 @@ static PyObject *convert(tq_flex_reader *reader, const tq_flex *value);
 
 static PyObject *convert_number(const tq_flex_reader *reader, const tq_flex *value)
 {
-    tq_value number = tq_flex_number(reader, value);
+    tq_value number = tq_flex_scalar(reader, value);
     if (value->kind == TQ_FLEX_BOOL)
         return PyBool_FromLong(number.i != 0);
     switch (number.kind) {

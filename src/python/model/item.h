@@ -8,7 +8,8 @@
 
 /* Subgraph, Tensor, Operator and Buffer: a place in a model.  Two objects of one place are equal. */
 typedef struct {
-    PyObject_HEAD ModelObject *model;
+    PyObject_HEAD
+    ModelObject *model;
     uint32_t subgraph; /* 0 for buffers */
     uint32_t index;
 } ItemObject;

@@ -67,9 +67,10 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = tq_model_open(bytes, &tq_default_allocator, &self->model, &error);
-    Py_END_ALLOW_THREADS if (status != TQ_OK)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    status = tq_model_open(bytes, &tq_default_allocator, &self->model, &error);
+    Py_END_ALLOW_THREADS
+    if (status != TQ_OK) {
         tq_py_raise(state, &error, self->path);
         Py_DECREF(self);
         return NULL;

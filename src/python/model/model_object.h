@@ -10,7 +10,8 @@
 #include "python/state.h"
 
 typedef struct {
-    PyObject_HEAD tq_model model;
+    PyObject_HEAD
+    tq_model model;
     PyObject *file;  /* File, or NULL where the bytes are a caller's */
     Py_buffer view;  /* .obj is NULL where they are a file's */
     PyObject *path;  /* str, or None */

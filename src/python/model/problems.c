@@ -38,7 +38,7 @@ static PyObject *make_problem(tq_state *state, const tq_problem *problem)
     const tq_problem_kind *kind = &tq_problem_kinds[problem->code];
     PyObject *items[] = {
         PyUnicode_InternFromString(kind->code),
-        text_of(problem->place_text),
+        text_of(problem->location_text),
         text_of(problem->text),
         PyUnicode_InternFromString(tq_severity_name(kind->severity)),
     };

@@ -10,7 +10,8 @@
 #include "python/state.h"
 
 typedef struct QuantizationObject {
-    PyObject_HEAD PyObject *scale, *zero_point, *min, *max, *range_min, *range_max, *details;
+    PyObject_HEAD
+    PyObject *scale, *zero_point, *min, *max, *range_min, *range_max, *details;
     PyObject *tensor;  /* whose it is; NULL for one made in Python */
     PyObject *dtype;   /* str: the type of the quantized values; None where the tensor has none */
     int quantized_dimension, block_size;

@@ -77,7 +77,7 @@ PyObject *tq_py_operator_name(const tq_operator *op)
 
 PyObject *tq_py_operator_code(tq_state *state, const tq_table *operator_code)
 {
-    int64_t code = tq_operator_code_number(operator_code);
+    int64_t code = tq_operator_code_builtin(operator_code);
     tq_bytes custom = tq_get_string(operator_code, TQ_OperatorCode_custom_code);
     PyObject *items[] = {
         operator_name(code, custom),

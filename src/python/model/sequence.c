@@ -8,7 +8,8 @@
 #include "python/convert.h"
 
 typedef struct {
-    PyObject_HEAD PyObject *owner;
+    PyObject_HEAD
+    PyObject *owner;
     const tq_py_items *items;
     Py_ssize_t count;
 } SequenceObject;

@@ -3,8 +3,8 @@
  * What the methods of quant/histogram.def share.  Bins are counted from zero here: bin i, -N <= i < N,
  * spans [i * 2^e, (i + 1) * 2^e).
  */
-#ifndef TQ_QUANT_HISTOGRAM_RANGE_H
-#define TQ_QUANT_HISTOGRAM_RANGE_H
+#ifndef TQ_QUANT_HISTOGRAM_METHODS_H
+#define TQ_QUANT_HISTOGRAM_METHODS_H
 
 #include <math.h>
 

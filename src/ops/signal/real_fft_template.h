@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The body of one arithmetic of real_fft.c, which defines
+ * The transforms of real_fft.h in one arithmetic.  real_fft.c includes this file once for each, and defines before
  *   NAME(x), SCALAR
- *   ADD(a, b), SUB(a, b), NEG(a)        values that wrap
+ *   ADD(a, b), SUB(a, b), NEG(a)        sums that wrap
  *   MUL(a, b)                           a product
  *   MUL_SUB(a, b, c, d), MUL_ADD(...)   a b - c d and a b + c d, rounded once
  *   SHARE(a, p)                         a / p in fixed point, a in float32
  *   HALF(a), HALF_ADD(a, b), HALF_SUB(a, b)
  *   COSINE(x)                           a value in [-1, 1]
- * and finds them undefined afterwards.
+ * The end of this file undefines them.
  */
 typedef struct NAME(complex) {
     SCALAR re, im;
@@ -126,43 +126,43 @@ static void NAME(transform)(const tq_real_fft *fft, NAME(complex) * out, const N
         }
 }
 
-static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(complex) * out, NAME(complex) * room)
+static void NAME(forward)(const tq_real_fft *fft, const SCALAR *signal, NAME(complex) * out, NAME(complex) * scratch)
 {
-    const NAME(complex) *twists = fft->twists;
+    const NAME(complex) *super_twiddles = fft->super_twiddles;
     size_t n = (size_t)fft->half;
-    NAME(transform)(fft, room, (const NAME(complex) *)(const void *)signal, 1, 0);
-    NAME(complex) first = NAME(share)(room[0], 2);
+    NAME(transform)(fft, scratch, (const NAME(complex) *)(const void *)signal, 1, 0);
+    NAME(complex) first = NAME(share)(scratch[0], 2);
     out[0] = (NAME(complex)){ADD(first.re, first.im), 0};
     out[n] = (NAME(complex)){SUB(first.re, first.im), 0};
     for (size_t k = 1; k <= n / 2; k++) {
-        NAME(complex) a = NAME(share)(room[k], 2);
-        NAME(complex) b = NAME(share)((NAME(complex)){room[n - k].re, NEG(room[n - k].im)}, 2);
-        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
+        NAME(complex) a = NAME(share)(scratch[k], 2);
+        NAME(complex) b = NAME(share)((NAME(complex)){scratch[n - k].re, NEG(scratch[n - k].im)}, 2);
+        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), super_twiddles[k - 1]);
         out[k] = (NAME(complex)){HALF_ADD(even.re, odd.re), HALF_ADD(even.im, odd.im)};
         out[n - k] = (NAME(complex)){HALF_SUB(even.re, odd.re), HALF_SUB(odd.im, even.im)};
     }
 }
 
-static void NAME(backward)(const tq_real_fft *fft, const NAME(complex) * in, SCALAR *signal, NAME(complex) * room)
+static void NAME(backward)(const tq_real_fft *fft, const NAME(complex) * in, SCALAR *signal, NAME(complex) * scratch)
 {
-    const NAME(complex) *twists = fft->twists;
+    const NAME(complex) *super_twiddles = fft->super_twiddles;
     size_t n = (size_t)fft->half;
-    room[0] = NAME(share)((NAME(complex)){ADD(in[0].re, in[n].re), SUB(in[0].re, in[n].re)}, 2);
+    scratch[0] = NAME(share)((NAME(complex)){ADD(in[0].re, in[n].re), SUB(in[0].re, in[n].re)}, 2);
     for (size_t k = 1; k <= n / 2; k++) {
         NAME(complex) a = NAME(share)(in[k], 2);
         NAME(complex) b = NAME(share)((NAME(complex)){in[n - k].re, NEG(in[n - k].im)}, 2);
-        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), twists[k - 1]);
-        room[k] = NAME(sum)(even, odd);
-        room[n - k] = NAME(difference)(even, odd);
-        room[n - k].im = NEG(room[n - k].im);
+        NAME(complex) even = NAME(sum)(a, b), odd = NAME(product)(NAME(difference)(a, b), super_twiddles[k - 1]);
+        scratch[k] = NAME(sum)(even, odd);
+        scratch[n - k] = NAME(difference)(even, odd);
+        scratch[n - k].im = NEG(scratch[n - k].im);
     }
-    NAME(transform)(fft, (NAME(complex) *)(void *)signal, room, 1, 0);
+    NAME(transform)(fft, (NAME(complex) *)(void *)signal, scratch, 1, 0);
 }
 
 static void NAME(fill)(tq_real_fft *fft)
 {
     const double pi = 3.14159265358979323846;
-    NAME(complex) *roots = fft->roots, *twists = fft->twists;
+    NAME(complex) *roots = fft->roots, *super_twiddles = fft->super_twiddles;
     for (int32_t k = 0; k < fft->half && !tq_stop_after(16); k++) {
         double phase = -2 * pi * k / fft->half;
         phase = fft->inverse ? -phase : phase;
@@ -171,17 +171,17 @@ static void NAME(fill)(tq_real_fft *fft)
     for (int32_t k = 0; k < fft->half / 2 && !tq_stop_after(16); k++) {
         double phase = -pi * ((double)(k + 1) / fft->half + 0.5);
         phase = fft->inverse ? -phase : phase;
-        twists[k] = (NAME(complex)){COSINE(cos(phase)), COSINE(sin(phase))};
+        super_twiddles[k] = (NAME(complex)){COSINE(cos(phase)), COSINE(sin(phase))};
     }
 }
 
-void NAME(tq_real_fft)(const tq_real_fft *fft, const SCALAR *in, SCALAR *out, SCALAR *room)
+void NAME(tq_real_fft)(const tq_real_fft *fft, const SCALAR *in, SCALAR *out, SCALAR *scratch)
 {
-    void *numbers = room, *spectrum = out;
+    void *values = scratch, *spectrum = out;
     if (fft->inverse)
-        NAME(backward)(fft, (const NAME(complex) *)(const void *)in, out, numbers);
+        NAME(backward)(fft, (const NAME(complex) *)(const void *)in, out, values);
     else
-        NAME(forward)(fft, in, spectrum, numbers);
+        NAME(forward)(fft, in, spectrum, values);
 }
 
 #undef NAME

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Large runs of bytes, which stand behind the tables: which of them are equal, where each stands, and how they get
- * there on several threads.
+ * Trailing data, which stands behind the tables: finding equal data, assigning offsets, and writing on several threads.
  */
 #include "flatbuffer/writer_internal.h"
 
@@ -11,30 +10,30 @@
 #include "base/checked.h"
 #include "base/threads.h"
 
-enum { MADE_A_THREAD = 1 << 17 }; /* bytes; making fewer costs less than waking another thread */
+enum { BYTES_A_THREAD = 1 << 17 }; /* bytes; writing fewer costs less than waking a thread */
 
-/* ---- places ---- */
+/* ---- offsets ---- */
 
-/* A cell's bytes and its place in the list: of several equal runs only the first is written. */
-typedef struct run {
+/* A cell's bytes and its index in the list.  Of several with equal bytes only the first is written. */
+typedef struct data {
     uint64_t hash, length;
     const uint8_t *bytes;
-    size_t place;
+    size_t index;
     uint32_t count;
     uint8_t align, is_made;
-} run;
+} data;
 
-static int compare_runs(const void *a, const void *b)
+static int compare_data(const void *a, const void *b)
 {
-    const run *x = a, *y = b;
+    const data *x = a, *y = b;
     if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
     if (x->length != y->length)
         return x->length < y->length ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    return (x->index > y->index) - (x->index < y->index);
 }
 
-static bool same_run(const run *a, const run *b, bool share_equal)
+static bool is_same(const data *a, const data *b, bool share_equal)
 {
     if (a->hash != b->hash || a->length != b->length || a->count != b->count || a->align != b->align)
         return false;
@@ -43,33 +42,33 @@ static bool same_run(const run *a, const run *b, bool share_equal)
     return share_equal && !a->is_made && !b->is_made && memcmp(a->bytes, b->bytes, (size_t)a->length) == 0;
 }
 
-/* first[i]: the place of the first cell that has the bytes of cell i. */
+/* first[i]: the index of the first cell with the bytes of cell i. */
 static tq_status find_first(tq_plan *plan, tq_cell **cells, size_t count, size_t *first, tq_error *error)
 {
-    run *runs;
-    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *runs, &runs, error);
+    data *all;
+    tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *all, &all, error);
     if (status != TQ_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
         const tq_cell *cell = cells[i];
-        bool is_read = plan->share_equal && !cell->is_made; /* what is yet to be made equals itself alone */
+        bool is_read = plan->share_equal && !cell->is_made; /* a maker's bytes are not known yet */
         uint64_t hash = is_read ? tq_hash_bytes(cell->bytes, (size_t)cell->length) : (uint64_t)(uintptr_t)cell->bytes;
-        runs[i] = (run){hash, cell->length, cell->bytes, i, cell->count, cell->align, cell->is_made};
+        all[i] = (data){hash, cell->length, cell->bytes, i, cell->count, cell->align, cell->is_made};
         first[i] = i;
     }
-    qsort(runs, count, sizeof *runs, compare_runs);
+    qsort(all, count, sizeof *all, compare_data);
     for (size_t i = 1, head = 0; i < count; i++) {
-        if (same_run(&runs[head], &runs[i], plan->share_equal))
-            first[runs[i].place] = runs[head].place;
+        if (is_same(&all[head], &all[i], plan->share_equal))
+            first[all[i].index] = all[head].index;
         else
             head = i;
     }
-    tq_release(&plan->region.allocator, runs);
+    tq_release(&plan->region.allocator, all);
     return TQ_OK;
 }
 
-tq_status tq_place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align, uint64_t *end,
-                        tq_error *error)
+tq_status tq_trailing_assign(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, unsigned align,
+                             uint64_t *end, tq_error *error)
 {
     size_t *first = NULL;
     tq_status status = tq_allocate(&plan->region.allocator, count, sizeof *first, &first, error);
@@ -93,13 +92,13 @@ tq_status tq_place_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned a
 
 /* ---- bytes ---- */
 
-/* Cells, and where in memory their bytes begin to stand. */
+/* Cells, and the memory of the file that they are written to. */
 typedef struct making {
     tq_cell **cells;
     size_t count;
     unsigned ahead;
     uint8_t *whole;
-    atomic_size_t failed; /* the first cell that did; count: none */
+    atomic_size_t failed; /* the first cell that failed; count: none */
 } making;
 
 static tq_status make_one(const making *m, size_t i, tq_error *error)
@@ -125,7 +124,8 @@ static void make_some(void *context, size_t begin, size_t end)
     }
 }
 
-tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole, tq_error *error)
+tq_status tq_trailing_write(tq_plan *plan, tq_cell **cells, size_t count, unsigned ahead, uint8_t *whole,
+                            tq_error *error)
 {
     making m = {.ahead = ahead, .whole = whole};
     uint64_t end = 0, size = 0;
@@ -135,13 +135,13 @@ tq_status tq_make_runs(tq_plan *plan, tq_cell **cells, size_t count, unsigned ah
     for (size_t i = 0; i < count; i++) {
         tq_cell *cell = cells[i];
         if (cell->at < end)
-            continue; /* it shares the place of one before it */
+            continue; /* it shares the offset of an earlier cell */
         m.cells[m.count++] = cell;
-        size += cell->is_made ? cell->length : cell->length / 4; /* making reads several bytes for one */
+        size += cell->is_made ? cell->length : cell->length / 4; /* a maker reads several bytes for one */
         end = cell->at + ahead + cell->length;
     }
     atomic_init(&m.failed, m.count);
-    tq_parallel_for(m.count, 1, tq_threads_for(0, (size_t)size, MADE_A_THREAD), make_some, &m);
+    tq_parallel_for(m.count, 1, tq_threads_for(0, (size_t)size, BYTES_A_THREAD), make_some, &m);
     size_t failed = atomic_load(&m.failed);
-    return failed < m.count ? make_one(&m, failed, error) : TQ_OK; /* once more, to be told why */
+    return failed < m.count ? make_one(&m, failed, error) : TQ_OK; /* once more, for the error */
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolutions: how pixels and channels are cut into tiles.
+ * tq_depthwise_run: how pixels and channels are cut into tiles.
  *
- * Kernels read whole vectors of channels, so they may read past a pixel's last channel: into the next pixel, or, at the
- * end of the input, into a copy of its last pixels that has room behind it.  A depth multiplier above 1 is taken away
- * by repeating the input's channels.
+ * Kernels read whole vectors of channels, and so past a pixel's last channel: into the next pixel.  At the end of the
+ * input they read a copy of the last pixels, which has slack behind it.  A depth multiplier above 1 becomes 1 by
+ * repeating each input channel.
  */
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #include "base/threads.h"
 #include "kernels/depthwise/depthwise_parts.h"
 
-#define BLOCK_BYTES (16 << 10) /* of a block's pointers */
+#define BLOCK_BYTES (16 << 10) /* of a block's indirection buffer */
 #define BLOCK_ROWS 64
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
@@ -22,12 +22,12 @@ struct run {
     const tq_depthwise *d;
     const tq_scan *scan;
     const tq_gemm_store *store;
-    const char *data; /* channels as many as the output has */
+    const char *data; /* pixels with as many channels as the output */
     size_t stride;    /* bytes from a pixel to the next */
     size_t count;     /* output pixels */
     char *out;
     size_t out_stride, out_size;
-    const char *tail, *tail_end, *tail_copy; /* pixels from `tail` on are read from the copy */
+    const char *last_pixels, *last_end, *last_copy; /* the pixels [last_pixels, last_end) are read from last_copy */
     char *scratch;
     size_t block, job_bytes, jobs;
 };
@@ -43,15 +43,16 @@ static size_t job_bytes(const tq_depthwise *d)
     return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
 }
 
-/* The last pixels, which a vector that begins in them may leave. */
-static size_t tail_pixels(const tq_depthwise *d)
+/* How many last pixels there are: a vector that begins in them may read past the input. */
+static size_t last_pixel_count(const tq_depthwise *d)
 {
     return TQ_DEPTHWISE_SLACK / (d->channels * tq_element_size(d->in)) + 1;
 }
 
-static size_t tail_bytes(const tq_depthwise *d)
+static size_t last_pixels_bytes(const tq_depthwise *d)
 {
-    return tq_round_up(tail_pixels(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);
+    return tq_round_up(last_pixel_count(d) * d->channels * tq_element_size(d->in) + TQ_DEPTHWISE_SLACK,
+                       TQ_DEPTHWISE_ALIGN);
 }
 
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
@@ -62,7 +63,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + tail_bytes(depthwise);
+    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -75,30 +76,31 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
                 memcpy(to, from + c * size, size);
 }
 
-/* Whether output pixels up to `last` can read the tail. */
-static bool meets_tail(const struct run *run, size_t last)
+/* Whether output pixels up to `last` can read the last pixels. */
+static bool reads_last_pixels(const struct run *run, size_t last)
 {
     const tq_scan *s = run->scan;
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
     int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
     y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
-    size_t lines = last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* of all images, that may be read */
-    return run->data + lines * (size_t)s->in_w * run->stride > run->tail;
+    size_t lines =
+        last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* lines of all images up to the last one read */
+    return run->data + lines * (size_t)s->in_w * run->stride > run->last_pixels;
 }
 
-/* Pointers to taps of pixels [first, first + count), with the tail's moved. */
-static void place_rows(const struct run *run, const void **table, size_t first, size_t count)
+/* Fills the indirection buffer for output pixels [first, first + count); the last pixels are read from their copy. */
+static void fill_indirection(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
     tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0 || !meets_tail(run, first + count - 1))
+    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
         return;
-    const uintptr_t tail = (uintptr_t)run->tail, end = (uintptr_t)run->tail_end;
+    const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;
     for (size_t t = 0; t < d->taps; t++)
         for (size_t i = 0; i < count; i++) {
             uintptr_t at = (uintptr_t)table[t * run->block + i];
-            if (at >= tail && at < end)
-                table[t * run->block + i] = run->tail_copy + (at - tail);
+            if (at >= last_pixels && at < end)
+                table[t * run->block + i] = run->last_copy + (at - last_pixels);
         }
 }
 
@@ -127,7 +129,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
     tq_store_fn_of(k->stores, run->store->out, run->d->wide)(&store);
 }
 
-/* For weights that are not finite, in padding's way: 0 times such a weight is NaN, where nothing is meant. */
+/* For weights that are not finite, padding is skipped: 0 times such a weight is NaN. */
 static void skip_padding(const struct run *run, const void *const *row, size_t out_row, size_t rows)
 {
     const tq_depthwise *d = run->d;
@@ -152,7 +154,7 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
         }
 }
 
-/* Rows and vectors of channels that fit a tile. */
+/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels. */
 static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
                      size_t vectors)
 {
@@ -210,7 +212,7 @@ static void run_job(const struct run *run, size_t job)
         size_t count = tq_min_size(run->block, end - first);
         if (tq_stop_count(&work, count * d->taps))
             return;
-        place_rows(run, table, first, count);
+        fill_indirection(run, table, first, count);
         if (d->non_finite) {
             skip_padding(run, table, first, count);
             continue;
@@ -256,12 +258,12 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         run.stride = depthwise->channels * size;
         at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
     }
-    const size_t tail = tq_min_size(tail_pixels(depthwise), pixels);
-    run.tail = run.data + (pixels - tail) * run.stride;
-    run.tail_end = run.tail + tail * run.stride;
-    run.tail_copy = at;
-    memcpy(at, run.tail, tail * run.stride);
-    run.scratch = at + tail_bytes(depthwise);
+    const size_t last_pixels = tq_min_size(last_pixel_count(depthwise), pixels);
+    run.last_pixels = run.data + (pixels - last_pixels) * run.stride;
+    run.last_end = run.last_pixels + last_pixels * run.stride;
+    run.last_copy = at;
+    memcpy(at, run.last_pixels, last_pixels * run.stride);
+    run.scratch = at + last_pixels_bytes(depthwise);
 
     const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
     run.jobs = (size_t)(threads < 1 ? 1 : threads);

@@ -6,8 +6,8 @@
  * Formulas and coefficients: Eigen's packet functions ptanh_float and scalar_logistic_op<float>, without fused
  * multiply-adds, as LiteRT's x86 builds have them; checked bit for bit against release 2.3.0.
  */
-#ifndef TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
-#define TQ_OPS_RECURRENT_EIGEN_FUNCTIONS_H
+#ifndef TQ_OPS_ELEMENTWISE_EIGEN_FUNCTIONS_H
+#define TQ_OPS_ELEMENTWISE_EIGEN_FUNCTIONS_H
 
 #include <math.h>
 #include <stddef.h>
@@ -23,8 +23,8 @@ static inline float tq_eigen_tanh(float x)
     return (square * x * p + x) / (q * square + 1.0f);
 }
 
-/* e / (1 + e), e = (2^m * exp(r))^2, x / 2 = m ln 2 + r, ln 2 in two parts.  From 16.6 on it is 1, below -104 it is 0,
-   and a NaN stays one. */
+/* e / (1 + e), e = (2^m * exp(r))^2, x / 2 = m ln 2 + r, ln 2 in two parts.  From 16.6 on the result is 1, below
+   -104 it is 0; NaN gives NaN. */
 static inline float tq_eigen_logistic(float x)
 {
     if (x < -104.0f)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matrix products: how rows and channels are cut into jobs, blocks and tiles.
+ * tq_gemm_run: how rows and channels are cut into jobs, blocks and tiles.
  *
- * A product is cut into blocks of rows; of a block, pointers to all runs of all rows are made (no copies), or, where
- * the kernel cannot read rows as they lie, copies.  Then panels of weights, some at a time, meet the block's rows,
- * tile by tile: the panels stay in the nearest cache, and the block in the next.  Threads split rows, or panels where
- * rows are few.  Float tiles write where the output lies; integer sums go through a buffer to a store.
+ * Rows are cut into blocks.  A block's rows are read in place through an indirection buffer (pointers to all runs of
+ * all rows), or copied where the kernel cannot read them in place.  A few panels of weights at a time are multiplied
+ * with all rows of the block, tile by tile: the panels stay in the first-level cache, the block in the second.  Threads
+ * split rows, or panels where rows are few.  Float tiles write to the output; integer sums go through a buffer to a
+ * store.
  */
 #include "kernels/gemm/gemm.h"
 
@@ -16,10 +17,10 @@
 #include "base/threads.h"
 #include "kernels/gemm/gemm_parts.h"
 
-#define BLOCK_BYTES (48 << 10)  /* of a block's pointers and copies */
+#define BLOCK_BYTES (48 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
-#define WORK_A_THREAD (1 << 17) /* multiply-adds below which a thread costs more than it brings */
+#define WORK_A_THREAD (1 << 17) /* multiply-adds; with fewer, waking a thread costs more than it saves */
 
 /* ---- scratch ---- */
 
@@ -30,15 +31,15 @@ static size_t block_rows(const tq_gemm *g)
     return rows ? rows : g->kernel->rows;
 }
 
-/* Where a job's share has what stands behind the table, in bytes. */
-struct places {
+/* Offsets in a job's share of scratch, behind the indirection buffer; bytes. */
+struct offsets {
     uint64_t adjust, copies, end;
 };
 
-static struct places places_of(const tq_gemm *g, size_t block)
+static struct offsets offsets_of(const tq_gemm *g, size_t block)
 {
     const uint64_t lines = g->copies ? 1 + g->taps : g->runs;
-    struct places at;
+    struct offsets at;
     at.adjust = tq_gemm_part(lines * block * sizeof(void *));
     at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
     at.end = at.copies + tq_gemm_part((uint64_t)block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK);
@@ -48,26 +49,26 @@ static struct places places_of(const tq_gemm *g, size_t block)
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
 {
     (void)rows;
-    return places_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 {
-    const struct places at = places_of(call->gemm, call->block);
+    const struct offsets at = offsets_of(call->gemm, call->block);
     char *share = call->scratch + job * at.end;
     return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies};
 }
 
 /* ---- tiles ---- */
 
-struct tile_place {
+struct tile_position {
     size_t row, rows;     /* in the block */
     size_t panel, panels;
     size_t out_row;       /* in the product */
 };
 
 static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust,
-                       const struct tile_place *at, size_t n)
+                       const struct tile_position *at, size_t n)
 {
     const size_t stride = at->panels * call->gemm->kernel->lanes, first = at->panel * call->gemm->kernel->lanes;
     for (size_t r = 0; r < at->rows; r++) {
@@ -78,7 +79,8 @@ static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int3
     }
 }
 
-static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const struct tile_place *at)
+static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust,
+                       const struct tile_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
@@ -101,7 +103,7 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
     tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
 
-static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t lanes = g->kernel->lanes;
@@ -127,8 +129,8 @@ static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const
         store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* As run_tile, with the rows cut into pieces whose sums fit 32 bits. */
-static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_place *at)
+/* run_tile for 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
+static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_gemm *g = call->gemm;
@@ -159,14 +161,14 @@ static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, 
     store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* The largest of equal parts, none above `most`. */
+/* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
 static size_t fair_share(size_t count, size_t most)
 {
     size_t parts = count / most + (count % most != 0);
     return parts ? count / parts + (count % parts != 0) : 1;
 }
 
-/* Some dozens of multiply-adds take as long as an element operation of others. */
+/* In the unit of tq_stop_count, element operations: about 32 multiply-adds take as long as one. */
 static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
 {
     return rows * panels * g->kernel->lanes * g->taps * g->depth / 32;
@@ -178,7 +180,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     const tq_gemm_kernel *k = call->gemm->kernel;
     const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
     const size_t rows = fair_share(count, k->rows);
-    struct tile_place at;
+    struct tile_position at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tq_min_size(panels, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))
@@ -209,7 +211,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
         size_t count = tq_min_size(call->block, end - first);
         if (tq_stop_count(&work, count))
             return;
-        tq_gemm_place_rows(call, &space, first, count);
+        tq_gemm_fill_indirection(call, &space, first, count);
         if (g->non_finite && !call->plain) {
             tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
                                  tq_min_size(panel_end * g->lanes, g->channels));
@@ -231,7 +233,7 @@ static void run_jobs(void *context, size_t begin, size_t end)
         run_job(context, job);
 }
 
-/* Sets the parts into which a call is cut. */
+/* Sets row_parts and panel_parts. */
 static void find_parts(tq_gemm_call *call, int threads)
 {
     const tq_gemm *g = call->gemm;
@@ -244,7 +246,7 @@ static void find_parts(tq_gemm_call *call, int threads)
     call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
 }
 
-/* Where the rows' memory ends: behind the last pixel of the input, which may have fewer or more than the output. */
+/* The end of the rows' memory: behind the last pixel of the input. */
 static const char *end_of_rows(const tq_gemm *g, const tq_gemm_rows *rows, bool plain)
 {
     const tq_scan *w = rows->scan;

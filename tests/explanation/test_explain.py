@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.explain: the last step of every explained element is the tensor's own element, in each numerics."""
+
+import differential
+import generators
+import numpy as np
+import pytest
+from commands import fine
+from models import build_model, operator, tensor
+
+import tq
+from tq.explanation.element import _OPERATORS
+from tq.explanation.node import RANGES
+
+NUMERICS = ("reference", "optimized", "xnnpack")
+ROWS = [row for name in _OPERATORS for row in generators.rows(name)]
+
+
+def run_case(case, numerics):
+    """An interpreter that has run a case with all tensors preserved; None where tq refuses the model."""
+    interpreter = tq.Interpreter(
+        model_content=case.model, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1
+    )
+    try:
+        interpreter.allocate_tensors()
+        for index, value in case.runs[-1].items():
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+    except (tq.Error, ValueError):
+        return None
+    return interpreter
+
+
+def explained(interpreter, name, rng, count):
+    """How many random elements of the operators `name` are explained, each to the bit."""
+    found = 0
+    for op in interpreter.model.subgraphs[0].operators:
+        values = np.asarray(interpreter.get_tensor(op.output_indices[0])) if op.name == name else np.zeros(0)
+        for index in rng.integers(values.size, size=count) if values.size else ():
+            try:
+                explanation = tq.explain(interpreter, op.output_indices[0], int(index))
+            except ValueError:
+                continue
+            assert explanation.code == values.reshape(-1)[index]
+            assert explanation.steps[-1].value == explanation.value
+            found += 1
+    return found
+
+
+@pytest.mark.parametrize("name", _OPERATORS)
+def test_random_elements_are_explained_to_the_bit_in_each_numerics(name):
+    rng, found = np.random.default_rng(1), 0
+    for row in generators.rows(name):
+        for numerics in NUMERICS:
+            interpreter = run_case(differential.draw(*row, 5, 0), numerics)
+            found += explained(interpreter, name, rng, 2) if interpreter else 0
+    assert found >= 6
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "kind"), ROWS)
+def test_thousands_of_elements_are_explained_to_the_bit(name, kind):
+    rng = np.random.default_rng(2)
+    for number in range(60):
+        for numerics in NUMERICS:
+            interpreter = run_case(differential.draw(name, kind, 6, number), numerics)
+            if interpreter:
+                explained(interpreter, name, rng, 8)
+
+
+def convolution(bias=5):
+    """A convolution of 1 x 1 over two channels: 3 * 7 - 2 * 4, less the zero point, and a bias."""
+    return build_model(
+        [
+            tensor("x", [1, 1, 1, 2], "INT8", scale=0.5, zero_point=1),
+            tensor("w", [1, 1, 1, 2], "INT8", np.array([7, -2], np.int8).reshape(1, 1, 1, 2), scale=[0.25]),
+            tensor("b", [1], "INT32", np.array([bias], np.int32), scale=[0.125]),
+            tensor("y", [1, 1, 1, 1], "INT8", scale=1.0, zero_point=-3),
+        ],
+        [operator("CONV_2D", [0, 1, 2], [3], padding="VALID", stride_h=1, stride_w=1)],
+        [0],
+        [3],
+    )
+
+
+def invoked(model, **options):
+    interpreter = tq.Interpreter(model_content=model, experimental_preserve_all_tensors=True, **options)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.array([[[[3, 4]]]], np.int8))
+    interpreter.invoke()
+    return interpreter
+
+
+def test_the_parts_of_a_sum_are_named():
+    explanation = tq.explain(invoked(convolution(), numerics="reference"), "y", (0, 0, 0, 0))
+    parts = {step.name: step.value for step in explanation.steps}
+    assert parts["sum(qx qw)"] == 3 * 7 - 4 * 2 and parts["-zx sum(qw)"] == -1 * 5 and parts["bias"] == 5
+    assert explanation.accumulator == parts["accumulator"] == 13
+    assert parts["M0"] * 2.0 ** (parts["n"] - 31) == 0.125
+    assert (explanation.code, explanation.value) == (-1, 2.0)  # 13 / 8 rounded, less 3
+    assert explanation.as_dict()["steps"][0]["name"] == "sum(qx qw)"
+    assert "accumulator" in str(explanation) and "<table>" in explanation._repr_html_()
+
+
+def test_the_float_models_value_stands_beside():
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 1, 1, 2])
+    y = b.tensor("y", [1, 1, 1, 1])
+    w = b.constant("w", np.array([1.75, -0.5], np.float32).reshape(1, 1, 1, 2))
+    b.operator("CONV_2D", [x, w, b.constant("b", np.array([0.6], np.float32))], [y], stride_h=1, stride_w=1)
+    b.output(y)
+    real = tq.Interpreter(model_content=b.to_bytes(), experimental_preserve_all_tensors=True)
+    real.allocate_tensors()
+    real.set_tensor(0, np.array([[[[1.0, 1.5]]]], np.float32))
+    real.invoke()
+    explanation = tq.explain(invoked(convolution()), "y", 0, float_run=real)
+    assert explanation.real == pytest.approx(1.6)
+    assert sum(list(explanation.errors.values())[1:]) == pytest.approx(explanation.value - explanation.real)
+
+
+@pytest.mark.parametrize(
+    ("tensor_of", "index", "error", "words"),
+    [
+        ("z", 0, KeyError, "no tensor is called 'z'"),
+        (9, 0, IndexError, "there is no tensor 9"),
+        ("w", 0, ValueError, "a constant"),
+        ("x", 0, ValueError, "no operator's output"),
+        ("y", 1, IndexError, "outside of the tensor's 1 elements"),
+        ("y", (0, 0), IndexError, "2 indices were given"),
+        ("y", (0, 0, 0, 1), IndexError, "outside of the shape"),
+    ],
+)
+def test_what_cannot_be_explained_is_named(tensor_of, index, error, words):
+    with pytest.raises(error, match=words):
+        tq.explain(invoked(convolution()), tensor_of, index)
+
+
+def test_operators_and_types_that_are_not_explained_are_named():
+    model = build_model(
+        [tensor("x", [2], "INT8", scale=1.0), tensor("y", [2], "INT8", scale=1.0)],
+        [operator("NEG", [0], [1])],
+        [0],
+        [1],
+    )
+    interpreter = tq.Interpreter(model_content=model)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    with pytest.raises(ValueError, match=r"NEG.* is not explained; explained are CONV_2D"):
+        tq.explain(interpreter, "y", 0)
+    assert set(RANGES) == {"INT8", "UINT8", "INT16"}
+
+
+def test_the_command_explains_an_element(run, tmp_path):
+    path = tmp_path / "m.tflite"
+    path.write_bytes(convolution())
+    out = fine(run("explain", path, "y", "0,0,0,0", "--seed", "3"))
+    assert "accumulator" in out and "quantized value" in out
+    assert '"accumulator"' in fine(run("explain", path, "3", "0", "--json"))

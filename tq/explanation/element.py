@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.explain: how one element of a run came about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import index as integer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tq._core import Operator, Tensor
+from tq.explanation import elementwise, products, reductions, tables
+from tq.explanation.node import RANGES, Node
+from tq.explanation.softmax import softmax
+from tq.explanation.steps import Explanation, Trail
+from tq.nearest import hint
+
+if TYPE_CHECKING:
+    from tq.running.interpreter import Interpreter
+
+Explain = Callable[[Trail, Node], int]
+
+
+def _add_way(way: str) -> Explain:
+    return lambda trail, node: elementwise.add_or_sub(trail, node, way)
+
+
+# {operator: the ways in which its kernels compute an element}; the first that gives the element is the one.  Only the
+# optimized ADD has more than one: its vectors scale inputs in another way, for whole blocks of elements.
+_OPERATORS: dict[str, tuple[Explain, ...]] = {
+    "CONV_2D": (products.conv_2d,),
+    "DEPTHWISE_CONV_2D": (products.depthwise_conv_2d,),
+    "TRANSPOSE_CONV": (products.transpose_conv,),
+    "FULLY_CONNECTED": (products.fully_connected,),
+    "BATCH_MATMUL": (products.batch_matmul,),
+    "ADD": tuple(map(_add_way, (elementwise.PLAIN, elementwise.FOLDED, elementwise.UNROUNDED))),
+    "SUB": (elementwise.add_or_sub,),
+    "MUL": (elementwise.mul,),
+    "QUANTIZE": (elementwise.quantize,),
+    "AVERAGE_POOL_2D": (reductions.average_pool,),
+    "MAX_POOL_2D": (reductions.max_pool,),
+    "MEAN": (reductions.mean_or_sum,),
+    "SUM": (reductions.mean_or_sum,),
+    "SOFTMAX": (softmax,),
+    **dict.fromkeys(tables.NAMES, (tables.table,)),
+}
+
+
+def _tensor(run: Interpreter, tensor: int | str) -> Tensor:
+    tensors = run.model.subgraphs[0].tensors
+    if isinstance(tensor, str):
+        found = [item for item in tensors if item.name == tensor]
+        if not found:
+            raise KeyError(f"no tensor is called {tensor!r}{hint(tensor, (item.name for item in tensors))}")
+        return found[0]
+    place = integer(tensor)
+    if not 0 <= place < len(tensors):
+        raise IndexError(f"there is no tensor {place}; the model has {len(tensors)}")
+    return tensors[place]
+
+
+def _element(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """An index of each dimension, or one into the flat array; negative ones count from the end."""
+    if not isinstance(index, (tuple, list)):
+        flat, count = integer(index), int(np.prod(shape))
+        if not -count <= flat < count:
+            raise IndexError(f"index {flat} is outside of the tensor's {count} elements")
+        return tuple(int(i) for i in np.unravel_index(flat % count, shape))
+    if len(index) != len(shape):
+        raise IndexError(f"{len(index)} indices were given; the tensor has the shape {list(shape)}")
+    for given, size in zip(index, shape, strict=True):
+        if not -size <= integer(given) < size:
+            raise IndexError(f"index {list(index)} is outside of the shape {list(shape)}")
+    return tuple(integer(given) % size for given, size in zip(index, shape, strict=True))
+
+
+def _writer(run: Interpreter, tensor: Tensor) -> Operator:
+    for op in run.model.subgraphs[0].operators:
+        if tensor.index in op.output_indices:
+            return op
+    what = "a constant" if tensor.is_constant else "no operator's output"
+    raise ValueError(f"tensor {tensor.index} ({tensor.name!r}) is {what}: there is nothing to explain")
+
+
+def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
+    kind = str(tensor.type.name)
+    if op.name not in _OPERATORS:
+        raise ValueError(f"operator {op.index} ({op.name}) is not explained; explained are {', '.join(_OPERATORS)}")
+    types = [str(item.type.name) for item in op.inputs[:1] if item is not None]
+    if op.name == "TRANSPOSE_CONV":
+        types = [str(op.inputs[2].type.name)] if len(op.inputs) > 2 and op.inputs[2] is not None else []
+    known = {*RANGES, "FLOAT32"} if op.name == "QUANTIZE" else RANGES
+    if kind not in RANGES or not types or types[0] not in known:
+        raise ValueError(
+            f"operator {op.index} ({op.name}) computes {kind} from {', '.join(types)}; "
+            "explained are values of INT8, UINT8 and INT16"
+        )
+    if len(tensor.quantization.scale) == 0:
+        raise ValueError(f"tensor {tensor.index} ({tensor.name!r}) has no scale: its values are integers of their own")
+    return _OPERATORS[op.name]
+
+
+def explain(run: Interpreter, tensor: int | str, index: Any, *, float_run: Interpreter | None = None) -> Explanation:
+    """How one element of a run came about: every step from the inputs' quantized values to its own.
+
+    run: a tq.Interpreter with experimental_preserve_all_tensors=True, after invoke; its `numerics` say whose kernels'
+    arithmetic is shown.  tensor: an index or a name of the first subgraph, of type INT8, UINT8 or INT16.  index: one
+    integer a dimension, or one into the flat array.  float_run: the float model's interpreter, after invoke on the same
+    inputs, also with all tensors preserved: its element stands beside, if the tensor has the same name there.
+
+    The operators are CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL, ADD, SUB, MUL,
+    QUANTIZE, pooling, MEAN, SUM, SOFTMAX and those of tables (LOGISTIC, TANH ...).  The result's `code` equals the
+    element.
+    ValueError: another operator or type, or a tensor that is no operator's output.  IndexError, KeyError: no such
+    element or tensor.  RuntimeError: the run did not keep the tensors.
+    """
+    found = _tensor(run, tensor)
+    op = _writer(run, found)
+    ways = _check(op, found)
+    actual = np.asarray(run.get_tensor(found.index))
+    element = _element(index, actual.shape)
+    numerics = run.backends()[op.index].numerics
+    for way in ways:
+        trail = Trail()
+        code = way(trail, Node(run, op, numerics, element))
+        if code == int(actual[element]):
+            break
+    else:
+        raise RuntimeError(
+            f"operator {op.index} ({op.name}) computes {int(actual[element])} for element {list(element)} where its "
+            f"inputs give {code}: open the Interpreter with experimental_preserve_all_tensors=True and invoke it before"
+        )
+    node = Node(run, op, numerics, element)
+    scale, zero = node.channel_scale(element), node.channel_zero_point(element)
+    value = float(scale * np.float32(code - zero))
+    trail.add("real value", value, f"scale {float(scale)!r} * (quantized value - {zero})")
+    real = _float_value(float_run, found, element)
+    errors = {} if real is None else _errors(real, value, float(scale))
+    return Explanation(
+        found.name,
+        element,
+        op.index,
+        op.name,
+        numerics,
+        trail.accumulator,
+        tuple(trail.steps),
+        code,
+        value,
+        real,
+        errors,
+    )
+
+
+def _float_value(run: Interpreter | None, tensor: Tensor, element: tuple[int, ...]) -> float | None:
+    if run is None:
+        return None
+    values = np.asarray(run.get_tensor(_tensor(run, tensor.name).index))
+    if values.ndim != len(element) or any(i >= n for i, n in zip(element, values.shape, strict=True)):
+        raise ValueError(f"tensor {tensor.name!r} has the shape {list(values.shape)} in the float model")
+    return float(values[element])
+
+
+def _errors(real: float, value: float, scale: float) -> dict[str, float]:
+    nearest_value = round(real / scale) * scale
+    return {
+        "real value - float model's": value - real,
+        "of that by rounding to the output's steps alone": nearest_value - real,
+        "of that by inputs, weights and clamping": value - nearest_value,
+    }

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator of a run that keeps its tensors, with the parameters of its tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tq._core import Operator, Tensor
+from tq.explanation.fixed_point import away, clamp, even, f32
+
+RANGES = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
+# The bounds of fused activations that kernels of quantized values apply; the others they ignore.
+_BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+
+
+class Node:
+    """values: an array per input; zero_point, scale: an input's parameters; element: the output's index."""
+
+    def __init__(self, run: Any, op: Operator, numerics: str, element: tuple[int, ...]) -> None:
+        self.run, self.op, self.numerics, self.element = run, op, numerics, element
+        self.options = op.options or {}
+        out = op.outputs[0]
+        assert out is not None
+        self.out: Tensor = out
+        self.shape: tuple[int, ...] = run.get_tensor(out.index).shape
+
+    def tensor(self, place: int) -> Tensor | None:
+        return self.op.inputs[place] if place < len(self.op.inputs) else None
+
+    def needed(self, place: int) -> Tensor:
+        tensor = self.tensor(place)
+        assert tensor is not None
+        return tensor
+
+    def type_of(self, place: int) -> str:
+        return str(self.needed(place).type.name)
+
+    @property
+    def out_type(self) -> str:
+        return str(self.out.type.name)
+
+    def values(self, place: int) -> Any:
+        """An input's quantized values, as int64."""
+        tensor = self.needed(place)
+        if not tensor.is_constant:
+            return np.asarray(self.run.get_tensor(tensor.index)).astype(np.int64)
+        return np.asarray(tensor.data if tensor.sparsity is None else tensor.densify()).astype(np.int64)
+
+    def zero_point(self, place: int) -> int:
+        zeros = self.needed(place).quantization.zero_point
+        return int(zeros[0]) if len(zeros) else 0
+
+    def scale(self, place: int, channel: int = 0) -> np.float32:
+        scales = self.needed(place).quantization.scale
+        return np.float32(scales[channel if len(scales) > 1 else 0])
+
+    def scale_count(self, place: int) -> int:
+        return len(self.needed(place).quantization.scale)
+
+    def real(self, place: int) -> Any:
+        """An input's values as they are: of FLOAT32."""
+        tensor = self.needed(place)
+        return np.asarray(tensor.data if tensor.is_constant else self.run.get_tensor(tensor.index))
+
+    def channel_scale(self, element: tuple[int, ...]) -> np.float32:
+        """The output's scale for an element."""
+        return np.float32(self._of_channel(self.out.quantization.scale, element))
+
+    def channel_zero_point(self, element: tuple[int, ...]) -> int:
+        """The output's zero point for an element."""
+        return int(self._of_channel(self.out.quantization.zero_point, element))
+
+    def _of_channel(self, values: Any, element: tuple[int, ...]) -> Any:
+        return values[element[self.out.quantization.quantized_dimension] if len(values) > 1 else 0]
+
+    @property
+    def out_scale(self) -> np.float32:
+        return np.float32(self.out.quantization.scale[0])
+
+    @property
+    def out_zero_point(self) -> int:
+        zeros = self.out.quantization.zero_point
+        return int(zeros[0]) if len(zeros) else 0
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The output type's range."""
+        return RANGES[self.out_type]
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """An option; of an enum the name."""
+        value = self.options.get(name, default)
+        return getattr(value, "name", value)
+
+    @property
+    def activation(self) -> str:
+        return str(self.option("fused_activation_function", "NONE") or "NONE")
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The range that the fused activation leaves of the output type's."""
+        low, high = self.limits
+        least, most = _BOUNDS.get(self.activation, (None, None))
+        return (
+            low if least is None else self._quantized(least, low, high),
+            high if most is None else self._quantized(most, low, high),
+        )
+
+    def _quantized(self, real: float, low: int, high: int) -> int:
+        quotient = f32(f32(real) / self.out_scale)
+        if self.numerics == "xnnpack":
+            return even(float(np.clip(f32(quotient + f32(self.out_zero_point)), low, high)))
+        return clamp(away(float(quotient)) + self.out_zero_point, low, high)

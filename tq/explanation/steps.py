@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The steps by which a kernel computes one element, as a value: a list of named figures, and what they are for."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+
+class Step(NamedTuple):
+    """A figure on the way to an element."""
+
+    name: str
+    value: int | float
+    note: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How one element of a run came about.  `str()` is a table, a notebook shows it as one."""
+
+    tensor: str
+    index: tuple[int, ...]
+    operator: int  #: the operator that computes the tensor
+    operator_name: str
+    numerics: str  #: whose arithmetic it follows: "reference", "optimized" or "xnnpack"
+    accumulator: int | None  #: the exact integer sum, bias and zero points included; None where there is none
+    steps: tuple[Step, ...]
+    code: int  #: the quantized value
+    value: float  #: the real value, scale * (code - zero point)
+    real: float | None = None  #: the float model's value, where one is given
+    errors: dict[str, float] = field(default_factory=dict)  #: the difference of both values, and its parts
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields by name; each step is a dict too."""
+        return asdict(self) | {"steps": [step._asdict() for step in self.steps]}
+
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
+        for step in self.steps:
+            yield step.name, repr(step.value), step.note
+        if self.real is not None:
+            yield "float model", repr(self.real), "the same element there"
+        for name, error in self.errors.items():
+            yield "error", f"{error:.6g}", name
+
+    @property
+    def title(self) -> str:
+        place = ", ".join(map(str, self.index))
+        return f"'{self.tensor}' [{place}]: operator {self.operator}, {self.operator_name}, {self.numerics}"
+
+    def __str__(self) -> str:
+        rows = list(self._rows())
+        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
+        return "\n".join([self.title, *(f"{n:<{names}}  {v:>{values}}  {note}".rstrip() for n, v, note in rows)])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td style='text-align:right'>{html.escape(value)}"
+            f"</td><td style='text-align:left'>{html.escape(note)}</td></tr>"
+            for name, value, note in self._rows()
+        )
+        return f"<table><caption>{html.escape(self.title)}</caption>{cells}</table>"
+
+
+class Trail:
+    """Collects steps while a kernel's arithmetic is done again."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.accumulator: int | None = None
+
+    def add(self, name: str, value: Any, note: str = "") -> Any:
+        """Adds a step; the value."""
+        self.steps.append(Step(name, value, note))
+        return value
