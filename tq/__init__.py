@@ -113,6 +113,7 @@ __all__ = [
     "cosine",
     "decode_flexbuffer",
     "dequantize",
+    "dequantize_model",
     "diff",
     "edit",
     "equalize",
@@ -145,6 +146,7 @@ __all__ = [
     "sensitivity",
     "sqnr_db",
     "stand_in",
+    "transcode",
     "unpack",
 ]
 
@@ -167,6 +169,7 @@ _LAZY = {
     "correct_biases": "tq.quantization.bias_correction",
     "compare": "tq.running.comparison",
     "check": "tq.specification.check",
+    "dequantize_model": "tq.quantization.dequantize",
     "diff": "tq.inspection.differences",
     "edit": "tq.editing.editor",
     "equalize": "tq.quantization.equalization",
@@ -182,6 +185,7 @@ _LAZY = {
     "report": "tq.reports.report",
     "sensitivity": "tq.quantization.sensitivity",
     "stand_in": "tq.running.compat",
+    "transcode": "tq.quantization.transcode",
 }
 
 

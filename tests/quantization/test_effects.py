@@ -26,7 +26,7 @@ IDLE = [
     ([*STATIC, "--tensor", "^energy=float", "--tensor", ".=int16x8"], ["'^energy'", "later rules"]),
     ([*DYNAMIC, "--operator", "SOFTMAX=float"], ["operator 'SOFTMAX'", "has no effect", "changes SOFTMAX here"]),
     ([*STATIC, "--range", "energi=0,1"], ["no tensor 'energi'", "did you mean 'energy'"]),
-    ([*STATIC, "--range", "energy/weights=0,1"], ["'energy/weights' has no effect", "no integer operator"]),
+    ([*STATIC, "--range", "energy/bias=0,1"], ["'energy/bias' has no effect", "no integer operator"]),
     ([*DYNAMIC, "--range", "energy=0,1"], ["overrides", "has no effect"]),
     ([*DYNAMIC, "--io", "int8"], ["io is given and has no effect", "'dynamic_int8'"]),
     ([*DYNAMIC, "--samples", "demo_samples.npz"], ["calibration", "has no effect"]),
@@ -76,7 +76,7 @@ def test_other_commands(run, tmp_path):
 
 
 def quantized(recipe="int8", **options):
-    if recipe in ("int8", "int16x8"):
+    if recipe in ("int8", "int16x8", "int4", "uint8"):
         options.setdefault("calibration", PICTURES)
     return tq.quantize_model(FLOAT, recipe, **options)
 

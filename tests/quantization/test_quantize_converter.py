@@ -46,6 +46,77 @@ def converted(network, recipe):
     return converter.convert()
 
 
+class Trained:
+    """A block of MobileNetV2's and a head, of FakeQuant operators; `convert` gives the model without and with
+    optimizations."""
+
+    def __init__(self, tf, per_channel, narrow):
+        rng = np.random.default_rng(5)
+        self.tf, self.per_channel, self.narrow = tf, per_channel, narrow
+        shapes = {"expand": (1, 1, 8, 24), "deep": (3, 3, 24, 1), "project": (1, 1, 24, 8), "dense": (8, 5)}
+        self.weights = {name: (0.3 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+        self.biases = {name: (0.3 * rng.standard_normal(n)).astype(np.float32) for name, n in
+                       {"expand": 24, "deep": 24, "project": 8, "dense": 5}.items()}  # fmt: skip
+
+    def fake(self, x, low, high):
+        return self.tf.quantization.fake_quant_with_min_max_vars(x, low, high)
+
+    def trained(self, name):
+        """Weights on their grid, whose ends cut some off."""
+        quantization, w = self.tf.quantization, self.weights[name]
+        if not self.per_channel or name == "dense":
+            most = 0.9 * float(np.abs(w).max())
+            return quantization.fake_quant_with_min_max_vars(w, -most, most, narrow_range=self.narrow)
+        last = np.swapaxes(w, 2, 3) if name == "deep" else w
+        most = 0.9 * np.abs(last).max(axis=(0, 1, 2))
+        made = quantization.fake_quant_with_min_max_vars_per_channel(last, -most, most, narrow_range=self.narrow)
+        return self.tf.reshape(made, w.shape) if name == "deep" else made
+
+    def run(self, x):
+        nn, fake, weights, biases = self.tf.nn, self.fake, self.trained, self.biases
+        x = fake(x, -1.0, 1.0)
+        y = fake(nn.relu6(nn.conv2d(x, weights("expand"), 1, "SAME") + biases["expand"]), 0.0, 6.0)
+        y = nn.depthwise_conv2d(y, weights("deep"), [1, 1, 1, 1], "SAME")
+        y = fake(nn.relu6(y + biases["deep"]), 0.0, 6.0)
+        y = fake(nn.conv2d(y, weights("project"), 1, "SAME") + biases["project"], -4.0, 4.0)
+        y = fake(x + y, -4.0, 4.0)
+        z = fake(self.tf.concat([y, nn.max_pool2d(y, 3, 1, "SAME")], -1), -3.0, 4.0)
+        z = fake(self.tf.reduce_mean(fake(z[..., :8] + z[..., 8:], -5.0, 5.0), [1, 2]), -3.0, 3.0)
+        return fake(self.tf.matmul(z, weights("dense")) + biases["dense"], -5.0, 5.0)
+
+    def convert(self, optimize):
+        tf = self.tf
+        function = tf.function(self.run).get_concrete_function(tf.TensorSpec([1, 8, 8, 8], tf.float32))
+        converter = tf.lite.TFLiteConverter.from_concrete_functions([function])
+        converter.optimizations = [tf.lite.Optimize.DEFAULT] if optimize else []
+        return converter.convert()
+
+
+@pytest.mark.parametrize(("per_channel", "narrow"), [(True, True), (False, True), (False, False)])
+def test_trained_grids_are_the_converters(per_channel, narrow):
+    """Of the same network: the converter's integer model, and tq's of its model of QUANTIZE and DEQUANTIZE.  Zero
+    points of weights are taken out: the real values are the same, but for -128, which stays -127."""
+    net = Trained(pytest.importorskip("tensorflow", reason="TensorFlow is not installed"), per_channel, narrow)
+    data, theirs = tq.quantize_model(net.convert(False), "int8"), tq.Model(net.convert(True))
+    assert data.weights_on_grid == (4, 4)
+    pairs = [[op for op in model.operators if op.name != "QUANTIZE"] for model in (tq.Model(data), theirs)]
+    assert [op.name for op in pairs[0]] == [op.name for op in pairs[1]]
+    for mine, other in zip(*pairs, strict=True):
+        for a, b in zip((*mine.inputs, *mine.outputs), (*other.inputs, *other.outputs), strict=True):
+            if not len(b.quantization.scale):
+                continue
+            assert a.type == b.type
+            # The converter rounds the product of a bias's scales once, tq twice.
+            np.testing.assert_allclose(
+                a.quantization.scale, b.quantization.scale, rtol=2e-7 if a.type.name == "INT32" else 0
+            )
+            if not b.is_constant:
+                np.testing.assert_array_equal(a.quantization.zero_point, b.quantization.zero_point)
+                continue
+            moved = b.data.astype(np.int64) - b.quantization.zero_point[0]
+            np.testing.assert_array_equal(a.data, np.clip(moved, -127, 127) if a.type.name == "INT8" else moved)
+
+
 def run(data, sample):
     interpreter = tq.Interpreter(model_content=data)
     interpreter.allocate_tensors()

@@ -66,6 +66,10 @@ def embedding_lookup():
     return one("EMBEDDING_LOOKUP", {1: normal(10, 32)}, {0: ([3], "int32")}, [3, 32])
 
 
+def gather():
+    return one("GATHER", {0: normal(50, 32)}, {1: ([3], "int32")}, [3, 32])
+
+
 def conv_3d(name="CONV_3D"):
     options = {"stride_d": 1, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
     if name == "CONV_3D":
@@ -116,6 +120,7 @@ MODELS = {
     "TRANSPOSE_CONV": transpose_conv,
     "BATCH_MATMUL": lambda: one("BATCH_MATMUL", {1: normal(2, 6, 5)}, {0: [2, 4, 6]}, [2, 4, 5]),
     "EMBEDDING_LOOKUP": embedding_lookup,
+    "GATHER": gather,
     "CONV_3D": conv_3d,
     "CONV_3D_TRANSPOSE": lambda: conv_3d("CONV_3D_TRANSPOSE"),
     "SVDF": svdf,

@@ -10,6 +10,7 @@ are those that the tests compare with LiteRT (generators).
 import built  # noqa: F401
 import generators
 
+from tq.quantization import unsigned
 from tq.quantization.recipes import WEIGHTS
 from tq.specification.table import CALLING, CENTERED, FLOAT, FREE, INSTEAD, INTEGER, NOT_INT16, READS, SAME
 
@@ -20,6 +21,9 @@ a kernel for them that is correct. Other operators stay float32 between DEQUANTI
 with tensors of unknown range or with values of 1e30 and beyond (as masks have them), and operators that move data alone
 without an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
+
+Recipe `int4` does the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
+weights of one scale and zero point. For lack of uint8 kernels these stay float there: {UINT8}.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
 activations, of scale s_input * s_weights; where a bias would not fit, the weights' scale grows. Computed weights are
@@ -74,8 +78,9 @@ WEIGHTS_HEAD = """
 ## Weights alone
 
 The recipes that leave activations float quantize the weights of these operators; `dynamic_...` and `blockwise_int4`
-where a kernel multiplies such weights with float activations, the others behind a DEQUANTIZE. Weights that a file keeps
-as float16, or sparse, count as float32.
+where a kernel multiplies such weights with float activations, the others behind a DEQUANTIZE. GATHER takes rows of an
+int8 table, and a DEQUANTIZE stands behind it; inputs of custom operators become weights by `custom_weights=`. Weights
+that a file keeps as float16, or sparse, count as float32.
 
 | operator | inputs | scales | types beside float activations |
 |---|---|---|---|
@@ -186,7 +191,8 @@ def remarks(name, row):
 
 def document():
     """The file's text."""
-    text = HEAD
+    int4 = " and ".join(sorted(name for name, row in WEIGHTS.items() if "int4" in row.integer))
+    text = HEAD.replace("{INT4}", int4).replace("{UINT8}", ", ".join(sorted(unsigned.WITHOUT)))
     for name, row in sorted(INTEGER.items()):
         text += f"| {name} | {shown(row.int8)} | {shown(row.int16)} | {remarks(name, row)} |\n"
     text += INSTEAD_HEAD + "".join(f"| {name} | {why} |\n" for name, why in INSTEAD.items())

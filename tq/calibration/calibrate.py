@@ -17,8 +17,9 @@ import numpy as np
 
 from tq import _core
 from tq._core import Model
-from tq.calibration import observers
+from tq.calibration import encodings, observers
 from tq.calibration import runs as calibration_runs
+from tq.calibration.encodings import Encoding
 from tq.calibration.runs import Numbered, Part
 from tq.calibration.samples import Calls, Progress, chosen
 from tq.nearest import hint
@@ -62,6 +63,8 @@ class Calibration:
     samples: the number of samples run.
     method: the rule of `range`: "minmax", or, with tq.HistogramObserver objects, "percentile", "mse" or "entropy".
     percentile: of method "percentile": the percentage of values inside the range.
+    encodings: {a tensor's name: tq.calibration.encodings.Encoding}: ranges, scales and zero points from a model or a
+        JSON file, of weights too.  tq.quantize_model takes them before the observers' ranges.
     """
 
     __module__ = "tq"  # for pickles, which name the public place
@@ -74,15 +77,39 @@ class Calibration:
         *,
         method: str = "minmax",
         percentile: float = 99.99,
+        encodings: Mapping[str, Encoding] | None = None,
     ) -> None:
         self.names = dict(names)
         self.observers = dict(observers)
         self.samples = samples
         self.method = method
         self.percentile = percentile
+        self.encodings = dict(encodings or {})
         self._input_files: frozenset[tuple[int, int]] = (
             frozenset()
         )  # of model and samples: save() does not overwrite them
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update({"encodings": {}, **state})  # pickles of earlier versions have none
+
+    @classmethod
+    def from_model(cls, model: Source) -> Calibration:
+        """The ranges, scales and zero points of a quantized model, whichever program made it, by the names of its
+        tensors: for tq.quantize_model of a float model with these names.
+
+        ValueError: nothing of it is quantized."""
+        opened_model = opened(model)
+        found = encodings.of_model(opened_model)
+        if not found:
+            raise ValueError("the model holds no quantized values")
+        made = cls({}, {}, encodings=found)
+        made._input_files = files_of(opened_model)
+        return made
+
+    def set_range(self, tensor: str, low: float, high: float) -> None:
+        """Another range for a tensor, an activation or weights, by its name; tq.quantize_model takes it before what
+        was seen."""
+        self.encodings[tensor] = Encoding((float(low),), (float(high),))
 
     def with_observer(self, observer: str, percentile: float = 99.99) -> Calibration:
         """The result of calibrate(..., observer=observer) on the same samples; it shares the observers.
@@ -100,7 +127,8 @@ class Calibration:
                     f"{type(found).__name__}: calibrate with observer={observer!r}"
                 )
         method = _kind(observer).method
-        made = Calibration(self.names, self.observers, self.samples, method=method, percentile=percentile)
+        options: dict[str, Any] = {"method": method, "percentile": percentile, "encodings": self.encodings}
+        made = Calibration(self.names, self.observers, self.samples, **options)
         made._input_files = self._input_files
         return made
 
@@ -110,6 +138,8 @@ class Calibration:
         dtype, symmetric: of the quantization that the range is for; "mse" and "entropy" depend on them.
         KeyError: the tensor was not observed.  ValueError: it never had a finite value.
         """
+        if isinstance(tensor, str) and tensor in self.encodings:
+            return min(self.encodings[tensor].min), max(self.encodings[tensor].max)
         index = tensor if not isinstance(tensor, str) else self._index(tensor)
         observer = self.observers[index]
         low, high = float(observer.min), float(observer.max)
@@ -124,7 +154,7 @@ class Calibration:
         for index, found in self.names.items():
             if found == name:
                 return index
-        raise KeyError(f"no tensor {name!r} was observed{hint(name, self.names.values())}")
+        raise KeyError(f"no tensor {name!r} was observed{hint(name, [*self.names.values(), *self.encodings])}")
 
     def merge(self, other: Calibration) -> Calibration:
         """Adds the observations of another calibration of the same model.  Returns this one.
@@ -145,14 +175,22 @@ class Calibration:
                 )
             observer.merge(theirs)
         self.samples += other.samples
+        self.encodings.update(other.encodings)
         self._input_files |= other._input_files
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the calibration to an .npz file, which load reads; the file appears whole or not at all.
+        """Writes the calibration to a file, which load reads; the file appears whole or not at all.
+
+        An .npz file holds every observer.  A file whose name ends in .json holds the chosen ranges, by the names of
+        tensors, to be read, compared and edited; of encodings also scales and zero points.
 
         OSError: `path` is the file of the model or of its samples, no regular file, or read-only.
         """
+        if os.fspath(path).endswith(".json"):
+            text = encodings.to_json(self._all_encodings())
+            Target(path, self).save(text.encode())
+            return
         arrays: dict[str, Any] = {}
         rows: list[dict[str, Any]] = []
         for index, observer in self.observers.items():
@@ -164,7 +202,8 @@ class Calibration:
                 else:
                     rows[-1]["plain"][field] = value
         chosen = {"method": self.method, "percentile": self.percentile}
-        header = json.dumps({"format": _FORMAT, "samples": self.samples, **chosen, "observers": rows})
+        more = {"encodings": encodings.to_json(self.encodings)} if self.encodings else {}
+        header = json.dumps({"format": _FORMAT, "samples": self.samples, **chosen, "observers": rows, **more})
         stream = io.BytesIO()
         np.savez_compressed(stream, header=np.frombuffer(header.encode(), np.uint8), **arrays)
         data = stream.getvalue()
@@ -172,8 +211,12 @@ class Calibration:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
-        """Reads a file that save wrote.  ValueError: it is no such file.  OSError: it cannot be read."""
+        """Reads a file that save wrote, or the ranges of a JSON file: ONNX Runtime's and AIMET's too.
+
+        ValueError: another file.  OSError: it cannot be read."""
         try:
+            if (text := _json_of(path)) is not None:
+                return cls({}, {}, encodings=encodings.from_json(text))
             with np.load(path, allow_pickle=False) as file:
                 header = json.loads(bytes(file["header"]))
                 if header["format"] != _FORMAT:
@@ -191,8 +234,20 @@ class Calibration:
             raise
         except Exception as error:
             raise ValueError(f"{os.fspath(path)!r} is no saved calibration: {error}") from error
-        options = {key: header[key] for key in ("method", "percentile") if key in header}
+        options: dict[str, Any] = {key: header[key] for key in ("method", "percentile") if key in header}
+        if "encodings" in header:
+            options["encodings"] = encodings.from_json(header["encodings"])
         return cls(names, found, int(header["samples"]), **options)
+
+    def _all_encodings(self) -> dict[str, Encoding]:
+        """Also of what observers saw; of tensors of one name the first."""
+        found = dict(self.encodings)
+        for index, name in self.names.items():
+            observer = self.observers[index]
+            if name not in found and observer.min <= observer.max:
+                low, high = self.range(index)
+                found[name] = Encoding((low,), (high,))
+        return found
 
     # Without __hash__: equality is that of the observers' contents, which change.
     def __eq__(self, other: object) -> bool:
@@ -201,7 +256,18 @@ class Calibration:
         return {**self.__dict__, "_input_files": None} == {**other.__dict__, "_input_files": None}
 
     def __repr__(self) -> str:
-        return f"<tq calibration: {len(self.observers)} tensors, {self.samples} samples>"
+        known = f", {len(self.encodings)} encodings" if self.encodings else ""
+        return f"<tq calibration: {len(self.observers)} tensors, {self.samples} samples{known}>"
+
+
+def _json_of(path: str | os.PathLike[str]) -> str | None:
+    """The text of a file that begins as JSON does; None: it is none."""
+    with open(path, "rb") as file:
+        begin = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not begin.startswith((b"{", b"[")):
+            return None
+        file.seek(0)
+        return file.read().decode("utf-8-sig")
 
 
 def _first_difference(mine: Mapping[int, str], theirs: Mapping[int, str]) -> str:

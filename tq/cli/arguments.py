@@ -29,6 +29,8 @@ RECIPE_NAMES = (
     "weight_only_int8",
     "weight_only_int4",
     "float16",
+    "int4",
+    "uint8",
     "float",
 )
 IO_TYPES = ("float32", "int8", "uint8", "int16")
@@ -122,6 +124,31 @@ def _range(text: str) -> tuple[str, tuple[float, float]]:
 
 
 _range.__name__ = "range, as conv1/relu=-1,6"
+
+
+def _ends(text: str) -> tuple[float, float]:
+    low, high = text.split(",")
+    return float(low), float(high)
+
+
+_ends.__name__ = "range, as -1,6"
+
+
+def _stats(text: str) -> tuple[str, tuple[float, float]]:
+    return _range(text)
+
+
+_stats.__name__ = "mean and std, as input=127.5,127.5"
+
+
+def _places(text: str) -> tuple[str, list[int]]:
+    name, equals, places = text.rpartition("=")
+    if not (equals and name):
+        raise ValueError
+    return name, [_count(place) for place in places.split(",")]
+
+
+_places.__name__ = "inputs, as MyOp=1,2"
 
 
 def _indices(text: str) -> tuple[int, ...]:
@@ -283,7 +310,11 @@ def _add_quantizing(add: _Add) -> None:
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
     _samples(quantize, "for int8, int16x8: ")
-    quantize.add_argument("--calibration", metavar="X.npz", help="for int8, int16x8: a file of Calibration.save")
+    quantize.add_argument(
+        "--calibration",
+        metavar="X",
+        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+    )
     quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
@@ -297,13 +328,30 @@ def _add_quantizing(add: _Add) -> None:
         help="another recipe for operators whose constants or outputs have such a name",
     )
     quantize.add_argument(
-        "--range", action="append", type=_range, metavar="NAME=LOW,HIGH", help="for int8, int16x8: of an activation"
+        "--range",
+        action="append",
+        type=_range,
+        metavar="NAME=LOW,HIGH",
+        help="for int8, int16x8: of an activation; of weights, for these and other integers",
     )
     quantize.add_argument(
         "--min-elements", type=_count, default=1024, metavar="N", help="leave smaller weights float (1024)"
     )
     quantize.add_argument(
         "--block-size", type=_count, default=32, metavar="N", help="of blockwise_int4: 32, 64, 128 or 256 (32)"
+    )
+    quantize.add_argument(
+        "--custom-weights", action="append", type=_places, metavar="NAME=1,2", help="inputs of a custom operator"
+    )
+    quantize.add_argument(
+        "--default-ranges", type=_ends, metavar="LOW,HIGH", help="for int8, int16x8, int4: where no range is known"
+    )
+    quantize.add_argument(
+        "--input-stats",
+        action="append",
+        type=_stats,
+        metavar="NAME=MEAN,STD",
+        help="of an input: (q - mean) / std",
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
@@ -320,6 +368,15 @@ def _add_quantizing(add: _Add) -> None:
         "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
     )
     _limits(quantize)
+    dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
+    _out(dequantize)
+    dequantize.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="of constants (float32)")
+    dequantize.add_argument(
+        "--fake-quant", action="store_true", help="FAKE_QUANT operators where values were quantized"
+    )
+    transcode = add(commands_quantize.transcode, "write a model of uint8 values as one of int8", "FILE")
+    _out(transcode)
+    transcode.add_argument("--dtype", choices=("int8",), default="int8", help="what uint8 becomes (int8)")
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")

@@ -95,7 +95,9 @@ def quantize(args: argparse.Namespace) -> Result:
             output=out,
             in_place=args.in_place,
         )
-    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}"), FINE
+    placed, trained = data.weights_on_grid
+    grids = f"; {placed} of {trained} weights lie on the trained grid" if trained else ""
+    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}{grids}"), FINE
 
 
 def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, Any]:
@@ -110,6 +112,9 @@ def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, A
         "per_axis": not args.per_tensor,
         "rules": rules,
         "overrides": dict(args.range or ()),
+        "custom_weights": dict(args.custom_weights or ()),
+        "default_ranges": args.default_ranges,
+        "input_stats": dict(args.input_stats or ()),
         "min_elements": args.min_elements,
         "block_size": args.block_size,
         "observer": args.observer,
@@ -132,6 +137,32 @@ def _plan(args: argparse.Namespace) -> Result:
     samples = samples_of(args.samples, model) if args.samples else None
     with refusing(args.file):
         return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
+
+
+def dequantize(args: argparse.Namespace) -> Result:
+    from tq.quantization.dequantize import dequantize_model
+
+    model = open_model(args.file)
+    out = _out(args, model, None)
+    with using(out), refusing(args.file):
+        options = {"dtype": args.dtype, "fake_quant": args.fake_quant}
+        data = dequantize_model(model, out, **options, in_place=args.in_place)
+    return saved(out, f"{out}: {len(data)} bytes"), FINE
+
+
+def transcode(args: argparse.Namespace) -> Result:
+    from tq.quantization.transcode import transcode
+
+    model = open_model(args.file)
+    out = _out(args, model, None)
+    with using(out), refusing(args.file):
+        data = transcode(model, args.dtype, out, in_place=args.in_place)
+    lost = [
+        f"{change.tensor!r} of subgraph {change.subgraph}: a scale of its own, {change.scale:g}; "
+        f"real values differ by at most {change.loss:g}, {change.steps:.2f} steps"
+        for change in data.changes
+    ]
+    return saved(out, "\n".join([*lost, f"{out}: {len(data)} bytes"])), FINE
 
 
 def equalize(args: argparse.Namespace) -> Result:

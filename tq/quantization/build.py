@@ -18,36 +18,50 @@ from functools import partial
 
 from tq._core import Model
 from tq.calibration.calibrate import Calibration, calibrate
+from tq.calibration.encodings import Encoding
 from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
-from tq.quantization import write_activations, write_weights
+from tq.editing.tensor import TensorPart
+from tq.quantization import unsigned, write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
 from tq.quantization.describe import PlanBuilder
 from tq.quantization.interface import set_io
 from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.preparation import FOLDED, fold_constants, fold_fake_quant, split_sums
-from tq.quantization.ranges import Ranges, main_ran, overrides_of
+from tq.quantization.preparation import FOLDED, fold_constants, split_sums
+from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
+from tq.quantization.result import QuantizedModel
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
+from tq.quantization.trained import (
+    fold_moves,
+    has_pairs,
+    join_left,
+    separate,
+    spread,
+    take_encodings,
+    take_fake_quants,
+    take_pairs,
+)
 from tq.quantization.view import View
-from tq.quantization.weights import can_change, find_uses
+from tq.quantization.weights import can_change, check_custom_weights, find_uses
 from tq.running.watching import subgraph_and_index
 
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]
 
 
-def build(model: Model, options: Options) -> bytes:
+def build(model: Model, options: Options) -> QuantizedModel:
     """The quantized model."""
     with _closing(Editor(model)) as editor:
-        _Build(editor, model, options).run(None)
+        work = _Build(editor, model, options)
+        work.run(None)
         editor.prune_operator_codes()
-        return editor.to_bytes()
+        return QuantizedModel.of(editor.to_bytes(), work.grids.count())
 
 
 def plan(model: Model, options: Options) -> QuantizationPlan:
@@ -72,13 +86,19 @@ class _Build:
 
     def __init__(self, editor: Editor, model: Model, options: Options) -> None:
         self._editor, self._model, self._options = editor, model, options
-        _check_float(editor)
+        self._has_pairs = options.is_static and any(has_pairs(graph) for graph in editor.subgraphs)
+        if not self._has_pairs:
+            _check_float(editor)
         if not editor.subgraphs:
             raise ValueError("the model has no subgraphs")
         self.ruling = Ruling(editor.subgraphs, options)
-        given = overrides_of(options.all_overrides, editor.subgraphs)
+        stats = input_ranges(options.input_stats, editor.subgraphs, options.recipe)
+        given = overrides_of({**options.all_overrides, **stats}, editor.subgraphs)
+        self.grids = grids_of(editor.subgraphs, given)
         pairs = zip(editor.subgraphs, given, strict=True) if options.is_static else ()
-        self._ranges = {graph: Ranges(graph, found) for graph, found in pairs}
+        self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
+        for ranges in self._ranges.values():
+            ranges.default, ranges.is_unsigned = options.default_ranges, options.is_unsigned
         self._used: set[str] = set()  # the names of the overrides that have an effect
 
     def run(self, plan: PlanBuilder | None) -> None:
@@ -88,22 +108,24 @@ class _Build:
         asks = not options.own_rules  # whether all that the caller asks for must have an effect
         if asks and options.rules:
             check_rules(options.recipe, options.rules, self._ruled())
-        self._fold_fake_quant()
+        self._take_trained()
         if plan is not None:
             plan.add_prepared(editor.subgraphs)
         uses = [list(find_uses(graph, self.ruling, options)) for graph in editor.subgraphs]
+        check_custom_weights(options.custom_weights, editor.subgraphs, uses)
         wanted = self._wanted()
         if any(wanted.values()):
             self._calibrate()
         if plan is not None:
             plan.add_weights(uses)
-        write_weights.write(editor, uses)
+        self._used |= write_weights.write(editor, uses, self.grids)
         made = self._write_activations(wanted, plan) if any(wanted.values()) else []
         if not made and not any(uses):
             raise ValueError(_nothing(options))
-        if asks and options.overrides:
+        given = [*options.overrides, *options.input_stats]
+        if asks and given:
             names = (name for ranges in self._ranges.values() for name in ranges.names())
-            check_overrides(options.overrides, self._used, names)
+            check_overrides(given, self._used, names)
         if not set_io(editor, self._model, options.io) and asks and options.io != "float32":
             raise ValueError(f"io is {options.io!r} and has no effect: no input or output is an integer inside")
 
@@ -117,13 +139,27 @@ class _Build:
                 wanted = [op for op, row in found if row.form != FLOAT and row.weights != "float16"]
                 fold_constants(graph, self._model, wanted)
 
-    def _fold_fake_quant(self) -> None:
+    def _take_trained(self) -> None:
+        """What training chose: trained.py."""
         if self._options.recipe.form == FLOAT and not self._options.all_rules:
             return
+        given = self._options.calibration
+        encodings = given.encodings if isinstance(given, Calibration) else {}
+        _check_names(self._editor, encodings)
         for graph, operators in self._wanted().items():
-            trained = fold_fake_quant(graph, bool(operators))
-            if graph in self._ranges:
-                self._ranges[graph].train(trained)
+            trained = take_pairs(graph, self.grids) if self._has_pairs and operators else {}
+            trained |= take_fake_quants(graph, bool(operators), self.grids)
+            fold_moves(graph, self.grids)
+            if graph in self._ranges and operators:
+                ranges, type_ = self._ranges[graph], next(iter(operators))
+                known = take_encodings(graph, encodings, self.grids) if encodings else {}
+                trained = known | trained
+                ranges.train(trained)
+                if trained:
+                    spread(graph, ranges, type_)
+                    separate(graph, ranges, type_)
+        if self._has_pairs:
+            _check_float(self._editor)
 
     def _wanted(self) -> dict[SubgraphPart, Wanted]:
         found: dict[SubgraphPart, dict[str, list[OperatorPart]]] = {graph: {} for graph in self._editor.subgraphs}
@@ -131,7 +167,8 @@ class _Build:
             for graph, operators in found.items():
                 for op in graph.operators:
                     recipe = self.ruling.recipe(op, graph.index)
-                    if recipe.form == STATIC:
+                    lacks = recipe.weights == "uint8" and op.builtin_name in unsigned.WITHOUT
+                    if recipe.form == STATIC and not lacks:
                         operators.setdefault(recipe.activations, []).append(op)
         return dict(found)
 
@@ -145,7 +182,8 @@ class _Build:
         return found
 
     def _calibrate(self) -> None:
-        seen = _calibration(self._model, self._options, any(self._ranges.values()))
+        known = any(self._ranges.values()) or self._options.default_ranges is not None
+        seen = _calibration(self._model, self._options, known)
         ran = main_ran(seen)
         for ranges in self._ranges.values():
             ranges.calibrate(seen, ran)
@@ -169,6 +207,7 @@ class _Build:
                 view = View.of(choice.graph, self._ranges[choice.graph], type_)
                 here += self._write(start(view, operators), plan)
             made += write_activations.join(here) if len(wanted[choice.graph]) > 1 else here
+            join_left(choice.graph)
         for operator in made:
             operator.share_version(versions.needed(operator))
         return made
@@ -179,15 +218,28 @@ class _Build:
     def _write(self, choice: Choice, plan: PlanBuilder | None) -> list[OperatorPart]:
         self._used |= _used_overrides(choice)
         if plan is not None:
-            plan.add_choice(choice, self._options.per_axis)
-        return write_activations.write(choice, self._options.per_axis)
+            plan.add_choice(choice, self._options.per_axis, self._options.is_unsigned)
+        narrow = [op for op in choice.operators if self.ruling.recipe(op, choice.graph.index).weights == "int4"]
+        return write_activations.write(choice, self._options.per_axis, narrow, self._options.is_unsigned)
 
 
 def _used_overrides(choice: Choice) -> set[str]:
     """The names of overrides of tensors that integer operators read or write."""
     states = [state for op in choice.operators if choice.view.row(op).recurrent for state in inner_states(op)]
     tensors = [*(tensor for tensor in choice.parameters.groups.roots if choice.is_integer(tensor)), *states]
-    return {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
+    names = {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
+    grids = (choice.view.ranges.grids.get(tensor) for tensor in _constants_with_grids(choice))
+    return names | {grid.given for grid in grids if grid is not None and grid.given}
+
+
+def _constants_with_grids(choice: Choice) -> Iterator[TensorPart]:
+    """The constants whose grids count: weights, and those that are read like activations."""
+    view = choice.view
+    for op in choice.operators:
+        weights = view.weights(op)
+        if weights is not None and view.has_constant_weights(op):
+            yield weights
+        yield from (tensor for _, tensor in view.read(op) if tensor.is_constant)
 
 
 def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibration | None:
@@ -205,7 +257,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         return calibrate(model, given, observer=observer, percentile=options.percentile, **limits)
     if options.observer is not None:
         given = given.with_observer(options.observer, options.percentile)
-    if not given.samples:
+    if not given.samples and not given.encodings:
         raise ValueError("the calibration is empty")
     for key, name in given.names.items():
         subgraph, index = subgraph_and_index(key)
@@ -214,6 +266,12 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         if found != name:
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
     return given
+
+
+def _check_names(editor: Editor, encodings: Mapping[str, Encoding]) -> None:
+    known = {tensor.name for graph in editor.subgraphs for tensor in graph.tensors} if encodings else set()
+    if encodings and not known & encodings.keys():
+        raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
 
 
 def _nothing(options: Options) -> str:

@@ -128,7 +128,7 @@ def _idle(view: View, operators: Iterable[OperatorPart], groups: Groups) -> dict
             continue  # a constant is assigned: the others decide
         if roots & infinite:
             _check_constants(view, op)
-        if not roots <= known:
+        if not roots <= known and view.ranges.default is None:
             found[op] = _NO_RANGE
         elif roots & infinite:
             found[op] = _NO_END

@@ -22,7 +22,7 @@ from tq.quantization.plan import (
     PlannedOperator,
     QuantizationPlan,
 )
-from tq.quantization.recipes import FLOAT, STATIC, Recipe
+from tq.quantization.recipes import FLOAT, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import Key
 from tq.quantization.weights import Use
@@ -35,7 +35,7 @@ class PlanBuilder:
     """operators: of the model, prepared; each with its recipe."""
 
     def __init__(self, graphs: Sequence[SubgraphPart], ruling: Ruling, recipe: Recipe) -> None:
-        self._recipe = recipe
+        self._recipe, self._type = recipe, ""
         self._recipes = {op: ruling.recipe(op, graph.index) for graph in graphs for op in graph.operators}
         self._places = {op: (graph.index, place) for graph in graphs for place, op in enumerate(graph.operators)}
         self._names = {op: op.name for op in self._recipes}
@@ -61,12 +61,15 @@ class PlanBuilder:
         for (tensor, becomes), operators in found.items():
             self._add_constant(tensor, becomes, operators)
 
-    def add_choice(self, choice: Choice, per_axis: bool) -> None:
-        """What becomes of the operators of one subgraph that are to have integer activations of one type."""
+    def add_choice(self, choice: Choice, per_axis: bool, is_unsigned: bool = False) -> None:
+        """What becomes of the operators of one subgraph that are to have integer activations of one type.
+
+        is_unsigned: all int8 values are written as uint8."""
+        self._type = "uint8" if is_unsigned else choice.type
         for op, reason in choice.reasons.items():
             self._becomes.setdefault(op, ("float32", reason))
         for op in choice.operators:
-            self._becomes[op] = (choice.type, f"written as {INSTEAD[op.name]}" if op.name in INSTEAD else "")
+            self._becomes[op] = (self._type, f"written as {INSTEAD[op.name]}" if op.name in INSTEAD else "")
             self._add_constants(choice, op, per_axis)
         self._add_groups(choice)
         for boundary in boundaries(choice):
@@ -84,13 +87,25 @@ class PlanBuilder:
         view, row = choice.view, choice.view.row(op)
         weights, bias = view.weights(op), view.bias(op)
         if weights is not None and view.has_constant_weights(op):
-            axis = row.axis if per_axis else None
-            self._add_constant(weights, "int8" if axis is None else f"int8 along axis {axis}", [op])
+            axis = row.axis if per_axis and self._type != "uint8" else None
+            self._add_constant(weights, self._weights_type(choice, op, weights, axis), [op])
         if bias is not None:
             self._add_constant(bias, "int32" if choice.type == "int8" else "int64", [op])
         for place, tensor in view.read(op):
             if tensor.is_constant:
-                self._add_constant(tensor, "int8" if row.narrow == place else choice.type, [op])
+                self._add_constant(
+                    tensor, "int8" if row.narrow == place and choice.type == "int16" else self._type, [op]
+                )
+
+    def _weights_type(self, choice: Choice, op: OperatorPart, weights: TensorPart, axis: int | None) -> str:
+        if self._type == "uint8":
+            return self._type
+        row, grid = WEIGHTS[op.builtin_name or ""], choice.view.ranges.grids.get(weights)
+        is_narrow = self._recipes.get(op, self._recipe).weights == "int4" or (grid is not None and grid.most == 7)
+        type_ = "int4" if is_narrow and "int4" in row.integer else "int8"
+        if grid is not None and grid.axis is None:
+            axis = None
+        return type_ if axis is None else f"{type_} along axis {axis}"
 
     def _add_groups(self, choice: Choice) -> None:
         ranges = choice.view.ranges
@@ -98,9 +113,10 @@ class PlanBuilder:
             p = choice.of(root)
             sources = dict.fromkeys(source for tensor in tensors if (source := ranges.source(tensor)))
             demanded = any(_demands(choice, tensor, float(p.scale)) for tensor in tensors)
-            source = "kernel" if demanded else " and ".join(sources)
+            source = "kernel" if demanded else " and ".join(sources) or "default"
             names = tuple(tensor.name for tensor in tensors)
-            row = (choice.type, float(p.scale), int(p.zero_point), float(p.low), float(p.high), source)
+            zero = int(p.zero_point) + (128 if self._type == "uint8" else 0)
+            row = (self._type, float(p.scale), zero, float(p.low), float(p.high), source)
             self._groups.append(PlannedGroup(choice.graph.index, names, *row))
 
     def _add_conversions(self, choice: Choice, boundary: Boundary) -> None:

@@ -23,12 +23,13 @@ from tq.quantization.build import build as build_plain
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.options import Options
 from tq.quantization.recipes import STATIC, Rule, find
+from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 
 _MOST = 8  # samples that the ranking of operators looks at
 
 
-def build(model: Model, options: Options) -> bytes:
+def build(model: Model, options: Options) -> QuantizedModel:
     """tq.quantize_model of checked options that run samples."""
     _check(options)
     samples = _samples(model, options)
@@ -38,9 +39,12 @@ def build(model: Model, options: Options) -> bytes:
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
-    def made(rules: Sequence[Rule]) -> bytes:
+    def made(rules: Sequence[Rule]) -> QuantizedModel:
         quantized = build_plain(model, replace(options, own_rules=tuple(rules)))
-        return _corrected(model, quantized, samples, options, bool(rules)) if options.bias_correction else quantized
+        if not options.bias_correction:
+            return quantized
+        corrected = _corrected(model, quantized, samples, options, bool(rules))
+        return QuantizedModel.of(corrected, quantized.weights_on_grid)
 
     if options.target_sqnr is None:
         return made(())
@@ -132,14 +136,14 @@ def _corrected(model: Model, made: bytes, samples: Samples, options: Options, ma
 def _reach(
     model: Model,
     samples: Samples,
-    build: Callable[[Sequence[Rule]], bytes],
+    build: Callable[[Sequence[Rule]], QuantizedModel],
     target: float,
     recipe: str,
     limits: Limits,
-) -> bytes:
+) -> QuantizedModel:
     """The model in which the fewest operators, the most sensitive ones, have another recipe."""
     exact = measuring.outputs(model, samples, limits=limits)
-    made: dict[int, bytes] = {}
+    made: dict[int, QuantizedModel] = {}
     found: dict[int, float] = {}
 
     def measured(places: list[int]) -> float:

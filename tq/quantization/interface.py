@@ -47,6 +47,6 @@ def _set_graph_io(graph: SubgraphPart, io: str) -> bool:
 
 def _io_type(what: str, tensor: TensorPart, inside: Sequence[TensorPart], io: str) -> str:
     types = {item.type_name.lower() for item in inside}
-    if types != ({"int16"} if io == "int16" else {"int8"}):
+    if types not in (({"int16"},) if io == "int16" else ({"int8"}, {"uint8"})):
         raise ValueError(f"io is {io!r}, but {what} {tensor.name!r} is {' and '.join(sorted(types))} inside")
     return io

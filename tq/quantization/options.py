@@ -6,7 +6,8 @@ A default that is given explicitly is no error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +40,9 @@ class Options:
     fallback: str = "float"
     samples: Iterable[Any] | Mapping[str, Any] | None = None
     limits: Limits = NONE  # of each run
+    custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    default_ranges: tuple[float, float] | None = None
+    input_stats: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     # tq's own.  Beside own_rules, which take operators away, the caller's options need not have an effect.
     own_rules: tuple[Rule, ...] = ()
     own_overrides: Mapping[str, Override] = field(default_factory=dict)
@@ -61,6 +65,11 @@ class Options:
     def is_static(self) -> bool:
         """Whether operators may get integer activations."""
         return any(recipe.form == STATIC for recipe in self.recipes)
+
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether activations and weights become uint8."""
+        return any(recipe.weights == "uint8" for recipe in self.recipes)
 
     @property
     def runs_samples(self) -> bool:
@@ -88,10 +97,29 @@ def check(options: Options) -> Options:
         raise ValueError(f"min_elements is {options.min_elements}; it must not be negative")
     if options.io not in _IO_TYPES:
         raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
+    for name, places in options.custom_weights.items():
+        if isinstance(places, str) or not all(isinstance(place, int) and place >= 0 for place in places):
+            raise ValueError(f"custom_weights: {name!r} gets {places!r}; the places of inputs are needed, as [1, 2]")
+    _check_numbers(options)
+    others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
+    if options.is_unsigned and others:
+        raise ValueError(f"recipe 'uint8' is for whole models: beside it stands {others[0]!r}")
     for row in _rows(options):
         if row.is_idle:
             raise ValueError(f"{row.option} is given and has no effect: {row.why}")
     return options
+
+
+def _check_numbers(options: Options) -> None:
+    if options.default_ranges is not None:
+        ends = tuple(options.default_ranges)
+        if len(ends) != 2 or not all(map(math.isfinite, ends)) or not ends[0] <= 0 <= ends[1] or ends[0] == ends[1]:
+            raise ValueError(f"default_ranges is {ends}; (low, high) with low <= 0 <= high, both finite, is needed")
+    for name, given in options.input_stats.items():
+        if len(given) != 2 or not all(map(math.isfinite, given)) or not given[1] > 0:
+            raise ValueError(f"input_stats: {name!r} gets {given!r}; (mean, std), finite, with std > 0, is needed")
+        if name in options.overrides:
+            raise ValueError(f"input_stats: {name!r} gets a range by overrides, too")
 
 
 class _Row(NamedTuple):
@@ -111,14 +139,20 @@ def _rows(options: Options) -> list[_Row]:
     has_integers = any(item.form in (HYBRID, DEQUANTIZED) and item.weights != "float16" for item in used)
     floats = f"recipe {names} leaves activations float32"
     no_ranges = f"{floats}, and needs no ranges"
+    has_channels = any(item.form == STATIC and item.weights != "uint8" for item in used)
     chooses_observer = options.observer not in (None, "minmax")
     sets_least = options.min_elements not in (0, 1, 1024)  # 0 and 1 leave no weights float, which holds
     return [
         _Row("io", options.io != "float32" and not is_static, f"{floats}, and so inputs and outputs"),
-        _Row("overrides", bool(options.overrides) and not is_static, no_ranges),
+        _Row("overrides", bool(options.overrides) and not (is_static or has_integers), no_ranges),
         _Row("observer", chooses_observer and not is_static, no_ranges),
-        _Row("per_axis", not options.per_axis and not (is_static or has_integers), f"recipe {names} makes no scales"),
+        _Row(
+            "per_axis", not options.per_axis and not (has_channels or has_integers), f"recipe {names} makes no scales"
+        ),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
+        _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),
+        _Row("input_stats", bool(options.input_stats) and not is_static, no_ranges),
+        _Row("custom_weights", bool(options.custom_weights) and not has_integers, f"recipe {names} leaves them float"),
         _Row(
             "block_size",
             options.block_size != 32 and not any(item.in_blocks for item in used),

@@ -20,7 +20,7 @@ from tq.quantization import clipping
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
-from tq.specification.limits import Scales
+from tq.specification.limits import LIMITS, Scales
 from tq.specification.table import FREE, READS
 
 Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a constraint need
@@ -33,7 +33,11 @@ _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
 _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
-def of_range(type: str, low: float, high: float, centered: bool = False) -> Parameters:
+def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of those."""
+    if is_unsigned and not centered:
+        made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
+        return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
     made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
     return Parameters(np.float32(made.scale), int(made.zero_point), low, high)
 
@@ -65,12 +69,17 @@ class GroupParameters:
         rule = view.rule(op)
         if rule in SHARING:
             return self.of(view.activations(op)[0])
-        low, high = range_of_constant(tensor)
+        low, high = view.range_of_constant(tensor)
+        type_ = "int8" if view.row(op).narrow == place else view.type
+        grid = view.ranges.grids.get(tensor)
+        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
+        if chosen is not None:
+            return of_scale(LIMITS[type_], *chosen)
         if view.row(op).narrow == place:
-            return of_range("int8", low, high)
+            return of_range("int8", low, high, is_unsigned=view.ranges.is_unsigned)
         if rule == READS:
             high = max(high, low + _LEAST_COMPARED)
-        return of_range(view.type, low, high)
+        return of_range(view.type, low, high, is_unsigned=view.ranges.is_unsigned)
 
     def scales(self, op: OperatorPart) -> Scales:
         """The scales that the operator's kernel gets."""
@@ -100,7 +109,8 @@ class GroupParameters:
         if weights is None:
             return 0.0
         if weights.is_constant:
-            scale = view.magnitude(weights) / 127
+            grid = view.ranges.grids.get(weights)
+            scale = view.magnitude(weights) / 127 if grid is None else float(grid.scale.max())
         elif view.type == "int8":
             scale = float(self.of(weights).scale)
         else:
@@ -145,7 +155,13 @@ def _shared_constants(
 
 
 def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
-    """The caller's parameters; ValueError: tensors that must have equal ones get different ones."""
+    """The caller's parameters, or those that training chose.
+
+    ValueError: tensors that must have equal ones get different ones from the caller."""
+    if not any(view.ranges.override_name(tensor) is not None for tensor in tensors):
+        rows = [view.ranges.trained(tensor) for tensor in tensors]
+        is_fixed = any(row is not None and row.is_fixed for row in rows)
+        return _trained(view, tensors) if is_fixed else None
     found: dict[tuple[float, int], TensorPart] = {}
     for tensor in tensors:
         given = view.ranges.fixed(tensor)
@@ -163,6 +179,20 @@ def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
     return None
 
 
+def _trained(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
+    """What training chose, where it chose the same for all of the tensors whose range is known."""
+    found = [row for tensor in tensors if (row := view.ranges.trained(tensor)) is not None]
+    if len(found) < sum(view.ranges.knows(tensor) for tensor in tensors):
+        return None
+    chosen = found[0].parameters if found and found[0].type == view.type else None
+    if chosen is None or any(row.parameters != chosen or row.type != view.type for row in found):
+        return None
+    if view.type == "int16" and chosen.zero_point:
+        return None
+    made = of_scale(view.limits, float(chosen.scale), int(chosen.zero_point))
+    return made if found[0].is_fixed else made._replace(low=found[0].low, high=found[0].high)
+
+
 def _wider(
     made: GroupParameters, op: OperatorPart, given: Mapping[TensorPart, Parameters]
 ) -> tuple[TensorPart, Parameters] | None:
@@ -177,7 +207,7 @@ def _wider(
         return None
     least *= _JUST_OVER
     low, high = min(have.low, view.limits[0] * least), max(have.high, view.limits[1] * least)
-    return root, of_range(view.type, low, high, root in made.groups.centered)
+    return root, of_range(view.type, low, high, root in made.groups.centered, view.ranges.is_unsigned)
 
 
 def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
@@ -205,18 +235,26 @@ class _Chooser:
         view, centered = self.view, root in self.groups.centered
         spans = [self.spans[key] for key in self.groups.constraints.get(root, ()) if key in self.spans]
         demanded, is_free = self._demanded(tensors)
+        trained = None if constants or centered or spans or self._is_given(tensors) else _trained(view, tensors)
+        if trained is not None:
+            return trained
         if len(demanded) == 1 and not (is_free or constants or centered or spans):
             made = of_scale(view.limits, *demanded[0])
             if not self._is_exceeded(made, tensors):
                 return made
         ranges = [self._needed(tensor) for tensor in tensors if view.ranges.knows(tensor)]
-        ranges += [*spans, *(range_of_constant(tensor) for tensor in constants)]
+        ranges += [*spans, *map(view.range_of_constant, constants)]
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
+        if not ranges and view.ranges.default is not None:
+            ranges = [view.ranges.default]
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))
             low = -high
-        return of_range(view.type, low, high, centered)
+        return of_range(view.type, low, high, centered, view.ranges.is_unsigned)
+
+    def _is_given(self, tensors: Iterable[TensorPart]) -> bool:
+        return any(self.view.ranges.override_name(tensor) is not None for tensor in tensors)
 
     def _demanded(self, tensors: Sequence[TensorPart]) -> tuple[list[tuple[float, int]], bool]:
         """The parameters that kernels demand of what they write, and whether other tensors are written freely."""

@@ -28,7 +28,7 @@ class PlannedOperator:
 @dataclass(frozen=True)
 class PlannedGroup:
     """Activations that share their parameters.  source: where the range comes from: "calibration", "FAKE_QUANT",
-    "stored", "override", or "kernel", which demands the parameters."""
+    "stored", "override", "default", or "kernel", which demands the parameters."""
 
     subgraph: int
     tensors: tuple[str, ...]

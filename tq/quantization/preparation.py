@@ -2,13 +2,11 @@
 """A float graph, written so that it can be quantized; it computes the same before and after.
 
 fold_constants    weights that a file keeps as float16, or sparse, become plain float32 constants
-fold_fake_quant   FAKE_QUANT operators go; their min and max are ranges
 split_sums        SUM is MEAN times the count: LiteRT's reference kernel reads int8 values as uint8
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,12 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core
 from tq._core import Model
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.ranges import Ranges
+from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import is_float, is_infinite
 
 # ---- constants behind operators ----
@@ -65,7 +62,7 @@ def _foldable(graph: SubgraphPart, model: Model) -> Iterator[tuple[OperatorPart,
     for op in graph.operators:
         if op.builtin_name not in FOLDED:
             continue
-        source, target = _ends(op)
+        source, target = ends(op)
         if source is None or target is None or not {source.type_name, target.type_name} <= set(_FOLDED_TYPES):
             continue
         data = made.get(source)
@@ -76,67 +73,9 @@ def _foldable(graph: SubgraphPart, model: Model) -> Iterator[tuple[OperatorPart,
             yield op, (target, data)
 
 
-def _ends(op: OperatorPart) -> tuple[TensorPart | None, TensorPart | None]:
+def ends(op: OperatorPart) -> tuple[TensorPart | None, TensorPart | None]:
     """The first input and the first output."""
     return (op.inputs or (None,))[0], (op.outputs or (None,))[0]
-
-
-# ---- FAKE_QUANT ----
-
-
-def fold_fake_quant(graph: SubgraphPart, activations: bool) -> dict[TensorPart, tuple[float, float]]:
-    """Takes FAKE_QUANT operators away, of constants alone or of `activations` too, and gives the ranges that they set.
-
-    A constant becomes what the operator made of it.  One of several that read the same tensor, or that stands between
-    an input and an output, stays.
-    """
-    found: dict[TensorPart, tuple[float, float]] = {}
-    for op in [op for op in graph.operators if op.builtin_name == "FAKE_QUANT"]:
-        source, target = _ends(op)
-        if source is None or target is None or not is_float(source) or not is_float(target):
-            continue
-        low, high = float(op.options.get("min") or 0), float(op.options.get("max") or 0)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            continue
-        if source.is_constant:
-            _fold_constant(graph, op, source, target, low, high)
-        elif activations and _skip(graph, op, source, target):
-            found.pop(source, None)
-            found[target if source not in graph.inputs else source] = (min(low, 0.0), max(high, 0.0))
-    return found
-
-
-def _fold_constant(
-    graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart, low: float, high: float
-) -> None:
-    data = source.data
-    if data is None or source.is_sparse or target in graph.outputs:
-        return
-    narrow, bits = bool(op.options.get("narrow_range")), int(op.options.get("num_bits") or 8)
-    try:
-        made = _core.fake_quant(data, low, high, num_bits=bits, narrow_range=narrow)
-    except ValueError as error:
-        raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
-    graph.remove_operator(op)
-    target.data = np.asarray(made, np.float32).reshape(data.shape)
-    graph.remove_unused([source])
-
-
-def _skip(graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart) -> bool:
-    """Lets the readers of the operator's output read its input; the tensor keeps the output's name, unless it is an
-    input of the subgraph.  False: the operator must stay."""
-    readers = [reader for reader in source.consumers if reader.builtin_name == "FAKE_QUANT"]
-    is_input = source in graph.inputs
-    if len(readers) != 1 or (is_input and target in graph.outputs) or (source.producer is None and not is_input):
-        return False
-    if not is_input and source in graph.outputs:
-        return False
-    graph.remove_operator(op)
-    if is_input:
-        graph.replace_tensor(target, source)
-    else:
-        graph.replace_tensor(source, target)
-    return True
 
 
 # ---- SUM ----
@@ -149,7 +88,7 @@ def split_sums(graph: SubgraphPart, operators: Iterable[OperatorPart], ranges: R
 
 
 def _split_sum(graph: SubgraphPart, op: OperatorPart, ranges: Ranges) -> OperatorPart | None:
-    (x, y), axes = _ends(op), op.inputs[1] if len(op.inputs) > 1 else None
+    (x, y), axes = ends(op), op.inputs[1] if len(op.inputs) > 1 else None
     if x is None or y is None or axes is None or not is_float(x) or not is_float(y) or x.is_constant:
         return None
     if axes.data is None or not ranges.knows(x) or not ranges.knows(y):
@@ -163,7 +102,7 @@ def _split_sum(graph: SubgraphPart, op: OperatorPart, ranges: Ranges) -> Operato
         return None
     mean = graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
     low, high = ranges.of(y)
-    ranges.train({mean: (low / count, high / count)})
+    ranges.train({mean: Trained(low / count, high / count)})
     op.become("MEAN")
     op.outputs = [mean]
     factor = graph.constant(f"{y.name}_count", np.float32(count), shape=())

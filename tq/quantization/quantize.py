@@ -8,7 +8,7 @@ print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tq import saving
@@ -18,6 +18,7 @@ from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.recipes import Rule
+from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, snapshot
 
@@ -35,6 +36,9 @@ def quantize_model(
     overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
     min_elements: int = 1024,
     block_size: int = 32,
+    custom_weights: Mapping[str, Sequence[int]] | None = None,
+    default_ranges: tuple[float, float] | None = None,
+    input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
     equalize: bool = False,
@@ -44,31 +48,39 @@ def quantize_model(
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
-) -> bytes:
+) -> QuantizedModel:
     """A float model, quantized.
 
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  The other recipes leave activations float32
+        them).  "int4": int8 activations beside int4 weights, where kernels take them.  "uint8": uint8 activations and
+        weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations float32
         and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
-        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators go, and
-        their ranges are taken before a calibration's; those that the file stores as min and max, where there is none.
+        subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
+        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
+        and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
         those are int8, "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
     rules: tq.Rule objects, for operators that get another recipe; the last that holds is taken.
-    overrides: for activations of recipes "int8" and "int16x8", by the tensor's name: a range (low, high), or the
-        parameters, tq.QuantizationParams((scale, zero_point)).  A name that the first subgraph lacks is looked for in
-        the others.  Tensors that must have equal parameters get them too.
+    overrides: for activations of recipes "int8" and "int16x8", and for weights, by the tensor's name: a range
+        (low, high), or the parameters, tq.QuantizationParams((scale, zero_point)), of weights with a scale or one a
+        channel.  A name that the first subgraph lacks is looked for in the others.  Tensors that must have equal
+        parameters get them too.
     min_elements: weights with fewer stay float32; TFLiteConverter's number by default.  Does not concern float16.
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
+    custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
+        The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
+    default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
+        there is data for it; no calibration is needed then.
+    input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     equalize: scale channels first so that they quantize better: see tq.equalize.
@@ -78,7 +90,8 @@ def quantize_model(
     samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Returns the quantized model.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
+    Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
+    scale, n have it.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
     (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
@@ -98,6 +111,9 @@ def quantize_model(
         overrides=dict(overrides or {}),
         min_elements=min_elements,
         block_size=block_size,
+        custom_weights=dict(custom_weights or {}),
+        default_ranges=default_ranges,
+        input_stats=dict(input_stats or {}),
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
@@ -125,6 +141,9 @@ def plan_quantization(
     overrides: Mapping[str, tuple[float, float] | QuantizationParams] | None = None,
     min_elements: int = 1024,
     block_size: int = 32,
+    custom_weights: Mapping[str, Sequence[int]] | None = None,
+    default_ranges: tuple[float, float] | None = None,
+    input_stats: Mapping[str, tuple[float, float]] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
@@ -147,6 +166,9 @@ def plan_quantization(
         overrides=dict(overrides or {}),
         min_elements=min_elements,
         block_size=block_size,
+        custom_weights=dict(custom_weights or {}),
+        default_ranges=default_ranges,
+        input_stats=dict(input_stats or {}),
         limits=Limits(max_memory, max_multiply_adds),
     )
     return build.plan(snapshot(model), check(options))

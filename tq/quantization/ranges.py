@@ -2,7 +2,8 @@
 """Where the ranges of a subgraph's float tensors come from, the first that there is:
 
 overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
-FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/preparation.py)
+FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/trained.py)
+QUANTIZE      the scale and zero point of a QUANTIZE before a DEQUANTIZE, which go too
 calibration   the values of the runs
 stored        min and max in the file, beside a tensor that has no scale
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Union
 
 import numpy as np
@@ -23,7 +25,11 @@ from tq.calibration.calibrate import Calibration
 from tq.editing.graph import SubgraphPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
+from tq.quantization import grids
+from tq.quantization.grids import Grid, Grids
+from tq.quantization.recipes import Recipe
 from tq.running.watching import key_of, subgraph_and_index
+from tq.specification.limits import LIMITS
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
@@ -35,6 +41,24 @@ class Parameters(NamedTuple):
     zero_point: int
     low: float
     high: float
+
+
+class Trained(NamedTuple):
+    """A range that training chose for an activation.
+
+    parameters: of `type` ("int8" or "int16"), where training chose these too.
+    """
+
+    low: float
+    high: float
+    source: str = "FAKE_QUANT"
+    type: str = ""
+    parameters: QuantizationParams | None = None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether nothing may change the parameters: those of FAKE_QUANT give way to a group's range."""
+        return self.parameters is not None and self.source != "FAKE_QUANT"
 
 
 def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
@@ -53,12 +77,72 @@ def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]
     return [checked, *([rest] * (len(known) - 1))]
 
 
+def input_ranges(
+    given: Mapping[str, tuple[float, float]], graphs: Sequence[SubgraphPart], recipe: Recipe
+) -> dict[str, tuple[float, float]]:
+    """The ranges of inputs of which (mean, std) are given.
+
+    ValueError: no input has that name; a mean that int16 values, whose zero point is 0, cannot have."""
+    known = {tensor.name for graph in graphs for tensor in graph.inputs if tensor is not None}
+    found = {}
+    for name, (mean, std) in given.items():
+        if name not in known:
+            raise ValueError(f"input_stats: the model has no input {name!r}{hint(name, known)}")
+        if recipe.activations == "int16" and mean:
+            raise ValueError(f"input_stats: the mean of {name!r} is {mean}; int16 values have the zero point 0")
+        least, most = (0, 255) if recipe.weights == "uint8" else LIMITS[recipe.activations]
+        if recipe.activations == "int16":
+            least = -most
+        found[name] = (least - mean) / std, (most - mean) / std
+    return found
+
+
+def grids_of(graphs: Sequence[SubgraphPart], overrides: Sequence[Mapping[str, Override]]) -> Grids:
+    """The grids that the caller or the file gives constants.
+
+    ValueError: parameters of several scales for an activation."""
+    found = Grids()
+    for graph, given in zip(graphs, overrides, strict=True):
+        for tensor in graph.tensors:
+            override = given.get(tensor.name)
+            if not tensor.is_constant or tensor.type_name != "FLOAT32":
+                if isinstance(override, QuantizationParams) and np.size(override.scale) > 1:
+                    raise ValueError(f"overrides: {tensor.name!r} is an activation, which has one scale")
+            elif override is not None:
+                found.add(tensor, replace(_grid(override), given=tensor.name))
+            elif (stored := _stored_grid(tensor)) is not None:
+                found.add(tensor, stored)
+    return found
+
+
+def _grid(override: Override) -> Grid:
+    if isinstance(override, QuantizationParams):
+        return grids.of_parameters(override.scale, override.zero_point, grids.KERNELS, "INT8", "override")
+    return grids.of_range(*override, None, "override")
+
+
+def _stored_grid(tensor: TensorPart) -> Grid | None:
+    """Of a constant with min and max and without a scale."""
+    parameters = tensor.node.get("quantization")
+    if parameters is None or not parameters.length("min"):
+        return None
+    stored = tensor.quantization
+    low, high = stored.min, stored.max
+    axis = stored.quantized_dimension
+    fits = len(low) == 1 or (axis < len(tensor.shape) and len(low) == tensor.shape[axis])
+    if len(low) != len(high) or len(stored.scale) or not fits:
+        return None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        return None
+    return grids.of_range(low, high, axis, "stored")
+
+
 def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
     made: dict[str, Override] = {}
     for name, value in given.items():
         if isinstance(value, QuantizationParams):
-            scale = float(value.scale)
-            if not (scale > 0 and math.isfinite(scale)):
+            scale = np.asarray(value.scale)
+            if not ((scale > 0) & np.isfinite(scale)).all():
                 raise ValueError(f"overrides: the scale of {name!r} is {scale}; it must be finite and over 0")
             made[name] = value
             continue
@@ -86,12 +170,17 @@ def main_ran(calibration: Calibration | None) -> bool:
 class Ranges:
     """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
 
-    def __init__(self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None) -> None:
+    def __init__(
+        self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
+    ) -> None:
         given = dict(overrides or {})
+        self.is_unsigned = False  # whether int8 values are written as uint8
+        self.default: tuple[float, float] | None = None  # of groups of which no range is known
+        self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
         self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
-        self._trained: dict[TensorPart, tuple[float, float]] = {}
+        self._trained: dict[TensorPart, Trained] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
@@ -105,9 +194,12 @@ class Ranges:
         self._calibration = calibration
         self._main_ran = main_ran
 
-    def train(self, ranges: Mapping[TensorPart, tuple[float, float]]) -> None:
-        """Ranges that training chose: those of FAKE_QUANT operators."""
+    def train(self, ranges: Mapping[TensorPart, Trained]) -> None:
+        """Ranges that training chose."""
         self._trained.update(ranges)
+
+    def trained(self, tensor: TensorPart) -> Trained | None:
+        return self._trained.get(self._aliases.get(tensor, tensor))
 
     def alias(self, made: TensorPart, tensor: TensorPart) -> None:
         """A tensor that holds the real values of another."""
@@ -135,7 +227,7 @@ class Ranges:
         if tensor in self._overrides:
             return "override"
         if tensor in self._trained:
-            return "FAKE_QUANT"
+            return self._trained[tensor].source
         if self._was_seen(tensor):
             return "calibration"
         return "stored" if tensor in self._stored else ""
@@ -168,7 +260,7 @@ class Ranges:
         if found is not None and not isinstance(found, QuantizationParams):
             return found
         if tensor in self._trained:
-            return self._trained[tensor]
+            return self._trained[tensor][:2]
         return None if self._was_seen(tensor) else self._stored.get(tensor)
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tq.nearest import hint
 
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes those as it runs
+GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
 STATIC = "static"  # integer activations too, with ranges from calibration
 FLOAT = "float"  # as it is
@@ -42,6 +43,8 @@ RECIPES = {
         Recipe("weight_only_int8", DEQUANTIZED, "int8"),
         Recipe("weight_only_int4", DEQUANTIZED, "int4"),
         Recipe("float16", DEQUANTIZED, "float16"),
+        Recipe("int4", STATIC, "int4", activations="int8"),
+        Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("float", FLOAT),
     )
 }
@@ -55,18 +58,21 @@ class Weights(NamedTuple):
     hybrid: tuple[str, ...]  # the types of codes that its kernel takes beside float activations
     in_blocks: bool = False  # whether that kernel takes scales of blocks
     scale_per_channel: bool = False  # it wants a scale for each channel, be they equal
+    integer: tuple[str, ...] = ("int8",)  # the types that its kernels take beside integer activations
+    gathers: bool = False  # its output holds rows of the weights
 
 
 _LSTM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16)
 _TWO_LSTMS = (*_LSTM, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 33, *range(40, 48))
 
 WEIGHTS = {
-    "CONV_2D": Weights((1,), 0, ("int8", "int4")),
+    "CONV_2D": Weights((1,), 0, ("int8", "int4"), integer=("int8", "int4")),
     "DEPTHWISE_CONV_2D": Weights((1,), 3, ("int8",), scale_per_channel=True),
-    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4"), in_blocks=True),
+    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4"), in_blocks=True, integer=("int8", "int4")),
     "TRANSPOSE_CONV": Weights((1,), 0, ("int8",), scale_per_channel=True),
     "BATCH_MATMUL": Weights((1,), None, ("int8",)),
     "EMBEDDING_LOOKUP": Weights((1,), 0, ("int8", "int4")),
+    "GATHER": Weights((0,), None, ("int8",), gathers=True),
     "CONV_3D": Weights((1,), 4, ()),
     "CONV_3D_TRANSPOSE": Weights((1,), 4, ()),
     "SVDF": Weights((1, 2), None, ("int8",)),

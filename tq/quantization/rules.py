@@ -118,7 +118,8 @@ def check_overrides(overrides: Iterable[str], used: Iterable[str], activations: 
     found = set(used)
     for name in overrides:
         if name not in found:
+            near = hint(name, (item for item in activations if item != name))
             raise ValueError(
-                f"overrides: the range of {name!r} has no effect: no integer operator reads or writes this "
-                f"tensor as an activation{hint(name, (item for item in activations if item != name))}"
+                f"overrides: the range of {name!r} has no effect: no integer operator reads or writes this tensor as "
+                f"an activation, or reads it as weights{near}"
             )

@@ -15,10 +15,14 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.ranges import Ranges
 from tq.specification.limits import LIMITS
-from tq.specification.table import CALLING, INTEGER, Integer, Output
+from tq.specification.table import CALLING, FREE, INTEGER, Integer, Output
 
 # Real values from here on stand for infinities: bounds and paddings of constants, masks of activations.
 INFINITE = 1e30
+
+# Takes a float tensor from one scale and zero point to others: tq/quantization/trained.py puts it in.
+REQUANTIZING = "QUANTIZE"
+_ROWS = {**INTEGER, REQUANTIZING: Integer(FREE, FREE)}
 
 Key = tuple[str, ...]  # of a constraint: tq/quantization/constraints.py
 End = tuple[str, int]  # ("inputs", 2): of an operator or of a subgraph
@@ -92,11 +96,11 @@ class View:
     @staticmethod
     def row(op: OperatorPart) -> Integer:
         """The row of an operator that has one."""
-        return INTEGER[op.builtin_name or ""]
+        return _ROWS[op.builtin_name or ""]
 
     def rule(self, op: OperatorPart) -> Output | None:
         """How the kernel wants its outputs; None: there is none for this type."""
-        row = INTEGER.get(op.builtin_name or "")
+        row = _ROWS.get(op.builtin_name or "")
         return None if row is None else row.int8 if self.type == "int8" else row.int16
 
     def places(self, op: OperatorPart) -> list[int]:
@@ -146,6 +150,13 @@ class View:
         return [*self.data(op), *self.outputs(op)]
 
     # -- tensors
+
+    def range_of_constant(self, tensor: TensorPart) -> tuple[float, float]:
+        """The range that the caller or the file gives, else that of its values."""
+        grid = self.ranges.grids.get(tensor)
+        if grid is None or grid.ends is None:
+            return range_of_constant(tensor)
+        return float(grid.ends[0].min()), float(grid.ends[1].max())
 
     def is_infinite(self, tensor: TensorPart) -> bool:
         return is_infinite(self.ranges, tensor)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -11,9 +11,10 @@ from tq import _core
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.nearest import hint
 from tq.quantization import recipes
 from tq.quantization.options import Options
-from tq.quantization.recipes import DEQUANTIZED, FLOAT, HYBRID, STATIC, WEIGHTS, Recipe
+from tq.quantization.recipes import DEQUANTIZED, FLOAT, GATHERED, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
 from tq.quantization.view import is_constant_float
 from tq.specification.table import FLOAT as STAYS_FLOAT
@@ -56,6 +57,20 @@ def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator
             yield from _integers(operator, recipe, options)
 
 
+def check_custom_weights(
+    given: Mapping[str, Sequence[int]], graphs: Sequence[SubgraphPart], uses: Sequence[Sequence[Use]]
+) -> None:
+    """ValueError: an operator that the model lacks, or of which nothing becomes integers."""
+    names = {op.name for graph in graphs for op in graph.operators if op.builtin_name == "CUSTOM"}
+    used = {use.operator.name for chosen in uses for use in chosen}
+    for name, places in given.items():
+        if name not in names:
+            raise ValueError(f"custom_weights: the model has no custom operator {name!r}{hint(name, names)}")
+        if name not in used:
+            wanted = f"its inputs {list(places)} are no float32 constants with enough elements"
+            raise ValueError(f"custom_weights: {name!r} has no effect: {wanted}")
+
+
 def can_change(operator: OperatorPart, recipe: Recipe, options: Options) -> bool:
     """Whether a recipe may change an operator."""
     if recipe.form == STATIC:
@@ -92,7 +107,7 @@ def _float16(operator: OperatorPart) -> Iterator[Use]:
 
 def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[Use]:
     """The weights of an operator, if all of them can become integers."""
-    row = WEIGHTS.get(operator.builtin_name or "")
+    row = row_of(operator, options)
     if row is None or (recipe.form == HYBRID and recipe.weights not in row.hybrid):
         return
     if recipe.in_blocks and not row.in_blocks:
@@ -112,10 +127,20 @@ def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Itera
         yield Use(operator, place, tensor, _target(shape, row, recipe, options))
 
 
+def row_of(operator: OperatorPart, options: Options) -> recipes.Weights | None:
+    """The weights of an operator, of a custom one as the caller says."""
+    if operator.builtin_name == "CUSTOM":
+        places = options.custom_weights.get(operator.name)
+        return None if places is None else recipes.Weights(tuple(places), None, ("int8", "int4"))
+    return WEIGHTS.get(operator.builtin_name or "")
+
+
 def _target(shape: tuple[int, ...], row: recipes.Weights, recipe: Recipe, options: Options) -> Target:
     axis = row.axis if row.axis is not None and row.axis < len(shape) else None
     if recipe.in_blocks and shape[-1] % options.block_size == 0:
         return Target(recipe.form, recipe.weights, block_size=options.block_size)
+    if row.gathers and recipe.weights in row.hybrid:
+        return Target(GATHERED, recipe.weights)
     if axis is None or options.per_axis:
         return Target(recipe.form, recipe.weights, axis)
     if recipe.form == HYBRID and row.scale_per_channel:

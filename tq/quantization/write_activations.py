@@ -10,7 +10,7 @@ operators are int64.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +19,14 @@ from numpy.typing import NDArray
 from tq import _core
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization import recurrent
+from tq.quantization import recurrent, unsigned
 from tq.quantization.boundaries import Boundary, boundaries
 from tq.quantization.choice import Choice
+from tq.quantization.grids import Weights
 from tq.quantization.parameters import of_scale
 from tq.quantization.ranges import Parameters
+from tq.quantization.recipes import WEIGHTS
+from tq.specification.limits import LIMITS
 from tq.specification.table import INSTEAD
 
 Floats = NDArray[np.float32]
@@ -40,15 +43,20 @@ class _Insertion(NamedTuple):
     target: TensorPart
 
 
-def write(choice: Choice, per_axis: bool) -> list[OperatorPart]:
-    """Changes the graph.  Returns the integer operators and what was put between."""
+def write(
+    choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = (), is_unsigned: bool = False
+) -> list[OperatorPart]:
+    """Changes the graph.  Returns the integer operators and what was put between.
+
+    narrow: operators whose weights are to be int4, where their kernels take these.
+    is_unsigned: all integers become uint8."""
     if not choice.operators and not choice.view.ends.get(choice.graph):
         return []
     found = boundaries(choice)
     for op in choice.operators:
         if op.builtin_name in INSTEAD:
             _become_product(op)
-    writer = _Writer(choice, per_axis)
+    writer = _Writer(choice, per_axis, narrow, is_unsigned)
     for op in choice.operators:
         writer.weights(op)
     for op in choice.operators:
@@ -56,7 +64,10 @@ def write(choice: Choice, per_axis: bool) -> list[OperatorPart]:
     for boundary in found:
         writer.boundary(boundary)
     writer.rewire()
-    return [*choice.operators, *writer.insert()]
+    made = [*choice.operators, *writer.insert()]
+    if is_unsigned:
+        unsigned.shift(made)
+    return made
 
 
 def _become_product(op: OperatorPart) -> None:
@@ -78,7 +89,9 @@ def _become_product(op: OperatorPart) -> None:
 class _Writer:
     """Writes the constants of one operator after another, then the boundaries, then lets operators read them."""
 
-    def __init__(self, choice: Choice, per_axis: bool) -> None:
+    def __init__(self, choice: Choice, per_axis: bool, narrow: Collection[OperatorPart], is_unsigned: bool) -> None:
+        self._is_unsigned = is_unsigned
+        self._int4 = frozenset(op for op in narrow if "int4" in _types_of(op))
         self._choice, self._view, self._graph, self._per_axis = choice, choice.view, choice.graph, per_axis
         self._places = {op: place for place, op in enumerate(self._graph.operators)}
         self._reads = Counter(index for op in self._graph.operators for index in op.input_indices)
@@ -104,7 +117,8 @@ class _Writer:
         input_scale = (constant(op, place, data) if data.is_constant else self._choice.of(data)).scale
         try:
             if view.has_constant_weights(op):
-                scale = self._constant_weights(op, row.weights, weights, bias, input_scale)
+                write = self._unsigned_weights if self._is_unsigned else self._constant_weights
+                scale = write(op, row.weights, weights, bias, input_scale)
             else:
                 scale = np.atleast_1d(self._computed_weights(op, row.weights, weights))
             self._bias(op, bias, np.asarray(np.float32(input_scale) * scale, np.float32))
@@ -128,15 +142,47 @@ class _Writer:
         """Quantizes weights, and gives their scales."""
         axis = self._view.row(op).axis if self._per_axis else None
         data = np.asarray(weights.data)
-        made = _core.quantize_weights(data, axis, "int8")
-        scale = made.scale
+        type_ = "int4" if op in self._int4 else "int8"
+        made = self._on_grid(op, weights, data, axis) or _own_scales(data, axis, type_)
         if bias is not None and bias.data is not None:
             fitted = self._fitted(made.scale, input_scale, bias.data)
             if not np.array_equal(fitted, made.scale):
-                made, scale = _core.quantize_weights(data, axis, "int8", scale=fitted), fitted
-        scales = np.atleast_1d(np.asarray(scale, np.float32))
-        self._constants[op, place] = self._constant(weights, made.codes, "int8", scales, axis or 0)
+                made = _own_scales(data, axis if np.ndim(fitted) else None, type_, fitted)
+        if made.is_on_grid:
+            self._view.ranges.grids.note(weights)
+        scales = np.atleast_1d(np.asarray(made.scale, np.float32))
+        self._constants[op, place] = self._constant(weights, made.values, made.type, scales, axis or 0)
         return scales
+
+    def _unsigned_weights(
+        self, op: OperatorPart, place: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
+    ) -> Floats:
+        data = np.asarray(weights.data)
+        made = unsigned.weights(data, self._view.ranges.grids.get(weights))
+        if bias is not None and bias.data is not None:
+            fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
+            if fitted != made.scale:
+                made = unsigned.of_scale(data, fitted)
+        if made.is_on_grid:
+            self._view.ranges.grids.note(weights)
+        scales = np.array([made.scale], np.float32)
+        self._constants[op, place] = self._constant(weights, made.values, "uint8", scales, zero_point=made.zero_point)
+        return scales
+
+    def _on_grid(self, op: OperatorPart, weights: TensorPart, data: Floats, axis: int | None) -> Weights | None:
+        """The weights on the grid that training, the caller or the file chose; None: they have none, or leave it."""
+        grid = self._view.ranges.grids.get(weights)
+        if grid is None:
+            return None
+        if grid.source == "FAKE_QUANT" and grid.most > np.iinfo(np.int8).max:
+            raise ValueError("FAKE_QUANT of 16 bits; no kernel takes int16 weights, num_bits 4 or 8 is needed")
+        types = ("int4",) if op in self._int4 else _types_of(op)
+        made = grid.weights(data, axis, types)
+        if made is None and grid.source == "override":
+            raise ValueError(
+                "overrides: with these parameters its values pass -127 or 127, or the scales do not fit it"
+            )
+        return made
 
     def _computed_weights(self, op: OperatorPart, place: int, weights: TensorPart) -> np.float32:
         """The scale of computed weights: int8 activations, and beside int16 activations int8 values of them."""
@@ -194,6 +240,14 @@ class _Writer:
                 values = _core.quantize(np.asarray(tensor.data), p.scale, p.zero_point, dtype=type_)
                 made = self._constant(tensor, values, type_, np.array([p.scale]), zero_point=p.zero_point)
                 self._constants[op, place] = made
+                self._note(tensor, type_, p)
+
+    def _note(self, tensor: TensorPart, type: str, p: Parameters) -> None:
+        """Whether a constant that is read like an activation got the parameters of its grid."""
+        grids = self._view.ranges.grids
+        grid = grids.get(tensor)
+        if grid is not None and grid.parameters(type, LIMITS[type]) == (float(p.scale), int(p.zero_point)):
+            grids.note(tensor)
 
     def _constant(
         self, tensor: TensorPart, values: NDArray[Any], type: str, scale: Floats, axis: int = 0, zero_point: int = 0
@@ -280,6 +334,18 @@ class _Writer:
         made = [self._graph.add_operator(row.operator, [row.source], [row.target], at=row.place) for row in rows]
         self._graph.remove_unused(dict.fromkeys(key[0] for key in self._made))
         return made
+
+
+def _types_of(op: OperatorPart) -> tuple[str, ...]:
+    """The types of weights that its kernels take."""
+    row = WEIGHTS.get(op.builtin_name or "")
+    return () if row is None else row.integer
+
+
+def _own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None = None) -> Weights:
+    """Weights with the scales of their own values, or with these."""
+    made = _core.quantize_weights(data, axis, type, scale=scale)
+    return Weights(made.codes, made.scale if scale is None else scale, type)
 
 
 def join(made: Sequence[OperatorPart]) -> list[OperatorPart]:

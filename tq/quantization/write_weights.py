@@ -12,22 +12,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq.editing import versions
+from tq.editing.constants import encode, type_number
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.recipes import DEQUANTIZED, WEIGHTS
+from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids
+from tq.quantization.recipes import DEQUANTIZED, GATHERED, WEIGHTS
 from tq.quantization.weights import Target, Use
 
 INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 
 
-def write(editor: Editor, uses: Sequence[Sequence[Use]]) -> None:
-    """Gives the operators of each subgraph the constants that were chosen for them."""
-    constants = _Constants(editor)
+def write(editor: Editor, uses: Sequence[Sequence[Use]], grids: Grids) -> set[str]:
+    """Gives the operators of each subgraph the constants that were chosen for them.  Returns the names of those that
+    got scales that the caller gave."""
+    constants = _Constants(editor, grids)
     for graph, chosen in zip(editor.subgraphs, uses, strict=True):
         _write_graph(graph, chosen, constants)
     constants.release()
+    return constants.overridden
 
 
 class _Quantized(NamedTuple):
@@ -41,19 +45,41 @@ class _Quantized(NamedTuple):
 class _Constants:
     """Quantizes each constant once, however many tensors and operators share it."""
 
-    def __init__(self, editor: Editor) -> None:
-        self._editor = editor
-        self._made: dict[tuple[int, tuple[int, ...], tuple[Any, ...]], _Quantized] = {}  # targets without their form
+    def __init__(self, editor: Editor, grids: Grids) -> None:
+        self._editor, self._grids = editor, grids
+        self._made: dict[tuple[Any, ...], _Quantized] = {}  # by buffer, shape, target without its form, grid
+        self.overridden: set[str] = set()  # names
         self._old: set[int] = set()
 
     def of(self, tensor: TensorPart, target: Target) -> _Quantized:
         old = tensor.buffer
-        key = (old, tensor.shape, target[1:])
+        grid = self._grids.get(tensor)
+        key = (old, tensor.shape, target[1:], grid)
         made = self._made.get(key)
         if made is None:
-            made = self._made[key] = self._quantize(tensor, target)
+            on_grid = None if grid is None else self._on_grid(tensor, target, grid)
+            made = self._made[key] = on_grid or self._quantize(tensor, target)
             self._old.add(old)
         return made
+
+    def _on_grid(self, tensor: TensorPart, target: Target, grid: Grid) -> _Quantized | None:
+        """On the grid that training, the caller or the file chose; None: the target has no such."""
+        data = tensor.data
+        if target.type not in WEIGHT_LIMITS or target.block_size or data is None or not np.isfinite(data).all():
+            return None
+        axis = target.channel_axis if target.channels else target.axis
+        made = grid.weights(data, target.axis, (target.type,))
+        if made is None or made.type != target.type:
+            return None
+        scales = np.atleast_1d(made.scale)
+        if axis is not None and len(scales) == 1:
+            scales = np.repeat(scales, tensor.shape[axis])
+        content, _ = encode(made.values, type_number(made.type), tensor.shape, repr(tensor))
+        self._grids.note(tensor)
+        if grid.given:
+            self.overridden.add(grid.given)
+        parameters = {"scale": scales, "zero_point": np.zeros(len(scales), np.int64), "quantized_dimension": axis or 0}
+        return _Quantized(self._editor.add_buffer(content), parameters, None, 0)
 
     def _quantize(self, tensor: TensorPart, target: Target) -> _Quantized:
         editor = self._editor
@@ -95,6 +121,9 @@ def _write_graph(graph: SubgraphPart, uses: Sequence[Use], constants: _Constants
             dequantized.append((group[0].operator, quantized, read))
         for use in group:
             use.operator.set_input(use.input, read)
+    for use in uses:
+        if use.target.form == GATHERED:
+            _gather(graph, use)
     _finish(dict.fromkeys(use.operator for use in uses))
     _insert(graph, dequantized)
 
@@ -125,6 +154,20 @@ def _become(tensor: TensorPart, target: Target, made: _Quantized) -> None:
         "zero_points": -1,
         "block_size": target.block_size,
     }
+
+
+def _gather(graph: SubgraphPart, use: Use) -> None:
+    """Lets the operator take rows of quantized values, and dequantizes these."""
+    operator, table = use.operator, use.operator.inputs[use.input]
+    real = operator.outputs[0]
+    assert table is not None and real is not None
+    rows = graph.add_tensor(
+        f"{real.name}_{use.target.type}", real.shape, use.target.type, shape_signature=real.shape_signature
+    )
+    rows.quantization = table.quantization
+    operator.outputs = [rows]
+    made = graph.insert_after(operator, "DEQUANTIZE", [rows], [real])
+    made.share_version(versions.needed(made))
 
 
 def _finish(operators: Iterable[OperatorPart]) -> None:

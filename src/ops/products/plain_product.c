@@ -4,7 +4,7 @@
  * points, and files that have them are rare, so this is a plain loop.  Padding is skipped, as in TFLite's reference
  * kernels.
  */
-#include "ops/products/product.h"
+#include "ops/products/plain_product.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/products/plain_product.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 
@@ -172,17 +173,6 @@ static tq_element element_of(const tq_tensor *tensor)
     case TQ_TensorType_INT16: return TQ_i16;
     default: return TQ_i8; /* INT4 and INT2 take a byte each */
     }
-}
-
-/* sum * multiplier = output - zero point. */
-double tq_product_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel)
-{
-    const float in = tq_scale_of(node->in[0]), weight = tq_scale_at(node->in[1], channel);
-    const float out = tq_scale_of(node->out[0]);
-    double real = (plan->product_in_f32 ? (double)(in * weight) : (double)in * (double)weight) / (double)out;
-    if (node->numerics == TQ_NUMERICS_XNNPACK)
-        real = (double)tq_even_multiplier(in, weight, out);
-    return isfinite((float)real) ? real : 0;
 }
 
 static double real_at(const void *node, size_t channel)

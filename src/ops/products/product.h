@@ -11,31 +11,7 @@
 #ifndef TQ_OPS_PRODUCTS_PRODUCT_H
 #define TQ_OPS_PRODUCTS_PRODUCT_H
 
-#include "kernels/depthwise/depthwise.h"
-#include "ops/op.h"
-
-/* The product that an operator asks for. */
-typedef struct tq_product_plan {
-    size_t channels;             /* output channels of all groups */
-    size_t groups;               /* of channels; each reads its own range of input channels */
-    size_t taps;                 /* positions of the filter; 1: none */
-    size_t depth;                /* input channels of a group; 1 where by_channel */
-    bool by_channel;             /* depthwise: output channel c reads input channel c / multiplier; groups is 1 */
-    size_t multiplier;           /* by_channel: output channels of an input channel */
-    size_t channel_stride, k_stride; /* of weights: gemm.h */
-    bool scans;                  /* `scan` is set: rows are output pixels */
-    tq_scan scan;
-    size_t rows;
-    size_t row_stride;           /* elements of a row, or of an input pixel */
-    int64_t activation;
-    /* integers */
-    tq_requantize_rule rule;
-    size_t double_channels;  /* the last channels, so many, have the rule DOUBLE (tq_gemm_store.remainder) */
-    bool wide;               /* int16 rows, 64-bit accumulators */
-    bool product_in_f32;  /* the product of scales is rounded to float32 */
-    bool ignores_zero_point; /* weights' zero points count as 0, as in TFLite */
-    bool wraps_zero_points; /* those outside a type wrap to it, as in the matrix library of the optimized kernels */
-} tq_product_plan;
+#include "ops/products/product_plan.h"
 
 /* Checks types of rows, weights and output (float32; int8 or uint8; int16 rows with weights of a type of the set
    `int16_weights`; for FULLY_CONNECTED also uint8 rows with int16 output), scales and zero points, and the bias: its
@@ -55,14 +31,5 @@ tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error);
 /* Plans the kernel, requests memory for prepacked constants and scratch, and sets node->state and node->eval.  The plan
    is complete, and output 0 has its shape.  TQ_BAD_OPERATOR: a multiplier is not finite; errors of memory. */
 tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_error *error);
-
-/* The real multiplier of a channel's sums; 0 where the scales make none that is finite, as in TFLite on x86. */
-double tq_product_multiplier(const tq_node *node, const tq_product_plan *plan, size_t channel);
-
-/* Whether a zero point lies outside its type, and no kernel can hold it. */
-bool tq_product_is_plain(const tq_node *node, const tq_product_plan *plan);
-
-/* tq_prepare_product for such nodes. */
-tq_status tq_prepare_plain_product(tq_node *node, const tq_product_plan *plan, tq_error *error);
 
 #endif

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tq.dequantize_model and tq.transcode: quantized models as float models, uint8 ones as int8 ones."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from commands import TQ, environment
+from test_quantize_model import noise_db, outputs
+from test_quantize_static import CONV, ROWS, check, network, quantized
+from test_trained_grids import LAYERS, fake, layer, paired
+
+import tq
+from tq.quantization import ends
+
+F = np.float32
+
+
+def names(data):
+    return [op.name for op in tq.Model(data).operators]
+
+
+def rows(data):
+    """The quantized tensors: type, scales, zero points, quantized values."""
+    found = [t for t in tq.Model(data).tensors if len(t.quantization.scale)]
+    made = [
+        (t.type.name, t.quantization.scale.tolist(), t.quantization.zero_point.tolist(), np.array(t.data).tolist())
+        for t in found
+    ]
+    return sorted(made, key=str)
+
+
+# ---- ranges that stand for scales ----
+
+
+@pytest.mark.parametrize("most", [127, 7])
+def test_ranges_of_weights_give_every_bit_of_the_scale(most):
+    scales = np.exp(np.random.default_rng(0).uniform(-12, 3, 20000)).astype(F)
+    np.testing.assert_array_equal(ends.symmetric_scale(*ends.of_weights(scales, most), most), scales)
+
+
+@pytest.mark.parametrize("type_", ["int8", "int16"])
+def test_ranges_of_activations_give_the_scale_and_the_zero_point(type_):
+    rng = np.random.default_rng(1)
+    exact = 0
+    for scale in np.exp(rng.uniform(-8, 2, 300)).astype(F):
+        zero = int(rng.integers(-128, 128)) if type_ == "int8" else 0
+        centered = type_ == "int16"
+        low, high = ends.of_activation(float(scale), zero, type_)
+        made = tq.choose_quantization_params(low, high, type_, symmetric=centered, narrow_range=centered, rule="mlir")
+        assert made.zero_point == zero and abs(float(made.scale) / float(scale) - 1) < 2e-7
+        exact += made.scale == scale
+    assert exact >= 296
+
+
+# ---- back to floats ----
+
+
+NAMES = "ADD SOFTMAX CONCATENATION MEAN LOGISTIC PRELU TRANSPOSE_CONV UNIDIRECTIONAL_SEQUENCE_LSTM SVDF"
+MODELS = {
+    "network": network,
+    **{name: lambda name=name: layer(name, lambda b, w: w) for name in LAYERS},
+    "trained": lambda: layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.25, 1.25, narrow=True)),
+    **{name: ROWS[name] for name in NAMES.split()},
+}
+RECIPES = ["int8", "int16x8", "dynamic_int8", "dynamic_int4", "weight_only_int8", "weight_only_int4"]
+
+
+@pytest.mark.parametrize("fake_quant", [False, True])
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", MODELS)
+def test_quantized_again_it_has_the_same_scales_and_values(name, recipe, fake_quant):
+    model = MODELS[name]()
+    given = {} if recipe in ("int8", "int16x8") else {"min_elements": 0}
+    try:
+        first = quantized(model, recipe, **given)
+    except ValueError as error:
+        assert "finds nothing to quantize" in str(error)
+        return
+    real = tq.dequantize_model(first, fake_quant=fake_quant)
+    opened = tq.Model(real)
+    assert not opened.problems and not any(len(t.quantization.scale) for t in opened.tensors)
+    assert {t.type.name for t in opened.tensors} <= {"FLOAT32", "INT32", "BOOL"}
+    again = tq.quantize_model(real, recipe, **given)
+    assert rows(again) == rows(first)
+    assert names(again) == names(first)
+
+
+@pytest.mark.parametrize("name", ["network", "CONV_2D", "ADD", "SOFTMAX"])
+def test_it_computes_what_the_quantized_model_computes(name):
+    first = quantized(MODELS[name]())
+    exact = outputs(first, "TQ")
+    assert noise_db(exact, outputs(tq.dequantize_model(first), "TQ")) > 30
+    assert noise_db(exact, outputs(tq.dequantize_model(first, fake_quant=True), "BUILTIN_REF")) > 40
+
+
+def test_inputs_and_outputs_become_float():
+    first = quantized(network(), io="uint8")
+    real = tq.Model(tq.dequantize_model(first))
+    assert [t.type.name for t in (*real.inputs, *real.outputs)] == ["FLOAT32"] * 2
+    assert [t.name for t in real.inputs] == [t.name for t in tq.Model(first).inputs]
+
+
+def test_float16():
+    first = quantized(layer("CONV_2D", lambda b, w: w))
+    real = tq.dequantize_model(first, dtype="float16")
+    assert {t.type.name for t in tq.Model(real).tensors if t.is_constant} == {"FLOAT16"}
+    assert noise_db(outputs(first, "TQ"), outputs(real, "TQ")) > 30
+
+
+def test_fake_quants_keep_two_scales_of_one_value():
+    """A requantization is a FAKE_QUANT behind another."""
+    first = tq.quantize_model(paired()[0], "int8")
+    kept = tq.dequantize_model(first, fake_quant=True)
+    assert names(tq.quantize_model(kept, "int8")).count("QUANTIZE") >= 2
+    assert noise_db(outputs(first, "TQ"), outputs(kept, "TQ")) > 35
+
+
+def cast():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [4], "int8", scale=0.5), b.tensor("y", [4], "int32")
+    b.operator("CAST", [x], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+def test_what_has_no_float_form_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match=r"operator 0 \(CAST\) .* has no float form: the kernel converts"):
+        tq.dequantize_model(cast(), tmp_path / "out.tflite")
+    with pytest.raises(ValueError, match="no quantized values"):
+        tq.dequantize_model(network())
+    with pytest.raises(ValueError, match="dtype is 'int8'"):
+        tq.dequantize_model(quantized(network()), dtype="int8")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- uint8 as int8 ----
+
+
+def uint8_network(spread=120):
+    """conv -> pool -> concatenation -> fully connected of uint8 values; `spread`: of q - z of the weights."""
+    rng = np.random.default_rng(4)
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 4, 4, 4], "uint8", scale=2 / 255, zero_point=128)
+    steps = rng.integers(-spread, spread + 1, (8, 3, 3, 4))
+    steps.flat[0] = spread
+    zero = 255 - spread if spread > 127 else 121
+    w = b.constant("w", (steps + zero).clip(0, 255).astype(np.uint8), scale=0.01, zero_point=zero)
+    bias = b.constant("bias", rng.integers(-5000, 5000, 8, dtype=np.int32), scale=2 / 255 * 0.01)
+    y = b.tensor("y", [1, 4, 4, 8], "uint8", scale=0.03, zero_point=100)
+    b.operator("CONV_2D", [x, w, bias], [y], **CONV)
+    p = b.tensor("p", [1, 4, 4, 8], "uint8", scale=0.03, zero_point=100)
+    b.operator("MAX_POOL_2D", [y], [p], filter_height=2, filter_width=2, stride_h=1, stride_w=1, padding="SAME")
+    both = b.tensor("both", [1, 4, 4, 16], "uint8", scale=0.03, zero_point=100)
+    b.operator("CONCATENATION", [y, p], [both], axis=3)
+    more = b.constant("more", rng.integers(0, 256, 16, dtype=np.uint8), scale=0.02, zero_point=90)
+    s = b.tensor("s", [1, 4, 4, 16], "uint8", scale=0.04, zero_point=110)
+    b.operator("ADD", [both, more], [s])
+    soft = b.tensor("soft", [1, 4, 4, 16], "uint8", scale=1 / 256, zero_point=0)
+    b.operator("SOFTMAX", [s], [soft], beta=1.0)
+    b.output(soft)
+    return b.to_bytes()
+
+
+def run(data, x):
+    interpreter = tq.Interpreter(model_content=bytes(data), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+def test_uint8_becomes_int8_exactly():
+    model = uint8_network()
+    made = tq.transcode(model)
+    assert made.changes == () and not tq.Model(made).problems
+    assert {t.type.name for t in tq.Model(made).tensors} == {"INT8", "INT32"}
+    assert tq.Model(made).tensors["w"].quantization.zero_point == 0
+    for old, new in zip(tq.Model(model).tensors, tq.Model(made).tensors, strict=True):
+        assert old.name == new.name
+        np.testing.assert_array_equal(old.quantization.scale, new.quantization.scale)
+        if old.is_constant:
+            np.testing.assert_array_equal(old.dequantized(), new.dequantized())
+    x = np.random.default_rng(5).integers(0, 256, (1, 4, 4, 4)).astype(np.uint8)
+    given = (x.astype(np.int16) - 128).astype(np.int8)
+    np.testing.assert_array_equal(run(made, given).astype(np.int16) + 128, run(model, x))
+    from_litert = outputs(made, "BUILTIN_REF")
+    np.testing.assert_array_equal(outputs(made, "TQ"), from_litert)
+
+
+def test_weights_that_do_not_fit_get_a_scale_and_say_what_it_costs():
+    model = uint8_network(200)
+    made = tq.transcode(model)
+    assert [change.tensor for change in made.changes] == ["w", "bias"]
+    old, new = tq.Model(model).tensors, tq.Model(made).tensors
+    for change in made.changes:
+        error = np.abs(old[change.tensor].dequantized().astype(np.float64) - new[change.tensor].dequantized())
+        assert change.loss == pytest.approx(error.max(), rel=1e-3) and change.steps <= 0.51
+        assert change.scale == new[change.tensor].quantization.scale
+    assert new["w"].quantization.scale == pytest.approx(0.01 * 200 / 127)
+    assert np.abs(new["w"].data).max() == 127
+
+
+def test_operators_of_uint8_alone_keep_it_between_quantizes():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 4], "uint8", scale=0.5, zero_point=7), b.tensor("y", [1, 4], "int32")
+    r = b.tensor("r", [1, 4], "uint8", scale=0.5, zero_point=7)
+    b.operator("RESHAPE", [x, b.constant("shape", np.array([1, 4], np.int32))], [r], new_shape=[1, 4])
+    b.operator("CAST", [r], [y])
+    b.output(y)
+    made = tq.transcode(b.to_bytes())
+    assert names(made) == ["RESHAPE", "QUANTIZE", "CAST"]
+    np.testing.assert_array_equal(run(made, np.int8([[-128, 0, 5, 127]])), [[0, 128, 133, 255]])
+
+
+def test_concatenations_of_several_scales_are_requantized():
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 4], "uint8", scale=0.5, zero_point=7)
+    y = b.input("y", [1, 4], "uint8", scale=0.25, zero_point=0)
+    z = b.tensor("z", [1, 8], "uint8", scale=0.5, zero_point=7)
+    b.operator("CONCATENATION", [x, y], [z], axis=1)
+    b.output(z)
+    made = tq.transcode(b.to_bytes())
+    assert names(made) == ["QUANTIZE", "CONCATENATION"] and not tq.Model(made).problems
+
+
+def test_models_without_uint8_are_an_error():
+    with pytest.raises(ValueError, match="no uint8 values"):
+        tq.transcode(network())
+    with pytest.raises(ValueError, match="dtype is 'int16'"):
+        tq.transcode(uint8_network(), "int16")
+
+
+def test_damaged_files_are_errors():
+    """Of any bytes: a result, a ValueError, or tq.Error."""
+    rng = np.random.default_rng(7)
+    seeds = [paired("uint8")[0], uint8_network(200), bytes(quantized(network()))]
+    calls = [
+        tq.dequantize_model,
+        lambda data: tq.dequantize_model(data, fake_quant=True),
+        tq.transcode,
+        tq.Calibration.from_model,
+        lambda data: tq.quantize_model(data, "int8", default_ranges=(-1, 1)),
+    ]
+    refused = 0
+    for number in range(300):
+        data = bytearray(seeds[number % len(seeds)])
+        for place in rng.integers(len(data), size=3):
+            data[place] = rng.integers(256)
+        for call in calls:
+            try:
+                call(bytes(data))
+            except (ValueError, tq.Error):
+                refused += 1
+    assert refused > 300
+
+
+# ---- the command line ----
+
+
+def tq_command(*arguments, folder):
+    done = subprocess.run([*TQ, *arguments], cwd=folder, capture_output=True, text=True, env=environment(), timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_commands(tmp_path):
+    (tmp_path / "u8.tflite").write_bytes(uint8_network(200))
+    code, said = tq_command("transcode", "u8.tflite", "i8.tflite", folder=tmp_path)
+    assert code == 0 and "'w' of subgraph 0: a scale of its own" in said
+    assert (tmp_path / "i8.tflite").read_bytes() == tq.transcode(uint8_network(200))
+    code, said = tq_command("dequantize", "i8.tflite", "f.tflite", "--fake-quant", folder=tmp_path)
+    assert code == 0 and "FAKE_QUANT" in names((tmp_path / "f.tflite").read_bytes())
+    code, said = tq_command("dequantize", "f.tflite", "g.tflite", folder=tmp_path)
+    assert code == 2 and "no quantized values" in said
+    (tmp_path / "t.tflite").write_bytes(layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.25, 1.25, narrow=True)))
+    quantize = ("quantize", "t.tflite", "q.tflite", "--recipe", "int8")
+    code, said = tq_command(*quantize, "--range", "bias=0,1", folder=tmp_path)
+    assert code == 2 and "no effect" in said
+    code, said = tq_command(*quantize, folder=tmp_path)
+    assert code == 0 and "1 of 1 weights lie on the trained grid" in said
+    check((tmp_path / "t.tflite").read_bytes(), (tmp_path / "q.tflite").read_bytes())

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks that were trained with quantization: what training chose is what the quantized model has."""
+
+import numpy as np
+import pytest
+from test_quantize_model import noise_db, normal, outputs
+from test_quantize_static import CONV, check, i32, quantized
+
+import tq
+
+F = np.float32
+
+
+def names(data):
+    return [op.name for op in tq.Model(data).operators]
+
+
+def tensor(data, name):
+    return next(t for t in tq.Model(data).tensors if t.name == name)
+
+
+def fake(b, source, name, low, high, bits=8, narrow=False):
+    made = b.tensor(name, source.shape)
+    b.operator("FAKE_QUANT", [source], [made], min=low, max=high, num_bits=bits, narrow_range=narrow)
+    return made
+
+
+def pair(b, source, name, scale, zero, type="int8", axis=0):
+    """source -> QUANTIZE -> DEQUANTIZE"""
+    middle = b.tensor(f"{name}_q", source.shape, type, scale=scale, zero_point=zero, quantized_dimension=axis)
+    made = b.tensor(name, source.shape)
+    b.operator("QUANTIZE", [source], [middle])
+    b.operator("DEQUANTIZE", [middle], [made])
+    return made
+
+
+LAYERS = {
+    "CONV_2D": ((8, 3, 3, 4), CONV),
+    "DEPTHWISE_CONV_2D": ((1, 3, 3, 4), CONV | {"depth_multiplier": 1}),
+    "FULLY_CONNECTED": ((8, 64), {}),
+}
+
+
+def layer(name, weights, bias=None, factor=0.5):
+    """A layer between FAKE_QUANTs; `weights` makes its weights' tensor of a builder and an array."""
+    b = tq.ModelBuilder()
+    shape, options = LAYERS[name]
+    channels = shape[-1] if name == "DEPTHWISE_CONV_2D" else shape[0]
+    size = [1, 64] if name == "FULLY_CONNECTED" else [1, 4, 4, 4]
+    x = fake(b, b.input("x", size), "q", -1.0, 1.0)
+    w = weights(b, b.constant("weights", normal(*shape) * F(factor)))
+    y = b.tensor("y", [*size[:-1], channels])
+    b.operator(name, [x, w, b.constant("bias", normal(channels) if bias is None else bias)], [y], **options)
+    b.output(fake(b, y, "z", -8.0, 8.0))
+    return b.to_bytes()
+
+
+def on_grid(data, name, scale, real):
+    """Whether a constant has that scale and, to the bit, the values that training computed with."""
+    found = tensor(data, name)
+    np.testing.assert_array_equal(found.quantization.scale, np.atleast_1d(F(scale)))
+    assert not found.quantization.zero_point.any()
+    steps = np.rint(real.astype(np.float64) / scale)
+    np.testing.assert_array_equal(np.asarray(found.data, np.int32), steps)
+    return found
+
+
+# ---- FAKE_QUANT on weights ----
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_weights_lie_on_the_grid_that_they_were_trained_with(name, recipe):
+    model = layer(name, lambda b, w: fake(b, w, "w", -1.25, 1.25, narrow=True))
+    data = tq.quantize_model(model, recipe)
+    assert data.weights_on_grid == (1, 1)
+    real = tq.fake_quant(normal(*LAYERS[name][0]) / 2, -1.25, 1.25, narrow_range=True)
+    on_grid(data, "w", 2.5 / 254, real)
+    check(model, data)
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_weights_beside_floats_lie_on_it_too(name, recipe):
+    model = layer(name, lambda b, w: fake(b, w, "w", -1.25, 1.25, narrow=True))
+    data = tq.quantize_model(model, recipe, min_elements=0)
+    assert data.weights_on_grid == (1, 1)
+    found = tensor(data, "w")
+    assert set(found.quantization.scale) == {F(2.5 / 254)}
+    assert noise_db(outputs(model, "TQ"), outputs(data, "TQ")) > 30
+
+
+def test_a_zero_point_is_taken_out():
+    """-1.0 to 1.25 has the zero point 113 - 128; kernels take 0, and the real values stay."""
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.0, 1.25), factor=0.25)
+    data = tq.quantize_model(model, "int8")
+    on_grid(data, "w", 2.25 / 255, tq.fake_quant(normal(8, 3, 3, 4) / 4, -1.0, 1.25))
+    assert data.weights_on_grid == (1, 1)
+    check(model, data)
+
+
+def test_a_value_of_128_steps_stays_at_127():
+    """The zero point 127.5 of a symmetric range goes up, as the converter has it: int8's is 0."""
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -0.5, 0.5))
+    data = tq.quantize_model(model, "int8")
+    real = tq.fake_quant(normal(8, 3, 3, 4) / 2, -0.5, 0.5)
+    on_grid(data, "w", 1 / 255, np.clip(real, F(-127 / 255), F(127 / 255)))
+    assert data.weights_on_grid == (1, 1)
+    assert {int(t.quantization.zero_point[0]) for t in tq.Model(data).tensors if len(t.quantization.scale)} == {0}
+
+
+def test_a_grid_that_int8_cannot_hold_is_left_and_not_counted():
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", 0.0, 1.25))
+    data = tq.quantize_model(model, "int8")
+    assert data.weights_on_grid == (0, 1)
+    assert tensor(data, "w").quantization.scale.size == 8
+    check(model, data)
+
+
+def test_a_bias_that_does_not_fit_takes_the_weights_off_the_grid():
+    bias = np.full(8, 3e5, F)
+    model = layer("CONV_2D", lambda b, w: fake(b, w, "w", -1e-6, 1e-6, narrow=True), bias=bias)
+    data = tq.quantize_model(model, "int8")
+    assert data.weights_on_grid == (0, 1)
+    assert tensor(data, "w").quantization.scale[0] > F(2e-6 / 254)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_four_bits_are_a_type_where_all_kernels_take_it(name):
+    type_ = "INT8" if name == "DEPTHWISE_CONV_2D" else "INT4"
+    model = layer(name, lambda b, w: fake(b, w, "w", -1.25, 1.25, bits=4, narrow=True))
+    data = tq.quantize_model(model, "int8")
+    real = tq.fake_quant(normal(*LAYERS[name][0]) / 2, -1.25, 1.25, num_bits=4, narrow_range=True)
+    assert on_grid(data, "w", 2.5 / 14, real).type.name == type_
+    assert data.weights_on_grid == (1, 1)
+    check(model, data)
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"), [(5, "FAKE_QUANT of 5 bits; types have 4, 8 or 16"), (16, "no kernel takes int16 weights")]
+)
+def test_other_numbers_of_bits_are_an_error(bits, words):
+    with pytest.raises(ValueError, match=words):
+        tq.quantize_model(layer("CONV_2D", lambda b, w: fake(b, w, "w", -1.25, 1.25, bits=bits)), "int8")
+
+
+def test_activations_of_other_numbers_of_bits_are_an_error():
+    b = tq.ModelBuilder()
+    x = fake(b, b.input("x", [1, 8]), "q", -1.0, 1.0, bits=4)
+    y = b.tensor("y", [1, 8])
+    b.operator("LEAKY_RELU", [x], [y], alpha=0.5)
+    b.output(fake(b, y, "z", -1.0, 1.0))
+    with pytest.raises(ValueError, match="FAKE_QUANT of 4 bits; activations have 8 or 16"):
+        tq.quantize_model(b.to_bytes(), "int8")
+
+
+@pytest.mark.parametrize("move", ["TRANSPOSE", "RESHAPE"])
+def test_trained_weights_that_are_moved(move):
+    def weights(b, w):
+        first = b.constant("kernel", normal(64, 8) / 2 if move == "TRANSPOSE" else normal(8, 8, 8) / 2)
+        q = fake(b, first, "kernel_q", -1.25, 1.25, narrow=True)
+        made = b.tensor("w", [8, 64])
+        rest = i32(1, 0) if move == "TRANSPOSE" else i32(8, 64)
+        b.operator(move, [q, b.constant("how", rest)], [made], **({"new_shape": [8, 64]} if move == "RESHAPE" else {}))
+        return made
+
+    model = layer("FULLY_CONNECTED", weights)
+    data = tq.quantize_model(model, "int8")
+    assert names(data) == ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"] and data.weights_on_grid == (1, 1)
+    assert tensor(data, "w").quantization.scale == F(2.5 / 254)
+    check(model, data)
+
+
+# ---- FAKE_QUANT on activations ----
+
+
+def test_ranges_move_past_relu_and_reshape():
+    """conv -> RELU -> FAKE_QUANT, and FAKE_QUANT -> RESHAPE -> RELU: all have the range, none is unknown."""
+    b = tq.ModelBuilder()
+    x = fake(b, b.input("x", [1, 64]), "q", -1.0, 1.0)
+    y, r, s, t, u = (b.tensor(n, [8, 1] if n in "tu" else [1, 8]) for n in ("y", "r", "s", "t", "u"))
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64) / 4), b.constant("b", normal(8))], [y])
+    b.operator("RELU", [y], [r])
+    b.operator("LEAKY_RELU", [fake(b, r, "r2", 0.0, 6.0)], [s], alpha=0.5)
+    b.operator("RESHAPE", [fake(b, s, "s2", -2.0, 5.0), b.constant("shape", i32(8, 1))], [t], new_shape=[8, 1])
+    b.operator("RELU6", [t], [u])
+    b.output(u)
+    model = b.to_bytes()
+    data = tq.quantize_model(model, "int8")
+    found = [op.name for op in tq.Model(data).operators if op.name not in ("QUANTIZE", "DEQUANTIZE")]
+    assert found == ["FULLY_CONNECTED", "RELU", "LEAKY_RELU", "RESHAPE", "RELU6"]
+    assert names(data)[0] == "QUANTIZE" and names(data)[-1] == "DEQUANTIZE" and len(names(data)) == 7
+    assert tensor(data, "y").quantization.scale == tensor(data, "r2").quantization.scale == F(6 / 255)
+    assert tensor(data, "u_int8").quantization.scale == tensor(data, "t").quantization.scale == F(7 / 255)
+    check(model, data)
+
+
+def test_a_concatenation_shares_its_range():
+    """As toco's change_concat_input_ranges does: the output's range is that of all inputs."""
+    b = tq.ModelBuilder()
+    x = fake(b, b.input("x", [1, 8]), "q", -1.0, 1.0)
+    parts = []
+    for place, (low, high) in enumerate([(-0.5, 2.0), (-4.0, 4.0)]):
+        made = b.tensor(f"part{place}", [1, 8])
+        b.operator("LEAKY_RELU", [x], [made], alpha=0.25 * (place + 1))
+        parts.append(fake(b, made, f"p{place}", low, high))
+    both = b.tensor("both", [1, 16])
+    b.operator("CONCATENATION", parts, [both], axis=1)
+    b.output(fake(b, both, "z", -1.0, 1.0))
+    model = b.to_bytes()
+    data = tq.quantize_model(model, "int8")
+    assert names(data) == ["QUANTIZE", "LEAKY_RELU", "LEAKY_RELU", "CONCATENATION", "DEQUANTIZE"]
+    assert {F(2 / 255)} == {tensor(data, name).quantization.scale[0] for name in ("p0", "p1", "z_int8")}
+    check(model, data)
+
+
+def test_several_fake_quants_of_one_range_are_one():
+    b = tq.ModelBuilder()
+    x, m, y = b.input("x", [1, 8]), b.tensor("m", [1, 8]), b.tensor("y", [1, 8])
+    b.operator("LEAKY_RELU", [x], [m], alpha=0.5)
+    b.operator("ADD", [fake(b, m, "a", -1.0, 1.0), fake(b, m, "c", -1.0, 1.0)], [y])
+    b.output(y)
+    assert "FAKE_QUANT" not in names(quantized(b.to_bytes()))
+
+
+# ---- QUANTIZE and DEQUANTIZE ----
+
+
+def paired(type_="int8", weight_type="int8", per_axis=True):
+    """conv -> pool -> concatenation of two scales -> conv, as TFLiteConverter writes networks with FakeQuant."""
+    shift = 128 if type_ == "uint8" else 0
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 4, 4, 4]), "x1", 2 / 255, shift, type_)
+    rng = np.random.default_rng(3)
+    steps = rng.integers(-127, 128, (8, 1, 1, 4))
+    scale = rng.uniform(0.002, 0.004, 8 if per_axis else 1).astype(F)
+    zero = 128 if weight_type == "uint8" else 0
+    stored = (steps + zero).astype(weight_type)
+    codes = b.constant("codes", stored, scale=scale, zero_point=np.full(len(scale), zero))
+    w = b.tensor("w", steps.shape)
+    b.operator("DEQUANTIZE", [codes], [w])
+    y = b.tensor("y", [1, 4, 4, 8])
+    b.operator("CONV_2D", [x, w, b.constant("bias", normal(8) / 4)], [y], **CONV)
+    y1 = pair(b, y, "y1", 4 / 255, shift - 3, type_)
+    p = b.tensor("p", [1, 4, 4, 8])
+    b.operator("MAX_POOL_2D", [y1], [p], filter_height=3, filter_width=3, stride_h=1, stride_w=1, padding="SAME")
+    both, r = b.tensor("both", [1, 4, 4, 16]), b.tensor("r", [1, 4, 4, 16])
+    b.operator("CONCATENATION", [y1, pair(b, p, "p1", 3 / 255, shift - 20, type_)], [both], axis=3)
+    b.operator("RELU", [both], [r])
+    z = pair(b, r, "z", 3.5 / 255, shift - 128, type_)
+    v = b.constant("v", normal(4, 1, 1, 16) / 4)
+    v1 = pair(
+        b, v, "v1", np.full(4, 0.01, F) if per_axis else 0.01, np.full(4, zero) if per_axis else zero, weight_type
+    )
+    o = b.tensor("o", [1, 4, 4, 4])
+    b.operator("CONV_2D", [z, v1, b.constant("bias2", normal(4) / 4)], [o], **CONV)
+    b.output(pair(b, o, "out", 6 / 255, shift + 5, type_))
+    return b.to_bytes(), scale, steps
+
+
+@pytest.mark.parametrize("per_axis", [True, False])
+@pytest.mark.parametrize("type_", ["int8", "uint8"])
+def test_pairs_fold_into_integer_operators_of_their_own_scales(type_, per_axis):
+    model, scale, steps = paired(type_, type_, per_axis)
+    data = tq.quantize_model(model, "int8")
+    kinds = [name for name in names(data) if name != "QUANTIZE"]
+    assert kinds == ["CONV_2D", "MAX_POOL_2D", "CONCATENATION", "RELU", "CONV_2D", "DEQUANTIZE"]
+    assert data.weights_on_grid == (2, 2)
+    np.testing.assert_array_equal(tensor(data, "w").quantization.scale, scale)
+    np.testing.assert_array_equal(tensor(data, "w").data, steps)
+    for name, wanted in {"x_int8": (2, 0), "y": (4, -3), "p": (3, -20), "r": (3.5, -128)}.items():
+        found = tensor(data, name).quantization
+        assert (found.scale, found.zero_point) == (F(wanted[0] / 255), wanted[1]), name
+    check(model, data, least=35)
+
+
+def test_a_fold_computes_what_the_pairs_compute():
+    """Real values differ by the rounding of a requantization: by a step, seldom."""
+    model, *_ = paired()
+    data = tq.quantize_model(model, "int8")
+    exact, found = outputs(model, "TQ"), outputs(data, "TQ")
+    steps = np.rint(np.abs(np.concatenate(exact) - np.concatenate(found)) / F(6 / 255))
+    assert steps.max() <= 1 and np.mean(steps > 0) < 0.05
+
+
+def test_biases_and_constants_with_pairs():
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 8]), "x1", 2 / 255, 0)
+    values = np.arange(-4, 4, dtype=np.int32) * 1000
+    stored = b.constant("stored", values, scale=[2 / 255 * 0.01], zero_point=[0])
+    bias = b.tensor("bias", [8])
+    b.operator("DEQUANTIZE", [stored], [bias])
+    w = pair(b, b.constant("w", normal(8, 8) / 4), "w1", 0.01, 0)
+    y = b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, w, bias], [y])
+    more, s = pair(b, b.constant("more", normal(1, 8)), "more1", 0.02, 7), b.tensor("s", [1, 8])
+    b.operator("ADD", [pair(b, y, "y1", 4 / 255, 0), more], [s])
+    b.output(pair(b, s, "out", 8 / 255, 0))
+    model = b.to_bytes()
+    data = tq.quantize_model(model, "int8")
+    assert data.weights_on_grid == (2, 2)  # the weights, and the constant of ADD
+    np.testing.assert_array_equal(tensor(data, "bias").data, values)
+    found = tensor(data, "more1").quantization
+    assert (found.scale, found.zero_point) == (F(0.02), 7)
+    # its real values, since LiteRT has no DEQUANTIZE of int32
+    with tq.edit(model) as editor:
+        op = next(op for op in editor.operators if op.inputs[0].name == "stored")
+        editor.tensors["bias"].data = values.astype(F) * F(2 / 255 * 0.01)
+        editor.main.remove_operator(op)
+        model = editor.to_bytes()
+    check(model, data)
+
+
+def test_a_model_that_is_partly_of_integers_is_still_refused():
+    data = tq.quantize_model(layer("CONV_2D", lambda b, w: w), "int8")
+    with pytest.raises(ValueError, match="quantized already"):
+        tq.quantize_model(data, "int8")
+
+
+# ---- ranges that the caller or the file gives ----
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8", "dynamic_int8", "weight_only_int8"])
+def test_a_range_for_weights_counts(recipe):
+    given = {"calibration": [[normal(1, 64)]]} if recipe.startswith("int") else {"min_elements": 0}
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64)), b.constant("bias", normal(8))], [y])
+    b.output(y)
+    model = b.to_bytes()
+    data = tq.quantize_model(model, recipe, overrides={"w": (-2.0, 1.0)}, **given)
+    assert set(tensor(data, "w").quantization.scale) == {F(2 / 127)}
+    np.testing.assert_array_equal(tensor(data, "w").data, np.clip(np.rint(normal(8, 64) / F(2 / 127)), -127, 127))
+    scales = np.linspace(0.01, 0.03, 8).astype(F)
+    data = tq.quantize_model(model, recipe, overrides={"w": tq.QuantizationParams((scales, 0))}, **given)
+    np.testing.assert_array_equal(tensor(data, "w").quantization.scale, scales)
+    with pytest.raises(ValueError, match="range of 'bias' has no effect"):
+        tq.quantize_model(model, recipe, overrides={"bias": (-1.0, 1.0)}, **given)
+
+
+def test_parameters_that_weights_cannot_have_are_an_error():
+    model = layer("CONV_2D", lambda b, w: w)
+    with pytest.raises(ValueError, match="its values pass -127 or 127"):
+        tq.quantize_model(model, "int8", overrides={"weights": tq.QuantizationParams((0.005, 100))})
+
+
+def test_ranges_that_are_stored_on_weights_count():
+    with tq.edit(layer("CONV_2D", lambda b, w: w)) as editor:
+        editor.tensors["weights"].quantization = {"min": [-3.0], "max": [2.0]}
+        model = editor.to_bytes()
+    assert tensor(tq.quantize_model(model, "int8"), "weights").quantization.scale == F(3 / 127)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grids of constants: scales and zero points that training, the caller or the file chose, in place of the constant's
+own least and greatest value.
+
+Kernels take weights of zero point 0, so a grid's zero point is taken out: the quantized values move by it.  Values that
+then pass the type's end by one step stay one step below it.  Where they pass it by more, the constant gets a scale of
+its own, and does not lie on the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq import _core
+from tq.editing.tensor import TensorPart
+from tq.quantization.ends import symmetric_scale
+
+Floats = NDArray[np.float32]
+
+TRAINED = ("FAKE_QUANT", "QUANTIZE")  # the sources that weights_on_grid counts
+KERNELS = -1
+# The least and the greatest quantized value of weights with zero point 0.
+WEIGHT_LIMITS = {"int8": (-127, 127), "int4": (-8, 7)}
+WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
+_MOST_OF_BIASES = 2**31 - 1
+# toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
+_TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
+# What moves the values of a type to those of the signed type of as many bits.
+SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
+
+
+class Weights(NamedTuple):
+    """Quantized weights, of zero point 0.  scale: an array, or one scale."""
+
+    values: NDArray[Any]
+    scale: Any
+    type: str
+    is_on_grid: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """real = scale * (q - zero_point), with q from `least` to `most`.
+
+    axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
+    source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
+    ends: the least and greatest real values of each scale that it was made of, where it was made of such.
+    given: the name under which the caller gives it.
+    """
+
+    scale: Floats
+    zero_point: NDArray[np.int64]
+    axis: int | None
+    least: int
+    most: int
+    source: str
+    ends: tuple[Floats, Floats] | None = None
+    given: str = ""
+
+    def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
+        """Quantized values less their zero points."""
+        scale: Any = self.scale if self.axis is not None else self.scale[0]
+        values = np.asarray(_core.quantize(data, scale, 0, dtype="int32", axis=self.axis))
+        shape = [1] * values.ndim
+        if self.axis is not None:
+            shape[self.axis] = -1
+        zero = self.zero_point.reshape(shape) if values.ndim else self.zero_point[0]
+        moved: NDArray[np.int32] = np.clip(values, self.least - zero, self.most - zero).astype(np.int32)
+        return moved
+
+    def weights(self, data: NDArray[Any], axis: int | None, types: Sequence[str]) -> Weights | None:
+        """The constant on this grid, in the narrowest of the types that holds its values; None: none does.
+
+        axis: along which the kernel takes scales; None: it takes one."""
+        if self.axis == KERNELS and axis is not None:
+            return replace(self, axis=axis).weights(data, axis, types)
+        if self.ends is not None and self.source not in TRAINED and (type_ := types[0]) == "int4":
+            made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
+            return replace(made, ends=None).weights(data, axis, types)
+        if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
+            return None
+        steps = self.steps(data)
+        for type_ in ("int4", "int8") if self.most <= WEIGHT_LIMITS["int4"][1] else ("int8",):
+            least, most = WEIGHT_LIMITS[type_]
+            over = 1 if type_ == "int8" else 0
+            if type_ in types and (not steps.size or (steps.min() >= least - over and steps.max() <= most + over)):
+                scale = self.scale if self.axis is not None else self.scale[0]
+                return Weights(np.clip(steps, least, most).astype(np.int8), scale, type_, True)
+        return None
+
+    def parameters(self, type: str, limits: tuple[int, int]) -> tuple[float, int] | None:
+        """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
+        if self.axis is not None:
+            return None
+        if self.ends is not None and self.source not in TRAINED:
+            low, high = float(self.ends[0][0]), float(self.ends[1][0])
+            made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
+            return float(made.scale), int(made.zero_point)
+        zero = int(self.zero_point[0])
+        if type == "int16":
+            fits = limits[0] <= self.least - zero and self.most - zero <= limits[1]
+            return (float(self.scale[0]), 0) if fits else None
+        return (float(self.scale[0]), zero) if limits[0] <= self.least and self.most <= limits[1] else None
+
+
+def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) -> Grid:
+    """ValueError: a number of bits that is no type's."""
+    type_ = _TYPES_OF_BITS.get(bits)
+    if type_ is None:
+        raise ValueError(f"{where}: FAKE_QUANT of {bits} bits; types have 4, 8 or 16")
+    rule = "toco" if bits < 16 else "mlir"
+    made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule=rule)
+    half = 1 << (bits - 1)
+    shift = half if type_.startswith("u") else 0
+    scale, zero = np.array([made.scale], np.float32), np.array([int(made.zero_point) - shift], np.int64)
+    both = np.array([low], np.float32), np.array([high], np.float32)
+    return Grid(scale, zero, None, -half + (narrow or bits == 16), half - 1, "FAKE_QUANT", both)
+
+
+def of_parameters(scale: Any, zero_point: Any, axis: int | None, type_name: str, source: str) -> Grid:
+    """The grid of a tensor of an integer type, in the values of the signed type of as many bits."""
+    type_, shift = SIGNED.get(type_name, (type_name.lower(), 0))
+    half = 1 << (int(type_.removeprefix("int")) - 1)
+    scales = np.atleast_1d(np.asarray(scale, np.float32)).ravel()
+    zeros = np.zeros(scales.size, np.int64) + (np.asarray(zero_point, np.int64).ravel() if np.size(zero_point) else 0)
+    return Grid(scales, zeros - shift, axis if scales.size > 1 else None, -half, half - 1, source)
+
+
+def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEIGHT_MOST["int8"]) -> Grid:
+    """Of weights in the range: symmetric, from -most to most."""
+    lows, highs = (np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high))
+    scale = symmetric_scale(lows, highs, most)
+    zeros = np.zeros(scale.size, np.int64)
+    return Grid(scale, zeros, axis if scale.size > 1 else None, -most, most, source, (lows, highs))
+
+
+@dataclass
+class Grids:
+    """The grids of a model's constants, and the constants that were written on them."""
+
+    by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
+    trained: set[TensorPart] = field(default_factory=set)
+    _written: set[TensorPart] = field(default_factory=set)
+
+    def get(self, tensor: TensorPart) -> Grid | None:
+        return self.by_tensor.get(tensor)
+
+    def add(self, tensor: TensorPart, grid: Grid) -> None:
+        self.by_tensor[tensor] = grid
+        if grid.source in TRAINED and grid.most < _MOST_OF_BIASES:
+            self.trained.add(tensor)
+
+    def note(self, tensor: TensorPart) -> None:
+        """The constant was written on its grid."""
+        self._written.add(tensor)
+
+    def count(self) -> tuple[int, int]:
+        """(written on a trained grid, trained): of constants that are no biases."""
+        return len(self.trained & self._written), len(self.trained)
