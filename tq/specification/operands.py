@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -180,9 +181,9 @@ def _data_places(op: OperatorPart, row: Integer | None) -> list[int]:
     return [place for place in places if row is None or place not in (row.weights, row.bias)]
 
 
-def _activations(op: OperatorPart, side: str, places: object) -> list[Operand]:
+def _activations(op: OperatorPart, side: str, places: Iterable[int]) -> list[Operand]:
     tensors = op.inputs if side == "inputs" else op.outputs
-    found = [Operand(side, i, t) for i in places if i < len(tensors) and (t := tensors[i]) is not None]  # type: ignore
+    found = [Operand(side, i, t) for i in places if i < len(tensors) and (t := tensors[i]) is not None]
     return [item for item in found if type_of(item.tensor) in SPEC_OF_TYPE]
 
 
