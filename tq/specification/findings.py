@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tq.pages.html import count, escaped, fold, page, table
 from tq.texts import dotted
 
 VIOLATES, UNUSUAL = "violates", "unusual"
@@ -86,8 +87,6 @@ class Findings(list[Finding]):
         return "\n".join([*lines, self._summary()])
 
     def _repr_html_(self) -> str:
-        from tq.pages.html import count, escaped, fold, page, table
-
         rows = [[escaped(cell) for cell in finding.cells()] for finding in self]
         body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
         return page("quantization check", escaped(self._summary()), [], body if rows else [])
