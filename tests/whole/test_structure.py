@@ -301,7 +301,6 @@ LATE = {
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",
     "tq/running/runs.py",
-    "tq/specification/findings.py",
 }
 
 

@@ -96,8 +96,7 @@ static tq_status check(const tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, TQ_T(INT16), error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
     if (tq_zero_point_of(node->out[0]) != 0)
-        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0",
-                              tq_zero_point_of(node->out[0]));
+        return tq_output_fail(node, 0, error, "has the zero point %d; INT16 needs 0", tq_zero_point_of(node->out[0]));
     if (node->out[1])
         TQ_TRY(tq_check_output(node, 1, TQ_T(UINT8), error));
     if (node->in_count < 3 || !node->in[2])

@@ -68,8 +68,7 @@ static tq_status prepare_gate(tq_node *node, tq_lstm *l, int gate, tq_error *err
     TQ_TRY(prepare_part(node, gate, FROM_X, &x, &g->x_zero_point, error));
     TQ_TRY(prepare_part(node, gate, FROM_H, &h, &g->h_zero_point, error));
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->weights) * s_x / x, "a gate's input", &g->from_input, error));
-    TQ_TRY(
-        tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / h, "a gate's state", &g->from_recurrent, error));
+    TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->recurrent) * s_h / h, "a gate's state", &g->from_recurrent, error));
     TQ_TRY(tq_lstm_multiplier(node, x / sum, "a gate's sum", &g->x_to_sum, error));
     TQ_TRY(tq_lstm_multiplier(node, h / sum, "a gate's sum", &g->h_to_sum, error));
     TQ_TRY(tq_lstm_multiplier(node, tq_scale_of(g->norm), "a layer normalization", &g->norm_scale, error));
