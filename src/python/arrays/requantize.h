@@ -5,24 +5,10 @@
 #ifndef TQ_PYTHON_ARRAYS_REQUANTIZE_H
 #define TQ_PYTHON_ARRAYS_REQUANTIZE_H
 
-#include "python/arrays/array_args.h"
+#include "python/arrays/requantize_args.h"
 
 /* The rules' names, by tq_requantize_rule. */
 extern const char *const tq_py_requantize_rules[TQ_REQUANTIZE_RULES];
-
-/* requantize()'s arguments, in its order. */
-enum {
-    TQ_RQ_Q,
-    TQ_RQ_MULTIPLIER,
-    TQ_RQ_ZERO_POINT,
-    TQ_RQ_INPUT_ZERO_POINT,
-    TQ_RQ_DTYPE,
-    TQ_RQ_AXIS,
-    TQ_RQ_ROUNDING,
-    TQ_RQ_OUT,
-    TQ_RQ_NUM_THREADS,
-    TQ_RQ_ARGUMENTS
-};
 
 /* All arguments but `out`, in the core's form. */
 typedef struct tq_py_requantization {

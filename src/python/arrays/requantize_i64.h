@@ -5,7 +5,7 @@
 #ifndef TQ_PYTHON_ARRAYS_REQUANTIZE_I64_H
 #define TQ_PYTHON_ARRAYS_REQUANTIZE_I64_H
 
-#include "python/arrays/requantize.h"
+#include "python/arrays/requantize_args.h"
 
 /* Whether `q`, requantize()'s first argument, is an array or a scalar of int64: Python's own integers have no width. */
 bool tq_py_is_int64(PyObject *q);
