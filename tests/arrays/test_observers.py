@@ -511,7 +511,7 @@ def test_repr():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: tq.MinMaxObserver().quantization(), ValueError, "seen no values"),
+        (lambda: tq.MinMaxObserver().quantization(), ValueError, "has no values"),
         (lambda: tq.MinMaxObserver().update([np.nan]).quantization(), ValueError, "no finite values"),
         (lambda: tq.MinMaxObserver(0).update([[1.0], [np.nan]]).quantization(), ValueError, "in channel 1"),
         (lambda: tq.MinMaxObserver(2).update([[1.0]]), ValueError, "axis is 2"),

@@ -631,8 +631,9 @@ def test_integers_of_python_have_no_width():
     refuses(ValueError, r"scale\[1\] is inf", tq.quantize, [1.0, 2], [1, 10**400], axis=0)
     refuses(TypeError, "scale is list; it must be an array of numbers", tq.quantize, [1.0, 2], [1, None], axis=0)
     refuses(
-        TypeError, "q has dtype dtype..int64.*must be int8, uint8, int16 or int32$", tq.requantize, np.ones(2, int), 1
-    )
+        TypeError, "q has dtype dtype..uint32.*must be int8, uint8, int16, int32 or int64$", tq.requantize,
+        np.ones(2, np.uint32), 1
+    )  # fmt: skip
 
 
 def test_narrow_integers_are_real_numbers_too():

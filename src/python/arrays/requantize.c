@@ -31,7 +31,7 @@ const char tq_py_requantize_doc[] =
     ">>> requantize(numpy.int32([7984, -7984]), 0.0014402704, rounding='float64-away')\n"
     "array([ 11, -11], dtype=int8)";
 
-static const char needed[] = "int8, uint8, int16 or int32";
+static const char needed[] = "int8, uint8, int16 or int32", needed_of_q[] = "int8, uint8, int16, int32 or int64";
 
 static bool is_requantizable(const tq_py_type *type)
 {
@@ -77,7 +77,7 @@ bool tq_py_requantization_begin(tq_py_requantization *r, PyObject *const v[TQ_RQ
         tq_py_choice(v[TQ_RQ_ROUNDING], "rounding", tq_py_requantize_rules, TQ_REQUANTIZE_RULES, TQ_REQUANTIZE_DOUBLE);
     if (r->rule < 0 || tq_py_threads(v[TQ_RQ_NUM_THREADS], &r->threads) < 0)
         return false;
-    r->input = tq_py_integer_input(v[TQ_RQ_Q], "q", needed, &r->in);
+    r->input = tq_py_integer_input(v[TQ_RQ_Q], "q", needed_of_q, &r->in);
     if (r->input && read_types(r, v[TQ_RQ_DTYPE]) && read_parameters(r, v))
         return true;
     tq_py_requantization_end(r);
