@@ -9,10 +9,10 @@ from generators.draft import Draft
 
 import tq
 from tq.running.comparison import feed
-from tq.running.difference_steps import _ACCUMULATORS, _accumulate, _explain, _Node
 
 PAIR = ("reference", "xnnpack")
 CODES = ("int8", "uint8", "channel", "per_channel")
+SUMS = ["BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MUL", "QUANTIZE"]
 OTHERS = ("float", "sparse", "shuffled")  # kinds that have more to their sums
 
 
@@ -37,29 +37,7 @@ def run(model, inputs, numerics):
     return made
 
 
-@pytest.mark.parametrize("operator", sorted(_ACCUMULATORS))
-def test_the_accumulator_explains_the_reference(operator):
-    """Every code of an operator that requantizes a sum follows from that sum, activations aside."""
-    seen = 0
-    for model, inputs in drawn(operator, 8):
-        try:
-            made = run(model, inputs, "reference")
-        except (ValueError, RuntimeError):
-            continue  # random models may be refused
-        op = made.model.subgraphs[0].operators[0]
-        codes = made.get_tensor(op.output_indices[0]).astype(np.int64)
-        inside = np.argwhere((codes > codes.min(initial=255)) & (codes < codes.max(initial=-128)))
-        for row in inside[:: max(len(inside) // 5, 1)]:  # a bound may have made the others
-            element = tuple(int(i) for i in row)
-            found = _accumulate(_Node(made, op), element, codes.shape)
-            if found is None:
-                break
-            assert _explain(found, op.outputs[0], int(codes[element]), "reference") is not None, (op, element)
-            seen += 1
-    assert seen >= 20, seen
-
-
-@pytest.mark.parametrize("operator", sorted(_ACCUMULATORS))
+@pytest.mark.parametrize("operator", SUMS)
 def test_steps_end_at_the_codes_of_both_runs(operator):
     explained = differing = 0
     for model, inputs in drawn(operator, 200 if operator == "FULLY_CONNECTED" else 30):
@@ -76,10 +54,9 @@ def test_steps_end_at_the_codes_of_both_runs(operator):
         assert all(item is None or item.code == value for item, value in zip(steps.steps, steps.values, strict=True))
         if None not in steps.steps:
             explained += 1
-            assert steps.steps[0].acc == steps.steps[1].acc == steps.accumulator
+            assert {item.accumulator for item in steps.steps} - {None} == {steps.accumulator}  # a table has none
             assert "accumulator" in str(made)
-    # XNNPACK's QUANTIZE of codes is no requantization, where it is the one that differs
-    assert differing and (explained >= 0.5 * differing or operator == "QUANTIZE"), (explained, differing)
+    assert differing and explained == differing, (explained, differing)
 
 
 def chain():

@@ -6,7 +6,7 @@ import pytest
 from models import build_model, operator, signature, tensor
 
 import tq
-from tq.running.difference_steps import explain_element
+from tq.running.difference_steps import Kernels, explain_element
 
 
 def sum_model(type="INT64", **quantization):
@@ -53,5 +53,5 @@ def test_zeros_that_differ_in_sign_alone_have_no_steps():
     interpreter = tq.Interpreter(model=model)
     interpreter.allocate_tensors()
     values = np.array([0.0], np.float32), np.array([-0.0], np.float32)
-    labels = ("reference", "optimized")
-    assert explain_element(interpreter, model.operators[0], model.tensors[1], values, labels) is None
+    kernels = Kernels("reference"), Kernels("optimized")
+    assert explain_element(interpreter, model.operators[0], model.tensors[1], values, kernels) is None

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import index as integer
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,9 +16,6 @@ from tq.explanation.node import RANGES, Node
 from tq.explanation.softmax import softmax
 from tq.explanation.steps import Explanation, Trail
 from tq.nearest import hint
-
-if TYPE_CHECKING:
-    from tq.running.interpreter import Interpreter
 
 Explain = Callable[[Trail, Node], int]
 
@@ -47,17 +45,17 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
 }
 
 
-def _tensor(run: Interpreter, tensor: int | str) -> Tensor:
-    tensors = run.model.subgraphs[0].tensors
+def _tensor(run: Any, tensor: int | str) -> Tensor:
+    tensors: Any = run.model.subgraphs[0].tensors
     if isinstance(tensor, str):
         found = [item for item in tensors if item.name == tensor]
         if not found:
             raise KeyError(f"no tensor is called {tensor!r}{hint(tensor, (item.name for item in tensors))}")
-        return found[0]
+        return cast(Tensor, found[0])
     place = integer(tensor)
     if not 0 <= place < len(tensors):
         raise IndexError(f"there is no tensor {place}; the model has {len(tensors)}")
-    return tensors[place]
+    return cast(Tensor, tensors[place])
 
 
 def _element(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -75,10 +73,10 @@ def _element(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(integer(given) % size for given, size in zip(index, shape, strict=True))
 
 
-def _writer(run: Interpreter, tensor: Tensor) -> Operator:
+def _writer(run: Any, tensor: Tensor) -> Operator:
     for op in run.model.subgraphs[0].operators:
         if tensor.index in op.output_indices:
-            return op
+            return cast(Operator, op)
     what = "a constant" if tensor.is_constant else "no operator's output"
     raise ValueError(f"tensor {tensor.index} ({tensor.name!r}) is {what}: there is nothing to explain")
 
@@ -101,7 +99,7 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
     return _OPERATORS[op.name]
 
 
-def explain(run: Interpreter, tensor: int | str, index: Any, *, float_run: Interpreter | None = None) -> Explanation:
+def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -> Explanation:
     """How one element of a run came about: every step from the inputs' quantized values to its own.
 
     run: a tq.Interpreter with experimental_preserve_all_tensors=True, after invoke; its `numerics` say whose kernels'
@@ -117,43 +115,48 @@ def explain(run: Interpreter, tensor: int | str, index: Any, *, float_run: Inter
     """
     found = _tensor(run, tensor)
     op = _writer(run, found)
-    ways = _check(op, found)
+    _check(op, found)
     actual = np.asarray(run.get_tensor(found.index))
     element = _element(index, actual.shape)
-    numerics = run.backends()[op.index].numerics
-    for way in ways:
-        trail = Trail()
+    numerics, single = run.backends()[op.index].numerics, run.rounding == "single"
+    made = explain_as(run, op, element, int(actual[element]), numerics, single)
+    if made is None:
+        raise RuntimeError(
+            f"operator {op.index} ({op.name}) computes {int(actual[element])} for element {list(element)}, and the "
+            "tensors of its inputs give another value: preserve all tensors (experimental_preserve_all_tensors=True), "
+            "and invoke before"
+        )
+    real = _float_value(float_run, found, element)
+    return made if real is None else replace(made, real=real, errors=_errors(real, made.value, made.scale))
+
+
+def explain_as(
+    run: Any, op: Operator, element: tuple[int, ...], code: int, numerics: str, single: bool
+) -> Explanation | None:
+    """How the kernels of `numerics` come to a quantized value from the operator's inputs in `run`; None: they do not.
+
+    single: with TFLITE_SINGLE_ROUNDING.  ValueError: another operator or type."""
+    tensor = op.outputs[0]
+    assert tensor is not None
+    for way in _check(op, tensor):
+        trail, node = Trail(), Node(run, op, numerics, element, single)
         with np.errstate(all="ignore"):  # infinities and NaN are values like others
-            code = way(trail, Node(run, op, numerics, element))
-        if code == int(actual[element]):
+            found = way(trail, node)
+        if found == code:
             break
     else:
-        raise RuntimeError(
-            f"operator {op.index} ({op.name}) computes {int(actual[element])} for element {list(element)} where its "
-            f"inputs give {code}: open the Interpreter with experimental_preserve_all_tensors=True and invoke it before"
-        )
-    node = Node(run, op, numerics, element)
+        return None
     scale, zero = node.channel_scale(element), node.channel_zero_point(element)
     value = float(scale * np.float32(code - zero))
     trail.add("real value", value, f"scale {float(scale)!r} * (quantized value - {zero})")
-    real = _float_value(float_run, found, element)
-    errors = {} if real is None else _errors(real, value, float(scale))
+    steps = tuple(trail.steps)
+    rounding = "single" if single else "double"
     return Explanation(
-        found.name,
-        element,
-        op.index,
-        op.name,
-        numerics,
-        trail.accumulator,
-        tuple(trail.steps),
-        code,
-        value,
-        real,
-        errors,
+        tensor.name, element, op.index, op.name, numerics, rounding, trail.accumulator, steps, code, value, float(scale)
     )
 
 
-def _float_value(run: Interpreter | None, tensor: Tensor, element: tuple[int, ...]) -> float | None:
+def _float_value(run: Any, tensor: Tensor, element: tuple[int, ...]) -> float | None:
     if run is None:
         return None
     values = np.asarray(run.get_tensor(_tensor(run, tensor.name).index))

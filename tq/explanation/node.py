@@ -18,10 +18,9 @@ _BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)
 class Node:
     """values: an array per input; zero_point, scale: an input's parameters; element: the output's index."""
 
-    def __init__(self, run: Any, op: Operator, numerics: str, element: tuple[int, ...]) -> None:
-        self.run, self.op, self.numerics, self.element = run, op, numerics, element
+    def __init__(self, run: Any, op: Operator, numerics: str, element: tuple[int, ...], single: bool) -> None:
+        self.run, self.op, self.numerics, self.element, self.single = run, op, numerics, element, single
         self.options = op.options or {}
-        self.single = getattr(run, "rounding", "double") == "single"
         out = op.outputs[0]
         assert out is not None
         self.out: Tensor = out

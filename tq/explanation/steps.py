@@ -28,10 +28,12 @@ class Explanation:
     operator: int  #: the operator that computes the tensor
     operator_name: str
     numerics: str  #: whose arithmetic it follows: "reference", "optimized" or "xnnpack"
+    rounding: str  #: of the reference kernels: "double", or "single" with TFLITE_SINGLE_ROUNDING
     accumulator: int | None  #: the exact integer sum, bias and zero points included; None where there is none
     steps: tuple[Step, ...]
     code: int  #: the quantized value
     value: float  #: the real value, scale * (code - zero point)
+    scale: float  #: of the tensor, for this element
     real: float | None = None  #: the float model's value, where one is given
     errors: dict[str, float] = field(default_factory=dict)  #: the difference of both values, and its parts
 
@@ -50,7 +52,8 @@ class Explanation:
     @property
     def title(self) -> str:
         place = ", ".join(map(str, self.index))
-        return f"'{self.tensor}' [{place}]: operator {self.operator}, {self.operator_name}, {self.numerics}"
+        rounding = ", single rounding" if self.rounding == "single" else ""
+        return f"'{self.tensor}' [{place}]: operator {self.operator}, {self.operator_name}, {self.numerics}{rounding}"
 
     def __str__(self) -> str:
         return "\n".join([self.title, *steps_table(self._rows())])

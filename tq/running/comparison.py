@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tq.nearest import hint
-from tq.running.difference_steps import DifferenceSteps, explain_element
+from tq.running.difference_steps import DifferenceSteps, Kernels, explain_element
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 from tq.sources import opened
@@ -261,9 +261,11 @@ def _compare_runs(one: Any, two: Any) -> Comparison:
     return made
 
 
-def _backend(interpreter: Any, operator: int) -> str | None:
-    """The kernels whose arithmetic an operator of a tq run has; None: not a tq run."""
-    return interpreter._backends()[operator][0] if isinstance(interpreter, Interpreter) else None
+def _kernels(interpreter: Any, operator: int) -> Kernels:
+    """The kernels whose arithmetic an operator of a run has."""
+    if not isinstance(interpreter, Interpreter):
+        return Kernels(None)
+    return Kernels(interpreter._backends()[operator][0], interpreter.rounding == "single")
 
 
 def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceSteps | None:
@@ -282,7 +284,7 @@ def _steps(one: Any, two: Any, first: TensorComparison | None) -> DifferenceStep
     values = _value(one, first.index), _value(two, first.index)
     if any(value.dtype.kind not in "iuf" for value in values):
         return None
-    return explain_element(known, op, tensor, values, (_backend(one, op.index), _backend(two, op.index)))
+    return explain_element(known, op, tensor, values, (_kernels(one, op.index), _kernels(two, op.index)))
 
 
 def _differs(x: Any, y: Any) -> bool:
