@@ -56,12 +56,6 @@ def multiply_once(x: int, by: tuple[int, int]) -> int:
     return shift_up(x * multiplier, 31 - clamp(shift, -31, 30))
 
 
-def multiply_up(x: int, by: tuple[int, int]) -> int:
-    """The same with ties up in both roundings, as the optimized kernels' vectors have it."""
-    multiplier, shift = by
-    return shift_up(high_mul(shift_left(x, max(shift, 0)), multiplier), max(-shift, 0))
-
-
 def short_multiplier(multiplier: int) -> int:
     """The 16-bit multiplier that 64-bit accumulators are multiplied by."""
     return (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF

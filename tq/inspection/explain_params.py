@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import DTypeLike
 
 from tq import _core
 from tq.texts import steps_table
-
-_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535), "int4": (-8, 7)}
-_RANGES |= {"uint4": (0, 15), "int2": (-2, 1), "int32": (-(2**31), 2**31 - 1)}
-_SYMMETRIC_INT16 = ("tflite", "mlir", "power-of-two")  # rules under which int16 is always symmetric
 
 
 @dataclass(frozen=True)
@@ -81,12 +76,11 @@ def explain_quantization_params(
     chosen = _core.choose_quantization_params(
         float(lo), float(hi), dtype, symmetric=symmetric, narrow_range=narrow_range, rule=rule
     )
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
-    low, high = _RANGES[name]
+    _steps, name, low, high = _core._requantize_steps(0, 1.0, 0, "double", dtype)  # the core has each type's range
     low += bool(narrow_range)
     scale, zero = float(chosen.scale), int(chosen.zero_point)
     least, most = min(float(lo), 0.0), max(float(hi), 0.0)
-    middle = symmetric or (name == "int16" and rule in _SYMMETRIC_INT16)
+    middle = symmetric or _is_symmetric_unasked(dtype, rule)
     ends = (scale * (low - zero), scale * (high - zero))
     candidates: tuple[Any, ...] = (None,) * 5
     if not middle and scale > 0:
@@ -97,6 +91,12 @@ def explain_quantization_params(
         from_min, from_max, from_min_error, from_max_error, nudge, ends,
         (max(ends[0] - least, 0.0), max(most - ends[1], 0.0)),
     )  # fmt: skip
+
+
+def _is_symmetric_unasked(dtype: DTypeLike, rule: str) -> bool:
+    """Whether the rule gives a one-sided range the zero point 0 of a symmetric one, as some do for int16."""
+    alone = _core.choose_quantization_params(0.0, 1.0, dtype, rule=rule)
+    return bool(alone == _core.choose_quantization_params(0.0, 1.0, dtype, symmetric=True, rule=rule))
 
 
 def _candidates(least: float, most: float, scale: float, low: int, high: int, zero: int, rule: str) -> tuple[Any, ...]:

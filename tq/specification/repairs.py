@@ -39,12 +39,6 @@ def _operand(item: Found) -> Operand:
     return item.operand
 
 
-def _current(op: OperatorPart, operand: Operand) -> TensorPart:
-    tensor = (op.inputs if operand.side == "inputs" else op.outputs)[operand.place]
-    assert tensor is not None
-    return tensor
-
-
 # ---- activations ----
 
 

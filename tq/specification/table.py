@@ -193,15 +193,14 @@ class Spec(NamedTuple):
     low: int
     high: int
     weights: str
-    least_weight: int
     bias: str
     symmetric: bool  # activations have zero point 0
 
 
 SPECS = {
-    "int8": Spec("int8", "int8", -128, 127, "int8", -127, "int32", False),
-    "int16x8": Spec("int16x8", "int16", -32768, 32767, "int8", -127, "int64", True),
-    "uint8": Spec("uint8", "uint8", 0, 255, "uint8", 1, "int32", False),
+    "int8": Spec("int8", "int8", -128, 127, "int8", "int32", False),
+    "int16x8": Spec("int16x8", "int16", -32768, 32767, "int8", "int64", True),
+    "uint8": Spec("uint8", "uint8", 0, 255, "uint8", "int32", False),
 }
 SPEC_OF_TYPE = {spec.type: spec for spec in SPECS.values()}
 
