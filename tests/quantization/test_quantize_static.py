@@ -633,3 +633,15 @@ def test_damaged_models(whole, recipe):
             given = calibrated(recipe, ranges)
             made += bool(tq.quantize_model(damaged(whole, seed), recipe, **given, min_elements=0))
     assert made > 6
+
+
+@pytest.mark.parametrize(("function", "start"), [("ADD", 0.0), ("MUL", 1.0)])
+def test_windows_that_add_or_multiply_quantized_values_stay_float(function, start):
+    """The sum of quantized values is no quantized value of the sum: their zero points add up, too."""
+    windows = [np.float32(start), i64(2, 2), i64(1, 1), i64(1, 1)]
+    model = chain("REDUCE_WINDOW", windows, (3, 7), shape=(4, 8), reduce_function=function)
+    data = quantized(model)
+    (op,) = [item for item in tq.Model(data).subgraphs[0].operators if item.name == "REDUCE_WINDOW"]
+    assert op.outputs[0].type.name == "FLOAT32"
+    check(model, data)
+    assert f"reduce_function {function}" in str(tq.plan_quantization(model, "int8", **calibrated("int8", draws(model))))

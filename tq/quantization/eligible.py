@@ -29,10 +29,12 @@ def reason_against(view: View, op: OperatorPart) -> str:
     row = view.row(op)
     if row.recurrent and not recurrent.is_eligible(op, view.readers, view.ranges):
         return "its weights, states, options or ranges are not those of the integer kernel"
-    activation = getattr(op.options.get("fused_activation_function"), "name", "NONE")
+    activation = _option(op, "fused_activation_function")
     if activation not in _ACTIVATIONS and name in _REFUSING:
         return f"kernels refuse the fused activation {activation}"
     outputs, places, read = view.outputs(op), view.places(op), view.read(op)
+    if row.only is not None and (value := _option(op, row.only[0])) not in row.only[1]:
+        return f"the kernel's {row.only[0]} {value} of quantized values is not the operator's of real ones"
     if name in INSTEAD and 0 not in places:
         return "its input is not float32"
     if name in CALLING:
@@ -42,6 +44,11 @@ def reason_against(view: View, op: OperatorPart) -> str:
     if not places or bool(outputs) == (rule == READS):
         return "its inputs or outputs are not float32"
     return _about_tensors(view, op, [*(tensor for _, tensor in read), *outputs])
+
+
+def _option(op: OperatorPart, name: str) -> str:
+    """The name of an option's enumerator; "NONE" where it has none."""
+    return str(getattr(op.options.get(name), "name", "NONE"))
 
 
 def _without_kernel(view: View, name: str) -> str:
