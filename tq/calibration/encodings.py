@@ -27,8 +27,8 @@ _BETWEEN = {"QUANTIZE": "inputs", "DEQUANTIZE": "outputs"}  # where their float 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What is known of a tensor: a range, or several along an axis; where they are known, scales and zero points of a
-    signed type."""
+    """The known parameters of a tensor: a range, or several along an axis; scales and zero points of a signed type
+    where a file gives them."""
 
     min: tuple[float, ...]
     max: tuple[float, ...]
@@ -68,8 +68,8 @@ class Encoding:
 
 
 def of_model(model: Model) -> dict[str, Encoding]:
-    """Those of all tensors of int4, int8, uint8 and int16 with a scale, and of float tensors that QUANTIZE reads or
-    DEQUANTIZE writes; of tensors of one name the first."""
+    """The encodings of all int4, int8, uint8 and int16 tensors with a scale, and of the float tensors that QUANTIZE
+    reads or DEQUANTIZE writes.  Of several tensors with one name the first counts."""
     found: dict[str, Encoding] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:

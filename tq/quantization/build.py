@@ -140,7 +140,7 @@ class _Build:
                 fold_constants(graph, self._model, wanted)
 
     def _take_trained(self) -> None:
-        """What training chose: trained.py."""
+        """The parameters that training chose (trained.py)."""
         if self._options.recipe.form == FLOAT and not self._options.all_rules:
             return
         given = self._options.calibration

@@ -44,13 +44,13 @@ def passing(graph: SubgraphPart, integers: Mapping[OperatorPart, str]) -> dict[T
 
 
 def cut(interval: Interval, bounds: Interval) -> Interval:
-    """What they have in common; the interval itself where that is nothing."""
+    """The intersection of both; the interval itself where they are disjoint."""
     low, high = max(interval[0], bounds[0]), min(interval[1], bounds[1])
     return (low, high) if low <= high else interval
 
 
 def _through(op: OperatorPart, name: str | None, found: Mapping[TensorPart, Interval]) -> Interval:
-    """What passes an operator, and those that read what it writes."""
+    """The values that pass an operator and the readers of its output."""
     if name is None or (name not in BOUNDS and name not in MOVING):
         return ALL
     later = [found[tensor] for tensor in op.outputs if tensor is not None and tensor in found]

@@ -42,7 +42,7 @@ _OF_CODES = frozenset(FLOAT) - {*_BETWEEN, "CALL_ONCE", "DENSIFY", "UNIQUE", "WH
 
 
 class _Real(NamedTuple):
-    """What a quantized tensor was."""
+    """The quantization of a tensor before it became float."""
 
     scale: NDArray[np.float32]
     zero_point: NDArray[np.int64]

@@ -52,7 +52,7 @@ class PlanBuilder:
         self._becomes.update((op, gone) for op in self._recipes if op not in left)
 
     def add_weights(self, uses: Iterable[Sequence[Use]]) -> None:
-        """What constants of each subgraph become beside float activations."""
+        """Describes the constants of each subgraph beside float activations."""
         found: dict[tuple[TensorPart, str], list[OperatorPart]] = {}
         for use in chain.from_iterable(uses):
             becomes = str(use.target)
@@ -62,7 +62,7 @@ class PlanBuilder:
             self._add_constant(tensor, becomes, operators)
 
     def add_choice(self, choice: Choice, per_axis: bool, is_unsigned: bool = False) -> None:
-        """What becomes of the operators of one subgraph that are to have integer activations of one type.
+        """Describes the operators of one subgraph that are to have integer activations of one type.
 
         is_unsigned: all int8 values are written as uint8."""
         self._type = "uint8" if is_unsigned else choice.type

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tq.quantize_model is asked for, as one record that is checked once: nothing that a user says is ignored.
+"""The arguments of tq.quantize_model as one record, checked once: no argument is ignored in silence.
 
 A default that is given explicitly is no error.
 """

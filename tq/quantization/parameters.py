@@ -180,7 +180,7 @@ def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
 
 
 def _trained(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
-    """What training chose, where it chose the same for all of the tensors whose range is known."""
+    """The trained parameters, if training chose the same for all tensors of known range; else None."""
     found = [row for tensor in tensors if (row := view.ranges.trained(tensor)) is not None]
     if len(found) < sum(view.ranges.knows(tensor) for tensor in tensors):
         return None

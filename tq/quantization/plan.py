@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tq.plan_quantization gives: every decision of tq.quantize_model as plain records, which print as tables."""
+"""The result of tq.plan_quantization: every decision of tq.quantize_model as plain records, which print as tables."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ Row = PlannedOperator | PlannedGroup | PlannedConstraint | PlannedConstant | Pla
 
 @dataclass(frozen=True, repr=False)
 class QuantizationPlan:
-    """What tq.quantize_model makes of a model.  `str()` is tables; a notebook shows them."""
+    """The decisions of tq.quantize_model for a model.  `str()` is tables; a notebook shows them."""
 
     recipe: str
     operators: tuple[PlannedOperator, ...]

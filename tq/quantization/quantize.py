@@ -147,7 +147,7 @@ def plan_quantization(
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
-    """What tq.quantize_model of these arguments does, decision by decision; nothing is written.
+    """The decisions of tq.quantize_model for these arguments, one by one; nothing is written.
 
     Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
     parameters: these, their range and its source; of variables and control flow: whether they

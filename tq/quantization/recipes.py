@@ -23,7 +23,7 @@ FLOAT = "float"  # as it is
 
 @dataclass(frozen=True)
 class Recipe:
-    """What becomes of an operator that a recipe applies to."""
+    """The change of an operator by a recipe."""
 
     name: str
     form: str

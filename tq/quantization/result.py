@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tq.quantize_model gives: the model's bytes, and how much of a trained network's grids they hold."""
+"""The result of tq.quantize_model: the model's bytes, and the number of constants on a trained grid."""
 
 from __future__ import annotations
 

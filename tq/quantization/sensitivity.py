@@ -60,7 +60,7 @@ def sensitivity(
 def _samples(
     model: Model, calibration: Any, samples: Any, most: int
 ) -> tuple[Calibration | list[dict[int, Array]] | list[Any], Samples]:
-    """What to calibrate with, and what to run."""
+    """The samples for calibration, and the samples to run."""
     if isinstance(calibration, Calibration):
         if samples is None:
             raise ValueError("calibration is a tq.Calibration, which holds no samples: samples= is needed")

@@ -110,7 +110,7 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
 
 
 def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> dict[TensorPart, Trained]:
-    """What is known of activations; constants that have no grid get theirs."""
+    """The calibration's encodings of activations; constants without a grid get one from their encoding."""
     found = {}
     for tensor in graph.tensors:
         item = encodings.get(tensor.name)
@@ -296,7 +296,7 @@ def _dequantized(values: NDArray[Any], tensor: TensorPart) -> NDArray[Any]:
 
 
 def _pair(graph: SubgraphPart, op: OperatorPart) -> Trained | None:
-    """What a QUANTIZE sets; None: it must stay."""
+    """The parameters that a QUANTIZE sets, if it can be removed; else None."""
     _, middle = ends(op)
     if middle is None or middle in graph.outputs or middle.type_name not in _ACTIVATIONS:
         return None

@@ -21,7 +21,7 @@ from tq.specification.table import FLOAT as STAYS_FLOAT
 
 
 class Target(NamedTuple):
-    """What a constant becomes."""
+    """The quantized form of a constant."""
 
     form: str
     type: str

@@ -232,7 +232,7 @@ class _Writer:
     # -- other constants
 
     def constants(self, op: OperatorPart) -> None:
-        """Those that are read like activations."""
+        """Writes the constants that kernels read like activations."""
         for place, tensor in self._view.read(op):
             if tensor.is_constant:
                 p = self._choice.parameters.of_constant(op, place, tensor)

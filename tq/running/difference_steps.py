@@ -40,7 +40,7 @@ _FORMULAS = {
 
 
 class Kernels(NamedTuple):
-    """Whose arithmetic an operator of a run follows."""
+    """The kernels whose arithmetic an operator of a run follows."""
 
     numerics: str | None  #: "reference", "optimized" or "xnnpack"; None: unknown, a run of another runtime
     single: bool = False  #: with TFLITE_SINGLE_ROUNDING

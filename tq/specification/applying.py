@@ -22,13 +22,13 @@ _MOST_ROUNDS = 4  # a repair may call for another: a new scale of weights for on
 
 
 def key_of(item: Found) -> Key:
-    """What a finding is about, which later repairs do not move."""
+    """The identity of a finding, which later repairs do not change."""
     side, place = ("", -1) if item.operand is None else (item.operand.side, item.operand.place)
     return item.rule, item.operands.op, side, place
 
 
 def each(editor: Editor, spec: str | None = None) -> Iterator[Found]:
-    """All that breaks a rule.  spec: that all operators must mean; None: each means the one of its types."""
+    """All deviations from rules.  spec: the one that every operator must obey; None: the one of its types."""
     interpreted = {
         op.options.get(INTERPRETING[op.name])
         for graph in editor.subgraphs
@@ -60,7 +60,7 @@ def _repaired(item: Found, repair: Repair) -> Done:
 
 
 def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[Found, Done]], dict[Key, str]]:
-    """Repairs what is wanted.  Returns what was done, and for findings that cannot be repaired the reason."""
+    """Repairs the wanted findings.  Returns the repairs, and the reason for each finding that cannot be repaired."""
     done: list[tuple[Found, Done]] = []
     refused: dict[Key, str] = {}
     for _ in range(_MOST_ROUNDS):

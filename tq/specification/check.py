@@ -27,7 +27,7 @@ def check(
     ignore: Iterable[str] = (),
     samples: Iterable[Any] | Mapping[str, Any] | None = None,
 ) -> Findings:
-    """What of a model is not as TFLite's quantization specification says.
+    """The deviations of a model from TFLite's quantization specification.
 
     model: a path, bytes or a tq.Model.
     spec: "int8", "int16x8" or "uint8", which all operators must mean; None: each operator means the one of its types.

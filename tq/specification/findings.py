@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tq.check gives: findings, which print as a table."""
+"""The result of tq.check: findings, which print as a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WIDTH = 48  # of a table's column
 
 @dataclass(frozen=True)
 class Finding:
-    """A tensor of an operator that is not as the operator's row of the specification says."""
+    """A tensor of an operator that deviates from the operator's row of the specification."""
 
     __module__ = "tq"  # pickles name it so, wherever it is defined
 

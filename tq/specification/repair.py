@@ -39,7 +39,7 @@ class Change:
 
 
 class Changes(list[Change]):
-    """What tq.repair changed.  `str()` is a line a change."""
+    """The changes of tq.repair.  `str()` has a line for each."""
 
     __module__ = "tq"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rules share: how they say what they find."""
+"""The records that all rules share."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Finds = Iterator[tuple["Operand | None", str, str, str]]  # operand, level, foun
 
 class Rule(NamedTuple):
     name: str
-    says: str  # what the specification asks for
+    says: str  # the specification's demand, for documents
     find: Callable[[Operands], Finds]
 
 
 class Found(NamedTuple):
-    """What breaks a rule, before its effect is known.  operand: of the operator; None: it lacks one."""
+    """A deviation from a rule, before its effect is known.  operand: of the operator; None: the operator lacks one."""
 
     rule: str
     level: str

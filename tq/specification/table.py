@@ -217,7 +217,7 @@ WITHOUT_UINT8 = frozenset(_NO_UINT8.split())
 
 
 def form_of(name: str, spec: Spec) -> Output | None:
-    """What an operator's row says of its outputs; None: the operator has no row, or it no form of the spec."""
+    """The form of an operator's outputs by its row; None: the operator has no row, or no form in this specification."""
     row = row_of(name)
     missing = row is None or (spec.type == "uint8" and name in WITHOUT_UINT8)
     return None if missing or row is None else output_of(row, spec)

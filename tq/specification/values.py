@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing tensors anew under other parameters, and what that loses."""
+"""Writing tensors with other parameters, and the error of it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def covering(type_: str, low: float, high: float) -> Parameters:
 
 
 def along(tensor: TensorPart, values: NDArray[Any]) -> NDArray[Any]:
-    """Values of scales in a shape that broadcasts to the tensor's data."""
+    """One value for each scale, in a shape that broadcasts to the tensor's data."""
     if values.size == 1 or not tensor.shape:
         return values.reshape(-1)[:1] if not tensor.shape else values.reshape(())
     shape = [1] * len(tensor.shape)
@@ -52,14 +52,14 @@ def along(tensor: TensorPart, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def real(tensor: TensorPart) -> Reals:
-    """What a constant's quantized values stand for."""
+    """The real values of a quantized constant."""
     data = np.asarray(tensor.data).astype(np.float64)
     scale = along(tensor, tensor.quantization.scale.astype(np.float64))
     return np.asarray((data - along(tensor, zero_points(tensor).astype(np.float64))) * scale).reshape(tensor.shape)
 
 
 def range_of(tensor: TensorPart) -> tuple[float, float]:
-    """The real values that its quantized values can stand for."""
+    """The least and the greatest real value that the tensor can hold."""
     info = np.iinfo(type_of(tensor))
     scale, zero = tensor.quantization.scale.astype(np.float64), zero_points(tensor)
     return float((scale * (info.min - zero)).min()), float((scale * (info.max - zero)).max())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LiteRT's three sets of kernels do with an operator that breaks a rule: rows, which tests hold against LiteRT.
+"""The verdicts of LiteRT's three kernel sets on an operator that breaks a rule: rows, which tests compare with LiteRT.
 
 A row is of the kernels without XNNPACK; what XNNPACK's delegate takes is tq's own knowledge (Interpreter.backends).
 
