@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantize_model and calibrate refuse, by an error that names it, and what of a file is left: nothing."""
+"""Refusals of quantize_model and calibrate: each error names the cause, and no part of a file is left behind."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from commands import TQ, environment
 from models import calibrated
-from test_calibration import network as two_inputs
+from two_inputs import network as two_inputs
 
 import tq
 from tq.quantization.recipes import FLOAT, RECIPES
