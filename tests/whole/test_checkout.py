@@ -79,7 +79,8 @@ def test_a_checkout_that_is_not_built_says_what_to_run(tmp_path):
 
 
 needs_setuptools = pytest.mark.skipif(
-    not all(importlib.util.find_spec(name) for name in ("setuptools", "pip")), reason="needs setuptools and pip"
+    not all(importlib.util.find_spec(name) for name in ("setuptools", "wheel", "pip")),
+    reason="needs setuptools, wheel and pip",
 )
 
 
