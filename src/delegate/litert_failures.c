@@ -2,6 +2,8 @@
  *
  * Conditions on which LiteRT fails at a node with the kernels that it chooses.
  */
+#include <string.h>
+
 #include "model/quantization.h"
 #include "delegate/conditions.h"
 
@@ -9,6 +11,11 @@ bool tq_litert_failure_no_kernel(const tq_node *node)
 {
     (void)node;
     return true;
+}
+
+bool tq_litert_failure_only_delegate(const tq_node *node)
+{
+    return node->op && !strcmp(node->op->name, "moe");
 }
 
 bool tq_litert_failure_no_bias(const tq_node *node)

@@ -21,6 +21,7 @@ TAKEN = set(re.findall(r"^(?:TAKES|UNARY|BINARY)\((\w+),", DEFINITIONS, re.M))
 CONDITION_ROWS = re.findall(r'^CONDITION\((\w+), "(.*)"\)', DEFINITIONS, re.M)
 CONDITIONS = {name: f"XNNPACK needs {text}" for name, text in CONDITION_ROWS}
 FAILING_ROWS = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
+BUILTIN_ROWS = [row for row in FAILING_ROWS if row[0] != "CUSTOM"]
 LITERT_FAILURES = dict(re.findall(r'^FAILURE\((\w+), "(.*)"\)', DEFINITIONS, re.M))
 ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]
 TAKES = "XNNPACK takes it"
@@ -210,7 +211,7 @@ def asked(case, resolver):
     return answer
 
 
-@pytest.mark.parametrize("failure", [f for f in FAILING_ROWS if f[1] != "REFERENCE"], ids="-".join)
+@pytest.mark.parametrize("failure", [f for f in BUILTIN_ROWS if f[1] != "REFERENCE"], ids="-".join)
 def test_what_litert_does_not_run(failure):
     operator, numerics, failure = failure
     m = Draft(1)
@@ -225,13 +226,22 @@ def test_what_litert_does_not_run(failure):
         assert isinstance(asked(case, differential.candidate_of(name)), list)
 
 
-@pytest.mark.parametrize("operator", [f[0] for f in FAILING_ROWS if f[1] == "REFERENCE"])
+@pytest.mark.parametrize("operator", [f[0] for f in BUILTIN_ROWS if f[1] == "REFERENCE"])
 def test_what_has_no_reference_kernel(operator):
     row = next(row for row in generators.rows() if row[0] == operator)
     case = differential.draw(*row, 1, 0)
     rows = tq.Interpreter(model_content=case.model, numerics="reference").backends()
     assert LITERT_FAILURES["no_kernel"] in {row.litert for row in rows}
     assert isinstance(asked(case, "BUILTIN_REF"), oracle.Refusal)
+
+
+@pytest.mark.parametrize("name", generators.NUMERICS)
+def test_experts_run_by_the_delegate_alone(name):
+    case = differential.draw("moe", "hybrid", 1, 0)
+    (row,) = tq.Interpreter(model_content=case.model, numerics=name).backends()
+    assert row.numerics == name and row.litert == (None if name == "xnnpack" else LITERT_FAILURES["only_delegate"])
+    assert isinstance(asked(case, generators.NUMERICS[name]), list if name == "xnnpack" else oracle.Refusal)
+    assert isinstance(asked(case, differential.candidate_of(name)), list)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-39])

@@ -54,6 +54,7 @@ BITS = {
     "DEPTHWISE_CONV_2D": ("float32", "float16"),
     "FULLY_CONNECTED": ("float32", "float16", "hybrid", "hybrid-int4", "hybrid-int2"),
     "TRANSPOSE_CONV": ("float32", "hybrid"),
+    "moe": ("float32", "hybrid", "hybrid-int4"),
 }
 AVX2 = {"FULLY_CONNECTED": ("blockwise-int4",), "LOGISTIC": ("float32",), "SOFTMAX": ("float32",)}
 NEAR = dict.fromkeys(("ELU", "EXP", "MEAN", "RSQRT", "SQRT", "SUM"), ("float32",))  # within the harness's tolerance
