@@ -22,7 +22,7 @@ with tensors of unknown range or with values of 1e30 and beyond (as masks have t
 without an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
 
-Recipe `int4` does the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
+Recipes `int4` and `int16x4` do the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
 weights of one scale and zero point. For lack of uint8 kernels these stay float there: {UINT8}.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16

@@ -33,8 +33,8 @@ RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
 def generator(operator, *kinds, resolver=REFERENCE):
     """Enters the function below as the generator of these kinds of an operator.
 
-    resolver: OPTIMIZED for what the reference kernels do not have, DELEGATE for what neither has, MICRO or PUBLISHED for what LiteRT
-    does not have."""
+    resolver: OPTIMIZED for what the reference kernels do not have, DELEGATE for what neither has, MICRO or
+    PUBLISHED for what LiteRT does not have."""
 
     def enter(function):
         for kind in kinds:
