@@ -22,11 +22,11 @@ _STEPS = 512
 
 
 def points(
-    function: Callable[[Any], Any], low: Any, high: Any, out_scale: Any, real: Callable[[Any], Any]
+    function: Callable[[Any], Any], low: Any, high: Any, out_scale: Any, real: Callable[[Any], Any], out_zero: int = 0
 ) -> list[int]:
     """513 points of a function from `low` to `high`, in steps of the output: each corrected by half of the error that
     the line to the next has in the middle.  real: float, or float32, in which all is computed."""
-    out_low, out_high = real(real(out_scale) * real(-32768)), real(real(out_scale) * real(32767))
+    out_low, out_high = (real(real(out_scale) * real(q - out_zero)) for q in (-32768, 32767))
     step = real(real(real(high) - real(low)) / real(_STEPS))
     half, inverse = real(step / real(2)), real(real(65536) / real(out_high - out_low))
 

@@ -148,7 +148,7 @@ def _shuffled(trail: Trail, node: Node) -> int:
     total = (total + (1 << 31)) % (1 << 32) - (1 << 31)
     real = float(f32(node.scale(0) * node.scale(1))) / float(node.out_scale)
     trail.add("real multiplier", real, "input scale * weight scale in float32 / output scale")
-    return finish(trail, node, fixed_steps(trail, total, node.parts(real), node.rule("double")), bounds=bounds)
+    return finish(trail, node, fixed_steps(trail, total, node.parts(real), node.rule("double")), 0, bounds)
 
 
 def _has_optimized_kernel(node: Node) -> bool:

@@ -192,10 +192,12 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
                               code == TQ_BuiltinOperator_RSQRT || code == TQ_BuiltinOperator_SQRT;
     TQ_TRY((needs_scales ? tq_check_quantized_input : tq_check_input_scale)(node, 0, error));
     TQ_TRY((needs_scales ? tq_check_quantized_output : tq_check_output_scale)(node, 0, error));
-    if (is_int16(node) && tq_kernel_zero_point(node, node->in[0]) != 0)
+    if (!is_int16(node) || code == TQ_BuiltinOperator_GELU) /* whose kernel takes zero points of INT16 */
+        return TQ_OK;
+    if (tq_kernel_zero_point(node, node->in[0]) != 0)
         return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0",
                              tq_kernel_zero_point(node, node->in[0]));
-    if (is_int16(node) && tq_kernel_zero_point(node, node->out[0]) != 0)
+    if (tq_kernel_zero_point(node, node->out[0]) != 0)
         return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0",
                               tq_kernel_zero_point(node, node->out[0]));
     return TQ_OK;
