@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -65,6 +66,16 @@ class Choice:
         ends = self.view.ends[op]
         return all(("inputs", i) in ends for i, found in enumerate(op.inputs) if found == tensor)
 
+    def apart(self) -> dict[OperatorPart, frozenset[TensorPart]]:
+        """Of its operators, the tensors that are integers for them without a QUANTIZE before: View.apart of another
+        choice."""
+        entering = self.view.graph_ends("inputs")
+        found = {}
+        for op in self.operators:
+            read = [t for t in op.inputs if t is not None and (self.writes(t) or t in entering) and self.reads(op, t)]
+            found[op] = frozenset([*read, *(t for t in op.outputs if t is not None and self.writes(t))])
+        return found
+
 
 def start(view: View, wanted: Iterable[OperatorPart]) -> Choice:
     """The choice of those of the operators that can become integer operators."""
@@ -93,7 +104,7 @@ def settle(
             parameters = choose(view, chosen, groups, spans)
             found = _limited(view, chosen, parameters)
         if not found:
-            return Choice(view, chosen, against, parameters)
+            return Choice(view, MappingProxyType(chosen), MappingProxyType(against), parameters)
         against.update(found)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -120,7 +121,7 @@ class GroupParameters:
 
 def choose(view: View, operators: Collection[OperatorPart], groups: Groups, spans: Spans) -> GroupParameters:
     """The parameters of the groups of integer operators."""
-    passing = clipping.passing(view.graph, {op: op.builtin_name or "" for op in operators})
+    passing = clipping.passing(view.graph, {op: op.builtin_name or "" for op in operators}, view.apart)
     chooser = _Chooser(view, frozenset(operators), groups, spans, passing)
     constants = _shared_constants(view, operators, groups)
     members = groups.members()
@@ -129,7 +130,7 @@ def choose(view: View, operators: Collection[OperatorPart], groups: Groups, span
         root: given.get(root) or chooser.parameters(root, tensors, constants.get(root, ()))
         for root, tensors in members.items()
     }
-    made = GroupParameters(view, groups, found, {})
+    made = GroupParameters(view, groups, MappingProxyType(found), MappingProxyType({}))
     for _ in range(_MOST_SWEEPS):
         is_wider = False
         for op in operators:

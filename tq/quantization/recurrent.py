@@ -12,7 +12,7 @@ Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tq import _core
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.ranges import Parameters, Ranges
+from tq.quantization.records import Constant, Intermediate, Intermediates, Record, State
 from tq.quantization.view import is_float
 from tq.running.recurrent import (
     BIAS,
@@ -45,8 +46,6 @@ from tq.running.recurrent import (
 _TIME_MOST = 511  # of 10 bits
 _NORM_SHIFT = 2.0**-10
 
-# Writes a constant of the operator's: place, quantized values, type, scale.
-Put = Callable[[int, NDArray[Any], str, np.float32], None]
 Inputs = Sequence["TensorPart | None"]
 
 
@@ -115,18 +114,20 @@ def _at(inputs: Inputs, place: int) -> TensorPart | None:
     return inputs[place] if place < len(inputs) else None
 
 
-def write(op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges, put: Put) -> None:
-    """Gives an operator its integer weights, states and intermediate tensors.  x, y: of its input and output."""
-    writer = _Writer(op, x, y, ranges, put)
+def plan(op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges) -> list[Record]:
+    """The operator's integer weights, states and intermediate tensors.  x, y: of its input and output."""
+    planner = _Planner(op, x, y, ranges)
     if op.name == "SVDF":
-        writer.svdf()
+        planner.svdf()
     else:
-        writer.lstm()
+        planner.lstm()
+    return planner.made
 
 
-class _Writer:
-    def __init__(self, op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges, put: Put) -> None:
-        self._op, self._inputs, self._x, self._y, self._ranges, self._put = op, op.inputs, x, y, ranges, put
+class _Planner:
+    def __init__(self, op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges) -> None:
+        self._op, self._inputs, self._x, self._y, self._ranges = op, op.inputs, x, y, ranges
+        self.made: list[Record] = []
 
     def svdf(self) -> None:
         self._matrix(FEATURES)
@@ -148,12 +149,11 @@ class _Writer:
             hidden = np.float32(found.scale), int(found.zero_point)
             self._bias(PROJECTION_BIAS, hidden[0] * self._matrix(PROJECTION))
         (output,) = self._op.outputs
-        graph, name = self._op.subgraph, "" if output is None else output.name
-        made = [graph.add_tensor(f"{name}_gate{gate}", (), "int16", scale=scale) for gate, scale in enumerate(gates)]
-        made.append(graph.add_tensor(f"{name}_hidden", (), "int8", scale=[hidden[0]], zero_point=[hidden[1]]))
-        self._op.intermediates = made
+        name = "" if output is None else output.name
+        inner = [Intermediate(f"{name}_gate{gate}", "int16", scale) for gate, scale in enumerate(gates)]
+        self.made.append(Intermediates(self._op, (*inner, Intermediate(f"{name}_hidden", "int8", *hidden))))
 
-    def _gate(self, gate: int) -> list[np.float32] | None:
+    def _gate(self, gate: int) -> np.float32 | None:
         """The scale of its intermediate tensor, which only a layer normalization has."""
         if _at(self._inputs, WEIGHTS + gate) is None:
             return None
@@ -168,7 +168,7 @@ class _Writer:
         self._matrix(WEIGHTS + gate)
         inner = _core.choose_quantization_params(*self._range(NORM + gate), "int16", rule="mlir")
         self._bias(BIAS + gate, np.float32(self._symmetric(NORM + gate, 32767) * np.float32(_NORM_SHIFT)))
-        return [np.float32(inner.scale)]
+        return np.float32(inner.scale)
 
     def _tensor(self, place: int) -> TensorPart:
         """An input that is_eligible found there."""
@@ -184,9 +184,11 @@ class _Writer:
         return min(low, 0.0), max(high, 0.0)
 
     def _state(self, place: int, type_: str, scale: np.float32, zero: int) -> None:
-        state = self._tensor(place)
-        state.type = type_
-        state.quantization = {"scale": [scale], "zero_point": [zero]}
+        self.made.append(State(self._op, self._tensor(place), type_, scale, zero))
+
+    def _put(self, place: int, values: NDArray[Any], type_: str, scale: np.float32) -> None:
+        scales = np.array([scale], np.float32)
+        self.made.append(Constant(self._op, place, self._tensor(place), values, type_, scales))
 
     def _matrix(self, place: int, bias: Floats | None = None) -> np.float32:
         """int8, and the scale, grown where the bias would not fit."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from tq import _core
 from tq.editing.graph import SubgraphPart
@@ -13,6 +15,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
 from tq.quantization import recipes
+from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights
 from tq.quantization.options import Options
 from tq.quantization.recipes import DEQUANTIZED, FLOAT, GATHERED, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
@@ -37,12 +40,16 @@ class Target(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A constant that an operator reads, and what it is to become there."""
+    """A constant that an operator reads, and its quantized form there.
+
+    on_grid: its values on the grid that training, the caller or the file chose; None: its own least and greatest value
+    give the scales."""
 
     operator: OperatorPart
     input: int
     tensor: TensorPart
     target: Target
+    on_grid: Weights | None = None
 
 
 def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator[Use]:
@@ -55,6 +62,33 @@ def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator
             yield from _float16(operator)
         else:
             yield from _integers(operator, recipe, options)
+
+
+def place_on_grids(uses: Iterable[Use], grids: Grids) -> list[Use]:
+    """The uses, with the values of constants that have a grid."""
+    made: dict[tuple[TensorPart, Target], Weights | None] = {}
+    found = []
+    for use in uses:
+        key = use.tensor, use.target._replace(form="")
+        grid = grids.get(use.tensor)
+        if grid is not None and key not in made:
+            made[key] = _on_grid(use.tensor, use.target, grid)
+        found.append(use._replace(on_grid=made.get(key)))
+    return found
+
+
+def _on_grid(tensor: TensorPart, target: Target, grid: Grid) -> Weights | None:
+    """None: the target has no values on the grid."""
+    data = tensor.data
+    if target.type not in WEIGHT_LIMITS or target.block_size or data is None or not np.isfinite(data).all():
+        return None
+    made = grid.weights(data, target.axis, (target.type,))
+    if made is None or made.type != target.type:
+        return None
+    scales, axis = np.atleast_1d(made.scale), target.channel_axis if target.channels else target.axis
+    if axis is not None and len(scales) == 1:
+        scales = np.repeat(scales, tensor.shape[axis])
+    return made._replace(scale=scales)
 
 
 def check_custom_weights(
