@@ -51,7 +51,7 @@ class _Constants:
     def of(self, use: Use) -> _Quantized:
         tensor, target = use.tensor, use.target
         on_grid = None if use.on_grid is None else id(use.on_grid)
-        key = (tensor.buffer, tensor.shape, target._replace(form=""), on_grid)
+        key = (tensor.buffer, tensor.shape, target[1:], on_grid)
         made = self._made.get(key)
         if made is None:
             self._old.add(tensor.buffer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,14 +66,17 @@ def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator
 
 def place_on_grids(uses: Iterable[Use], grids: Grids) -> list[Use]:
     """The uses, with the values of constants that have a grid."""
-    made: dict[tuple[TensorPart, Target], Weights | None] = {}
+    made: dict[tuple[Any, ...], Weights | None] = {}
     found = []
     for use in uses:
-        key = use.tensor, use.target._replace(form="")
         grid = grids.get(use.tensor)
-        if grid is not None and key not in made:
+        if grid is None:
+            found.append(use)
+            continue
+        key = use.tensor, *use.target[1:]  # the form changes no value
+        if key not in made:
             made[key] = _on_grid(use.tensor, use.target, grid)
-        found.append(use._replace(on_grid=made.get(key)))
+        found.append(use._replace(on_grid=made[key]))
     return found
 
 
