@@ -167,6 +167,20 @@ def test_between_two_integer_types_stands_one_quantize():
     assert [row.operator for row in plan.tables.conversions if row.tensor == "flat"] == ["QUANTIZE"]
 
 
+def test_operators_of_another_integer_type_do_not_widen_a_range():
+    """Operators of int16 read the tensor behind a DEQUANTIZE, where operators of int8 do not."""
+    b = tq.ModelBuilder()
+    x, h, y, z = b.input("x", SHAPE), b.tensor("h", SHAPE), b.tensor("y", SHAPE), b.tensor("z", SHAPE)
+    b.operator("LEAKY_RELU", [x], [h], alpha=0.5)
+    b.operator("RELU", [h], [y])
+    b.operator("LEAKY_RELU", [h], [z], alpha=0.25)
+    b.output(y, z)
+    model = b.to_bytes()
+    plan = tq.plan_quantization(model, calibration=draws(model), rules=[Rule("int16x8", operator="RELU")])
+    lows = {row.type: row.low for row in plan.groups if row.tensors == ("h",)}
+    assert lows == {"int8": -0.5, "int16": 0.0}
+
+
 # ---- the rewriter ----
 
 

@@ -47,7 +47,7 @@ def _product(op: OperatorPart) -> Product:
 def constants(
     choice: Choice, per_axis: bool, narrow: Collection[OperatorPart] = (), is_unsigned: bool = False
 ) -> tuple[Record, ...]:
-    """What integer operators read in place of float constants, in the order in which it is written.
+    """The records of integer operators, in the order in which they are written.
 
     narrow: operators whose weights are to be int4, where their kernels take these.
     is_unsigned: all integers become uint8: weights are uint8 here, other constants the int8 values that
@@ -75,9 +75,9 @@ class _Planner:
         weights, bias = view.weights(op), view.bias(op)
         if row.weights is None or weights is None:
             return
-        place, data = next((i, tensor) for i, tensor in view.read(op) if i != row.weights)
+        index, data = next((i, tensor) for i, tensor in view.read(op) if i != row.weights)
         constant = self._choice.parameters.of_constant
-        input_scale = (constant(op, place, data) if data.is_constant else self._choice.of(data)).scale
+        input_scale = (constant(op, index, data) if data.is_constant else self._choice.of(data)).scale
         try:
             if view.has_constant_weights(op):
                 plan = self._unsigned_weights if self._is_unsigned else self._constant_weights
@@ -95,7 +95,7 @@ class _Planner:
             raise ValueError(f"{weights!r} of operator {op.name}: {error}") from None
 
     def _constant_weights(
-        self, op: OperatorPart, place: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
+        self, op: OperatorPart, index: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
     ) -> Constant:
         axis = self._view.row(op).axis if self._per_axis else None
         data = np.asarray(weights.data)
@@ -108,7 +108,7 @@ class _Planner:
         is_per_axis, scales = bool(np.ndim(made.scale)), np.atleast_1d(np.asarray(made.scale, np.float32))
         return Constant(
             op,
-            place,
+            index,
             weights,
             made.values,
             made.type,
@@ -119,7 +119,7 @@ class _Planner:
         )
 
     def _unsigned_weights(
-        self, op: OperatorPart, place: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
+        self, op: OperatorPart, index: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
     ) -> Constant:
         data = np.asarray(weights.data)
         made = unsigned.weights(data, self._view.ranges.grids.get(weights))
@@ -128,7 +128,7 @@ class _Planner:
             if fitted != made.scale:
                 made = unsigned.of_scale(data, fitted)
         scales = np.array([made.scale], np.float32)
-        return Constant(op, place, weights, made.values, "uint8", scales, made.zero_point, is_on_grid=made.is_on_grid)
+        return Constant(op, index, weights, made.values, "uint8", scales, made.zero_point, is_on_grid=made.is_on_grid)
 
     def _on_grid(self, op: OperatorPart, weights: TensorPart, data: Floats, axis: int | None) -> Weights | None:
         """The weights on the grid that training, the caller or the file chose; None: they have none, or leave it."""
@@ -145,7 +145,7 @@ class _Planner:
             )
         return made
 
-    def _computed_weights(self, op: OperatorPart, place: int, weights: TensorPart) -> ComputedWeights:
+    def _computed_weights(self, op: OperatorPart, index: int, weights: TensorPart) -> ComputedWeights:
         """int8 values beside int16 activations."""
         if not self._view.ranges.knows(weights):
             raise ValueError(
@@ -153,7 +153,7 @@ class _Planner:
             )
         most = max(map(abs, self._view.ranges.of(weights)))
         made = _core.choose_quantization_params(-most, most, "int8", symmetric=True, narrow_range=True, rule="mlir")
-        return ComputedWeights(op, place, weights, float(made.scale), most)
+        return ComputedWeights(op, index, weights, float(made.scale), most)
 
     def _fitted(self, scale: Floats, input_scale: np.float32, bias: Floats) -> Floats:
         """Scales of weights with which the bias fits its type."""
@@ -184,28 +184,28 @@ class _Planner:
         if op.builtin_name in INSTEAD:
             yield from self._read_by_product(op)
             return
-        for place, tensor in self._view.read(op):
+        for index, tensor in self._view.read(op):
             if tensor.is_constant:
-                type_ = "int8" if self._view.row(op).narrow == place else self._view.type
-                yield self._like_activation(op, place, tensor, type_)
+                type_ = "int8" if self._view.row(op).narrow == index else self._view.type
+                yield self._like_activation(op, index, tensor, type_)
 
     def _read_by_product(self, op: OperatorPart) -> Iterator[Constant]:
         product, x = _product(op), op.inputs[0]
         if x is not None and x.is_constant:
-            for place in (0, 1) if product.factor is None else (0,):
-                yield self._like_activation(op, place, x, self._view.type)
+            for index in (0, 1) if product.factor is None else (0,):
+                yield self._like_activation(op, index, x, self._view.type)
         if product.factor is not None:
             p = of_range(self._view.type, *range_of_values(product.factor), is_unsigned=self._view.ranges.is_unsigned)
             yield self._constant(op, 1, None, product.factor, p, self._view.type, product.name)
 
-    def _like_activation(self, op: OperatorPart, place: int, tensor: TensorPart, type: str) -> Constant:
-        p = self._choice.parameters.of_constant(op, place, tensor)
-        return self._constant(op, place, tensor, np.asarray(tensor.data), p, type)
+    def _like_activation(self, op: OperatorPart, index: int, tensor: TensorPart, type: str) -> Constant:
+        p = self._choice.parameters.of_constant(op, index, tensor)
+        return self._constant(op, index, tensor, np.asarray(tensor.data), p, type)
 
     def _constant(
         self,
         op: OperatorPart,
-        place: int,
+        index: int,
         tensor: TensorPart | None,
         data: Floats,
         p: Parameters,
@@ -217,7 +217,7 @@ class _Planner:
         chosen = None if grid is None else grid.parameters(type, LIMITS[type])
         is_on_grid = chosen == (float(p.scale), int(p.zero_point))
         scale = np.array([p.scale])
-        return Constant(op, place, tensor, values, type, scale, p.zero_point, name=name, is_on_grid=is_on_grid)
+        return Constant(op, index, tensor, values, type, scale, p.zero_point, name=name, is_on_grid=is_on_grid)
 
 
 def _types_of(op: OperatorPart) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def describe(prepared: Prepared, subgraphs: Sequence[SubgraphPlan], constraints:
 
 
 def _becomes(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> dict[OperatorPart, tuple[str, str]]:
-    """What operators become, and why they stay float or are written as another."""
+    """The form of operators, and why they stay float or are written as another."""
     left = {op for graph in prepared.graphs for op in graph.operators}
     gone = "folded", "its result is a constant, or its range is taken from it"
     found = {row.operator: gone for row in prepared.original if row.operator not in left}

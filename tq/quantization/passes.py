@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a prepared float model to a Plan: the passes in a row.  No pass changes the model, nor what another one gave.
+"""From a prepared float model to a Plan: the passes in a row.  No pass changes the model, nor the result of another.
 
 weights.py                        constants beside float activations
 agreement.py, choice.py           which operators become integer operators, with which parameters; variables and

@@ -57,7 +57,7 @@ class Original:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the passes read; none of them changes it.
+    """The input of the passes; none of them changes it.
 
     ruling, and the ranges of overrides and of the file, are those of the model as it was.
     ranges: of each subgraph, where operators may get integer activations.
@@ -116,16 +116,16 @@ def _read(editor: Editor, model: Model, options: Options) -> Prepared:
     for item in ranges.values():
         item.default, item.is_unsigned = options.default_ranges, options.is_unsigned
     original = tuple(
-        Original(op, graph.index, place, op.name, ruling.recipe(op, graph.index))
+        Original(op, graph.index, index, op.name, ruling.recipe(op, graph.index))
         for graph in graphs
-        for place, op in enumerate(graph.operators)
+        for index, op in enumerate(graph.operators)
     )
     entries = (0, *(item.subgraph_index for item in model.signatures))
     return Prepared(options, original, graphs, ruling, grids, MappingProxyType(ranges), {}, entries)
 
 
 def _fold_constants(read: Prepared, model: Model) -> None:
-    """Float weights that the file keeps otherwise, where they are to become integers."""
+    """Weights that the file stores as float16 or sparse become float32, where they are to become integers."""
     for graph in read.graphs:
         if any(op.builtin_name in FOLDED for op in graph.operators):
             found = [(op, read.recipe(op)) for op in graph.operators]
@@ -137,9 +137,9 @@ def _ruled(read: Prepared) -> list[Ruled]:
     """All operators, as rules see them."""
     found = []
     for graph in read.graphs:
-        for place, op in enumerate(graph.operators):
+        for index, op in enumerate(graph.operators):
             can = partial(can_change, op, options=read.options)
-            found.append(Ruled(graph.index, read.ruling.place(op, place), op.name, tensor_names(op), can))
+            found.append(Ruled(graph.index, read.ruling.index(op, index), op.name, tensor_names(op), can))
     return found
 
 

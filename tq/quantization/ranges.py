@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ranges of a subgraph's float tensors come from, the first that there is:
 
-overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
+overrides     a range, or the parameters themselves, that the caller gives by a tensor's name
 FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/trained.py)
 QUANTIZE      the scale and zero point of a QUANTIZE before a DEQUANTIZE, which go too
 calibration   the values of the runs
@@ -57,14 +57,14 @@ class Trained(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether nothing may change the parameters: those of FAKE_QUANT give way to a group's range."""
+        """Whether nothing may change the parameters: FAKE_QUANT's give way to a group's range."""
         return self.parameters is not None and self.source != "FAKE_QUANT"
 
 
 def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
-    """The overrides of each subgraph.  Those of the first subgraph are not for the others.
+    """The overrides of each subgraph.  A name that the first subgraph has means its tensor alone.
 
-    ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters.
+    ValueError or TypeError names a tensor that does not exist, or a value that is neither a range nor parameters.
     """
     if not given:
         return [{} for _ in graphs]
@@ -179,7 +179,7 @@ class Ranges:
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
-        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
+        self._keys = {tensor: key_of(graph.index, index) for index, tensor in enumerate(graph.tensors)}
         self._trained: dict[TensorPart, Trained] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
@@ -216,7 +216,7 @@ class Ranges:
         return self._stored[tensor]
 
     def source(self, tensor: TensorPart) -> str:
-        """Where the range comes from: a word of the table above; "" where none is known."""
+        """Where the range comes from: as the table above names it; "" where none is known."""
         if tensor in self._overrides:
             return "override"
         if tensor in self._trained:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of the constants, states and form of an integer operator, as records that tq/quantization/rewrite.py
-writes."""
+"""The constants, states and form of an integer operator, as records that tq/quantization/rewrite.py writes."""
 
 from __future__ import annotations
 

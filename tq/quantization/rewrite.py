@@ -33,7 +33,7 @@ def rewrite(editor: Editor, plan: Plan) -> None:
 
 
 def _rewrite_activations(subgraph: SubgraphPlan) -> list[OperatorPart]:
-    """Returns the integer operators and what was put between, each with its version to be set."""
+    """Returns the integer operators and the QUANTIZE and DEQUANTIZE between; their versions are to be set."""
     floats: dict[TensorPart, TensorPart] = {}
     made: list[OperatorPart] = []
     for activations in subgraph.activations:
@@ -56,21 +56,23 @@ class _Insertion(NamedTuple):
 class _Writer:
     """Writes the activations of one type: products, constants, boundaries; then lets operators read them.
 
-    floats: the float tensors that hold the values of tensors that became integers; the next type reads those."""
+    floats: the float tensors that hold the values of tensors that became integers; the next type reads these."""
 
     def __init__(self, graph: SubgraphPart, plan: Activations, floats: dict[TensorPart, TensorPart]) -> None:
         self._graph, self._plan, self._choice, self._type = graph, plan, plan.choice, plan.choice.type
         self._before, self._after = dict(floats), floats
         self._producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
-        self._constants: dict[tuple[OperatorPart, int], TensorPart] = {}  # what an operator reads there instead
-        self._made: dict[tuple[TensorPart, str, bytes, int], TensorPart] = {}  # constants by what they were made of
-        self._integers: dict[TensorPart, TensorPart] = {}  # what integer operators read for a float tensor
-        self._floats: dict[TensorPart, TensorPart] = {}  # what float operators read for an integer tensor
+        self._constants: dict[tuple[OperatorPart, int], TensorPart] = {}  # read by an operator instead of its input
+        self._made: dict[
+            tuple[TensorPart, str, bytes, int], TensorPart
+        ] = {}  # by the float constant, type, scale and zero point
+        self._integers: dict[TensorPart, TensorPart] = {}  # read by integer operators for a float tensor
+        self._floats: dict[TensorPart, TensorPart] = {}  # read by float operators for an integer tensor
         self._computed: dict[TensorPart, TensorPart] = {}  # int8 values of int16 activations that are weights
         self._insertions: list[_Insertion] = []
 
     def write(self) -> list[OperatorPart]:
-        """Returns the integer operators and what was put between."""
+        """Returns the integer operators and the QUANTIZE and DEQUANTIZE between."""
         if not self._choice.operators and not self._plan.boundaries:
             return []
         for product in self._plan.products.values():
@@ -176,7 +178,7 @@ class _Writer:
     # -- operators
 
     def _rewire(self) -> None:
-        """Lets operators, outputs and signatures read what was made for them."""
+        """Lets operators, outputs and signatures read the tensors that were made for them."""
         for (op, index), made in self._constants.items():
             op.set_input(index, made)
         for op in self._graph.operators:

@@ -166,7 +166,7 @@ def _finish(operators: Iterable[OperatorPart]) -> None:
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:
     """Puts each DEQUANTIZE right before the first operator that reads its result."""
-    places = {operator: place for place, operator in enumerate(graph.operators)}
-    for before, source, real in sorted(dequantized, key=lambda row: places[row[0]], reverse=True):
-        operator = graph.add_operator("DEQUANTIZE", [source], [real], at=places[before])
+    indices = {operator: index for index, operator in enumerate(graph.operators)}
+    for before, source, real in sorted(dequantized, key=lambda row: indices[row[0]], reverse=True):
+        operator = graph.add_operator("DEQUANTIZE", [source], [real], at=indices[before])
         operator.share_version(versions.needed(operator))

@@ -48,7 +48,7 @@ def range_of_constant(tensor: TensorPart) -> tuple[float, float]:
     if data is None or not data.size:
         return 0.0, 0.0
     if np.isnan(data).any():
-        raise ValueError(f"{tensor!r} holds values that are not numbers")
+        raise ValueError(f"{tensor!r} holds NaN")
     return range_of_values(data)
 
 
@@ -116,7 +116,7 @@ class View:
         row = _ROWS.get(op.builtin_name or "")
         return None if row is None else row.int8 if self.type == "int8" else row.int16
 
-    def places(self, op: OperatorPart) -> list[int]:
+    def activation_inputs(self, op: OperatorPart) -> list[int]:
         """Where it reads activations, or constants that are quantized like them."""
         row, inputs = self.row(op), op.inputs
         keeps_int8 = self.type != "int8" or self.has_constant_weights(op)  # weights are int8 beside int16, too
@@ -138,14 +138,14 @@ class View:
         return self._input(op, self.row(op).bias)
 
     @staticmethod
-    def _input(op: OperatorPart, place: int | None) -> TensorPart | None:
+    def _input(op: OperatorPart, index: int | None) -> TensorPart | None:
         inputs = op.inputs
-        return inputs[place] if place is not None and place < len(inputs) else None
+        return inputs[index] if index is not None and index < len(inputs) else None
 
     def read(self, op: OperatorPart) -> list[tuple[int, TensorPart]]:
-        """The activations that it reads, and constants that are quantized like them, with their places."""
+        """The activations that it reads, and constants that are quantized like them, with their indices."""
         inputs = op.inputs
-        return [(i, tensor) for i in self.places(op) if (tensor := inputs[i]) is not None]
+        return [(i, tensor) for i in self.activation_inputs(op) if (tensor := inputs[i]) is not None]
 
     def data(self, op: OperatorPart) -> list[TensorPart]:
         """The activations that it reads."""
@@ -190,5 +190,5 @@ class View:
 
 
 def tensor_at(owner: Owner, end: End) -> TensorPart | None:
-    side, place = end
-    return (owner.inputs if side == "inputs" else owner.outputs)[place]
+    side, index = end
+    return (owner.inputs if side == "inputs" else owner.outputs)[index]

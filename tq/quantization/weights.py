@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which constants become what where activations stay float, operator by operator."""
+"""The quantized form of constants beside float activations, operator by operator."""
 
 from __future__ import annotations
 
@@ -100,11 +100,11 @@ def check_custom_weights(
     """ValueError: an operator that the model lacks, or of which nothing becomes integers."""
     names = {op.name for graph in graphs for op in graph.operators if op.builtin_name == "CUSTOM"}
     used = {use.operator.name for chosen in uses for use in chosen}
-    for name, places in given.items():
+    for name, indices in given.items():
         if name not in names:
             raise ValueError(f"custom_weights: the model has no custom operator {name!r}{hint(name, names)}")
         if name not in used:
-            wanted = f"its inputs {list(places)} are no float32 constants with enough elements"
+            wanted = f"its inputs {list(indices)} are no float32 constants with enough elements"
             raise ValueError(f"custom_weights: {name!r} has no effect: {wanted}")
 
 
@@ -130,7 +130,7 @@ def _float16(operator: OperatorPart) -> Iterator[Use]:
     0, and without constants with infinities, which float16's greatest value cannot stand for."""
     if operator.name in recipes.READ_WHEN_PREPARED or operator.builtin_name in (None, "CUSTOM"):
         return
-    for place, tensor in enumerate(operator.inputs):
+    for index, tensor in enumerate(operator.inputs):
         data = tensor.data if tensor is not None and _can_quantize(tensor) else None
         if tensor is None or data is None or data.size < 2:
             continue
@@ -139,7 +139,7 @@ def _float16(operator: OperatorPart) -> Iterator[Use]:
             continue
         if nans:
             raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-        yield Use(operator, place, tensor, Target(DEQUANTIZED, "float16"))
+        yield Use(operator, index, tensor, Target(DEQUANTIZED, "float16"))
 
 
 def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[Use]:
@@ -151,24 +151,24 @@ def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Itera
         return
     inputs = operator.inputs
     found = []
-    for place in row.inputs:
-        tensor = inputs[place] if place < len(inputs) else None
+    for index in row.inputs:
+        tensor = inputs[index] if index < len(inputs) else None
         if tensor is None:
             continue
         if not _can_quantize(tensor):
             return
-        found.append((place, tensor, tensor.shape))
+        found.append((index, tensor, tensor.shape))
     if max((prod(shape) for _, _, shape in found), default=0) < max(options.min_elements, 1):
         return
-    for place, tensor, shape in found:
-        yield Use(operator, place, tensor, _target(shape, row, recipe, options))
+    for index, tensor, shape in found:
+        yield Use(operator, index, tensor, _target(shape, row, recipe, options))
 
 
 def row_of(operator: OperatorPart, options: Options) -> recipes.Weights | None:
     """The weights of an operator, of a custom one as the caller says."""
     if operator.builtin_name == "CUSTOM":
-        places = options.custom_weights.get(operator.name)
-        return None if places is None else recipes.Weights(tuple(places), None, ("int8", "int4"))
+        indices = options.custom_weights.get(operator.name)
+        return None if indices is None else recipes.Weights(tuple(indices), None, ("int8", "int4"))
     return WEIGHTS.get(operator.builtin_name or "")
 
 
