@@ -76,7 +76,7 @@ def joined(choices: Sequence[Choice], read: Mapping[str, Collection[TensorPart]]
 
     read: the tensors that become integers of a type by a QUANTIZE."""
     found: dict[TensorPart, bool] = {}
-    for choice in choices:
+    for choice in choices if len(choices) > 1 else ():
         others = [other for other in choices if other is not choice]
         for item in boundaries(choice):
             if item.dequantize and any(item.tensor in read[other.type] for other in others):
