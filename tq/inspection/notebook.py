@@ -303,8 +303,11 @@ def _tensor_picture(tensor: "Tensor") -> str:
     return "".join(parts)
 
 
-def tensor_html(tensor: "Tensor") -> str:
-    """The page of a Tensor: facts, quantization, a histogram of a constant's values, producer and consumers."""
+def tensor_html(tensor: "Tensor", styles: bool = True) -> str:
+    """The page of a Tensor: facts, quantization, a histogram of a constant's values, producer and consumers.
+
+    styles: whether it begins with the style sheet.
+    """
     subgraph = tensor.subgraph
     role = _role(tensor, set(subgraph.input_indices), set(subgraph.output_indices))
     chips = [
@@ -342,7 +345,7 @@ def tensor_html(tensor: "Tensor") -> str:
         body.append(h.fold("Quantization", line, _quantization_body(quantization, chart=False)))
     links = h.facts([("made by", made), ("used by", used)])
     body.append(h.fold("Producer and consumers", h.count(len(consumers), "consumer"), links, shown=True))
-    return h.page("Tensor", f"{_label(tensor)} {h.escaped(tensor.name)}", chips, body)
+    return h.page("Tensor", f"{_label(tensor)} {h.escaped(tensor.name)}", chips, body, styles)
 
 
 # Operators
@@ -357,8 +360,11 @@ def _options(options: object) -> str:
     return h.facts(facts) + (cut if len(options) > _SHORT_ROWS else "")
 
 
-def operator_html(operator: "Operator") -> str:
-    """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options."""
+def operator_html(operator: "Operator", styles: bool = True) -> str:
+    """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options.
+
+    styles: whether it begins with the style sheet.
+    """
     chips = [h.chip(f"version {operator.version}")]
     if operator.options_type:
         chips.append(h.chip(h.escaped(operator.options_type)))
@@ -377,7 +383,7 @@ def operator_html(operator: "Operator") -> str:
         size = h.count(len(operator.custom_options), "byte")
         body.append(h.fold("Custom options", size, h.hex_dump(operator.custom_options), shown=not operator.options))
     where = f"Op#{operator.index}" + (f" in subgraph {operator.subgraph.index}" if operator.subgraph.index else "")
-    return h.page("Operator", f"{where} {h.escaped(operator.name)}", chips, body)
+    return h.page("Operator", f"{where} {h.escaped(operator.name)}", chips, body, styles)
 
 
 def _ports(subgraph: int, indices: Sequence[int]) -> str:
