@@ -7,6 +7,7 @@ Texts are those of the file, as they are: whoever writes them into a page escape
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,13 +21,14 @@ if TYPE_CHECKING:
     from tq._core import Operator, Quantization, Subgraph, Tensor
 
 INPUT, OPERATOR, OUTPUT = "input", "operator", "output"
-_WIDTH = 208.0
+_WIDTH = 226.0
 _LINE, _PADDING = 16.0, 9.0
 _ARROWS = 32  # tensors of an operator that are drawn
 _CALLS = ("subgraph", "subgraph_index", "subgraph_indices")  # ends of the options that name subgraphs
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True)
+class Box:
     """An operator, or an input or output of the subgraph."""
 
     kind: str  # INPUT, OPERATOR or OUTPUT
@@ -46,7 +48,8 @@ class Arrow(NamedTuple):
     tensor: int
 
 
-class Graph(NamedTuple):
+@dataclass(frozen=True)
+class Graph:
     """A subgraph.  Boxes are in the order of execution."""
 
     index: int

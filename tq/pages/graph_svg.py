@@ -10,7 +10,7 @@ from tq.pages.html import escaped
 from tq.pages.layout import Arrow, Layout, Point, Size
 
 LINE, PADDING = 16, 9
-_LETTERS = 31  # of a line in a box
+_LETTERS = 34  # of a line in a box
 _MARGIN = 8
 
 

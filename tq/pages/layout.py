@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 Point = tuple[float, float]
@@ -132,13 +133,15 @@ def _layers(igraph: Any, sizes: Sequence[Size], arrows: Sequence[Arrow]) -> Layo
     rows = _rows(len(sizes), forward)
     passed = _passed(rows, forward)
     # A bend stands in each row that an arrow passes, so that no box lies there.
-    places, links, bends = list(rows), [], dict[Arrow, range]()
+    places = list(rows)
+    links: list[Arrow] = []
+    bends: dict[Arrow, range] = {}
     for (source, target), between in passed.items():
         chain = range(len(places), len(places) + len(between))
         places += between
         bends[source, target] = chain
         path = [source, *chain, target]
-        links += list(zip(path, path[1:], strict=False))
+        links += pairwise(path)
     graph = igraph.Graph(len(places), links, directed=True)
     found = graph.layout_sugiyama(layers=places, hgap=1, vgap=1, maxiter=_ROUNDS).coords if places else []
     pitch = max((width for width, _ in sizes), default=0.0) + _BETWEEN_BOXES
@@ -212,7 +215,7 @@ def _mean(item: int, others: Sequence[int], made: Sequence[float], weights: Sequ
 def _starts(items: Sequence[int], boxes: int, pitch: float) -> list[float]:
     """The least distance of each item of a row from the first."""
     starts, x = [0.0], 0.0
-    for left, right in zip(items, items[1:], strict=False):
+    for left, right in pairwise(items):
         narrow = (left >= boxes) + (right >= boxes)
         x += (pitch, pitch / 2 + _LANE, 2 * _LANE)[narrow]
         starts.append(x)

@@ -148,7 +148,9 @@ def sqnr(report: Report, quantized: bool, note: str) -> Overlay:
     """SQNR of each operator's output in dB; quantized: the graph is that of the report's quantized model."""
     model = report.quantized if quantized else report.float_model
     writers = {index: op.index for op in reversed(model.subgraphs[0].operators) for index in op.output_indices}
-    levels, texts, values = {}, {}, {}
+    levels: dict[Place, int] = {}
+    texts: dict[Place, str] = {}
+    values: dict[Place, float] = {}
     names = [row[0] for row in _GRADES]
     for row in report.activations:
         writer = writers.get(row.index_b if quantized else row.index)

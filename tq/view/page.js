@@ -6,7 +6,7 @@ const data = JSON.parse(get("data").textContent);
 const stage = get("stage"), canvas = get("canvas"), pen = canvas.getContext("2d");
 const lists = [...document.querySelectorAll("details.graph")];
 const KIND = ["input", "operator", "output"];
-const LINE = 16, PADDING = 9, LETTERS = 31, TITLE = 40, BESIDE = 80;  // as tq.pages.graph_svg; between subgraphs
+const LINE = 16, PADDING = 9, LETTERS = 34, TITLE = 40, BESIDE = 80;  // as tq.pages.graph_svg; between subgraphs
 
 // ---- the model ----
 
@@ -144,7 +144,7 @@ function paintBoxes(graph, seen) {
     if (scale < 0.25) continue;
     pen.fillStyle = colors.text;
     pen.font = "600 13px system-ui, sans-serif";
-    pen.fillText(cut(boxLabel(box), 27), x + 12, y + PADDING + 12);
+    pen.fillText(cut(boxLabel(box), 28), x + 12, y + PADDING + 12);
     if (scale < 0.4) continue;
     pen.font = "11px system-ui, sans-serif";
     const text = texts && texts[box.position];
@@ -318,7 +318,7 @@ async function show(title, hash, number, links) {
   get("panel").scrollTop = 0;
   body.querySelectorAll(".tq-scroll, .tq-pre").forEach((box) => {
     if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) {
-      Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: "scrolls" });
+      box.tabIndex = 0;
     }
   });
 }

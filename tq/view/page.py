@@ -22,6 +22,7 @@ from tq.pages.html import NAME, count, escaped, fold, size_text
 from tq.pages.html import facts as fact_table
 from tq.pages.style import DARK, LIGHT, style_sheet
 from tq.texts import visible
+from tq.view.colors import DARK_BOXES, LIGHT_BOXES
 from tq.view.overlays import Overlay
 
 if TYPE_CHECKING:
@@ -35,18 +36,6 @@ _CODE = {kind: number for number, kind in enumerate(_KINDS)}
 # Forbids a browser to load anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
-# Colors of boxes, on which the palette's text is legible.
-_LIGHT_BOXES = {
-    "heat-0": "#f1f4f7", "heat-1": "#fdebc8", "heat-2": "#fbd08f", "heat-3": "#f7a968", "heat-4": "#ef8354",
-    "class-0": "#cfe3fb", "class-1": "#e3d8f8", "class-2": "#f9e2bd", "class-3": "#e7ebef",
-    "box-good": "#cdeed4", "box-fair": "#cfe3fb", "box-warn": "#fbd9a6", "box-bad": "#fbc4be", "box-none": "#f1f4f7",
-}  # fmt: skip
-_DARK_BOXES = {
-    "heat-0": "#22282e", "heat-1": "#453a22", "heat-2": "#5f4518", "heat-3": "#7d4a14", "heat-4": "#9a3d1c",
-    "class-0": "#1c3f63", "class-1": "#42336a", "class-2": "#57431b", "class-3": "#2c333a",
-    "box-good": "#1d4a2b", "box-fair": "#1c3f63", "box-warn": "#5f4518", "box-bad": "#702a26", "box-none": "#22282e",
-}  # fmt: skip
-
 
 def document(view: View) -> str:
     """The document of a view."""
@@ -59,7 +48,7 @@ def document(view: View) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{name}: graph</title>\n'
         f"{style_sheet()}<style>\n{_colors()}\n{_asset('page.css')}</style></head>\n"
-        f"<body>{_header(view, name)}<div id=\"all\">{_STAGE}{_lists(view)}</div>"
+        f'<body>{_header(view, name)}<div id="all">{_STAGE}{_lists(view)}</div>'
         f'<script type="application/json" id="data">{data}</script>{blocks}'
         f"<script>{_asset('page.js')}</script></body></html>\n"
     )
@@ -74,8 +63,8 @@ def _colors() -> str:
         colors = {**palette, **boxes}
         return f"{{ color-scheme: {scheme}; {' '.join(f'--tq-{role}: {color};' for role, color in colors.items())} }}"
 
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {rule(DARK, _DARK_BOXES, 'dark')} }}"
-    return f":root {rule(LIGHT, _LIGHT_BOXES, 'light')}\n{dark}"
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {rule(DARK, DARK_BOXES, 'dark')} }}"
+    return f":root {rule(LIGHT, LIGHT_BOXES, 'light')}\n{dark}"
 
 
 def _json(value: Any) -> str:
@@ -213,9 +202,7 @@ def _pages(view: View) -> Iterator[str]:
 
 def _figures(view: View, operator: Operator) -> str:
     place = operator.subgraph.index, operator.index
-    rows = [
-        (overlay.title, escaped(overlay.texts[place], 2000)) for overlay in view.overlays if place in overlay.texts
-    ]
+    rows = [(overlay.title, escaped(overlay.texts[place], 2000)) for overlay in view.overlays if place in overlay.texts]
     return f'<div class="tq-repr">{fold("Figures", "", fact_table(rows), shown=True)}</div>'
 
 

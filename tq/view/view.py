@@ -164,6 +164,11 @@ def _quantized_tensors(model: Model) -> int:
     return sum(type_kind(tensor) in ("i", "u") and bool(tensor.quantization) for tensor in (*tensors, *constants))
 
 
+def in_order(one: Model, two: Model) -> tuple[Model, Model]:
+    """The float model and the quantized one of two models: the one with fewer quantized tensors comes first."""
+    return (two, one) if _quantized_tensors(one) >= _quantized_tensors(two) else (one, two)
+
+
 def _random_sample(model: Model) -> list[Any]:
     return [random_value(tensor) for tensor in model.inputs]
 
@@ -171,12 +176,11 @@ def _random_sample(model: Model) -> list[Any]:
 def _beside(
     shown: Model, second: Model, samples: Samples | None, num_threads: int | None, limits: Limits
 ) -> tuple[Report, o.Overlay]:
-    """The errors of the one of two models that has more quantized tensors."""
-    is_quantized = _quantized_tensors(shown) >= _quantized_tensors(second)
-    a, b = (second, shown) if is_quantized else (shown, second)
+    """The errors of the quantized one of two models."""
+    a, b = in_order(shown, second)
     given = [_random_sample(a)] if samples is None else samples
     made = report(a, b, given, num_threads=num_threads, **limits._asdict())
-    return made, o.sqnr(made, is_quantized, _RANDOM if samples is None else f"Over {made.samples:,} samples.")
+    return made, o.sqnr(made, b is shown, _RANDOM if samples is None else f"Over {made.samples:,} samples.")
 
 
 def _timed(model: Model, num_threads: int | None, limits: Limits) -> o.Overlay:
