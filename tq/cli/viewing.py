@@ -65,6 +65,6 @@ def _about(shown: View) -> str:
 def _export(args: argparse.Namespace, shown: View) -> str:
     from tq.view import dot, model_explorer
 
-    with using(args.output):
+    with using(args.output), refusing():
         files = (dot if args.export == "dot" else model_explorer).save(shown, args.output)
-    return saved(args.output, ", ".join(files))
+    return saved(args.output, f"{', '.join(files)}: {_about(shown)}")

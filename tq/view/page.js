@@ -330,6 +330,8 @@ function mark(box) {
   reveal(box);
   const button = lists[box.graph.index].querySelector(`[data-box="${box.position}"]`);
   button?.setAttribute("aria-current", "true");
+  const part = button?.closest("details.part");
+  if (part) part.open = true;
   if (innerWidth > 800) button?.scrollIntoView({ block: "nearest" });
 }
 
@@ -370,7 +372,7 @@ function chooseTensor(graph, tensor, box = null) {
 get("lists").addEventListener("click", (event) => {
   const button = event.target.closest("button[data-box]");
   if (!button) return;
-  const graph = graphs[button.closest("details").dataset.graph];
+  const graph = graphs[button.closest("details.graph").dataset.graph];
   choose(graph.boxes[button.dataset.box]);
 });
 lists.forEach((item) => item.addEventListener("toggle", () => { place(); draw(); }));

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tq.view.view import View
 
 _BLOCK = 64  # pages that are compressed together
+_LIST = 1000  # operators in one list
+_PART = 500
 _KINDS = (INPUT, OPERATOR, OUTPUT)
 _CODE = {kind: number for number, kind in enumerate(_KINDS)}
 
@@ -124,10 +126,19 @@ def _list(graph: Graph, shown: bool) -> str:
         if box.kind == OPERATOR
     ]
     name = f" “{escaped(graph.name)}”" if graph.name else ""
+    body = f"<ol>{''.join(rows)}</ol>" if len(rows) <= _LIST else "".join(_parts(rows))
     return (
         f'<details class="graph" data-graph="{graph.index}"{" open" if shown else ""}><summary>Subgraph {graph.index}'
-        f'{name}<span class="muted"> {count(len(rows), "operator")}</span></summary><ol>{"".join(rows)}</ol></details>'
+        f'{name}<span class="muted"> {count(len(rows), "operator")}</span></summary>{body}</details>'
     )
+
+
+def _parts(rows: list[str]) -> Iterator[str]:
+    """A long list in parts that open: a browser lays out only open ones."""
+    for first in range(0, len(rows), _PART):
+        part = rows[first : first + _PART]
+        title = f"{first} to {first + len(part) - 1}"
+        yield f'<details class="part"><summary>{title}</summary><ol>{"".join(part)}</ol></details>'
 
 
 def _footer() -> str:
