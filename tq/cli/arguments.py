@@ -398,6 +398,7 @@ def _add_quantizing(add: _Add) -> None:
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     _samples(report, "", "--inputs", required=True)
     report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
+    report.add_argument("--advise", action="store_true", help="quantize FLOAT with other options too: what they gain")
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
     report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
     _limits(report)
