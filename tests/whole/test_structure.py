@@ -297,6 +297,7 @@ LATE = {
     "tq/cli/checking.py",
     "tq/cli/commands.py",
     "tq/cli/quantize.py",
+    "tq/cli/viewing.py",
     "tq/quantization/equalization.py",
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",
