@@ -244,7 +244,7 @@ def packed_filters(node):
     if kind(x) != "int16" or kind(w) not in packed or not known(x, w) or kind(out) != "int16" or len(out.scale) != 1:
         return None
     sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
-    return [(coded(out, np.clip(sums * (float(x.scale[0]) * w.scale), *activation(node))), 2)]
+    return [(nearest(out, np.clip(sums * (float(x.scale[0]) * w.scale), *activation(node))), 2)]
 
 
 def column_scales(m):
