@@ -62,8 +62,11 @@ class Part:
 class OnlyPart(Part):
     """A part with one object for its table, so that objects are compared by identity."""
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 class Parts(Sequence[_P], Generic[_P]):
