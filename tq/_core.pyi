@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, Literal, TypedDict, TypeVar, final, overload
+from typing import IO, Any, Final, Generic, Literal, TypedDict, TypeVar, final, overload
 
 import numpy as np
 from _typeshed import structseq
@@ -271,7 +271,7 @@ class DetailsList(list[_Details]):
 class Model:
     """A .tflite file, open."""
 
-    def __new__(cls, source: str | os.PathLike[str] | _SupportsBuffer) -> Self: ...
+    def __new__(cls, source: str | os.PathLike[str] | _SupportsBuffer | IO[bytes]) -> Self: ...
     path: str | None
     nbytes: int  # of the whole file
     has_identifier: bool

@@ -23,6 +23,7 @@ import numpy as np
 
 from tq import _core
 from tq.nearest import hint, nearest
+from tq.sources import Source, is_path, opened
 
 if TYPE_CHECKING:
     from tq.running.backends import Backends
@@ -106,17 +107,25 @@ def _numerics(numerics: str | None, resolver: Any, rounding: str | None) -> str:
     return numerics
 
 
-def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
+def _given(argument: Any) -> bool:
+    return argument is not None and not (isinstance(argument, (str, bytes)) and not argument)
+
+
+def _open(path: Any, content: Any, model: Source | None) -> _core.Model:
     if model is not None:
-        if path or content:
+        if _given(path) or _given(content):
             raise ValueError("model is given: `model_path` and `model_content` cannot be")
-        return model
-    if path and content:
+        return opened(model)
+    if _given(path) and _given(content):
         raise ValueError("Can't both provide `model_path` and `model_content`")
-    if not path and not content:
+    if isinstance(path, _core.Model):
+        return path
+    if _given(path) and not is_path(path):
+        path, content = None, path
+    if not _given(path) and not _given(content):
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return _core.Model(os.fsdecode(path) if path else content)
+        return _core.Model(os.fsdecode(path) if _given(path) else content)
     except OSError as error:
         raise ValueError(f"Could not open '{os.fsdecode(path)}'. {error.strerror or error}") from error
     except _core.ModelError as error:
@@ -148,7 +157,8 @@ def _resizing() -> Iterator[None]:
 class Interpreter(_core.Interpreter):
     """Runs a model.  Takes the arguments of LiteRT's and TensorFlow's interpreters, and a few of its own.
 
-    model_path, model_content: a file, or a model's bytes.
+    model_path, model_content: a file, or a model's bytes.  model_path may also be a tq.Model, bytes such as those of
+        tq.quantize_model, or an open file.
     experimental_delegates: None; tq runs no delegates.
     num_threads: how many threads an operator may use; None is one.
     experimental_op_resolver_type: an OpResolverType, also LiteRT's own.
@@ -177,7 +187,7 @@ class Interpreter(_core.Interpreter):
 
     def __init__(
         self,
-        model_path: str | bytes | os.PathLike[Any] | None = None,
+        model_path: Source | os.PathLike[Any] | None = None,
         model_content: Any = None,
         experimental_delegates: Any = None,
         num_threads: int | None = None,
@@ -189,7 +199,7 @@ class Interpreter(_core.Interpreter):
         experimental_disable_delegate_node_fusion: bool = False,
         experimental_force_delegate_node_profiling: bool = False,
         *,
-        model: _core.Model | None = None,
+        model: Source | None = None,
         numerics: str | None = None,
         rounding: str | None = None,
         max_memory: int | None = None,
