@@ -72,8 +72,11 @@ from tq._core import (
 )
 
 if TYPE_CHECKING:  # what __getattr__ finds at run time
+    from tq.accuracy.comparison import compare
+    from tq.accuracy.evaluation import evaluate
     from tq.calibration.calibrate import Calibration, calibrate
     from tq.calibration.observers import HistogramObserver, MinMaxObserver, MovingAverageObserver
+    from tq.calibration.pictures import pictures
     from tq.editing.builder import ModelBuilder
     from tq.editing.editor import edit
     from tq.editing.extraction import extract
@@ -90,7 +93,6 @@ if TYPE_CHECKING:  # what __getattr__ finds at run time
     from tq.quantization.sensitivity import sensitivity
     from tq.quantization.transcode import transcode
     from tq.reports.report import report
-    from tq.running.comparison import compare
     from tq.running.compat import stand_in
     from tq.running.interpreter import Interpreter, register_op
     from tq.schema_enums import *  # noqa: F403
@@ -144,6 +146,7 @@ __all__ = [
     "diff",
     "edit",
     "equalize",
+    "evaluate",
     "explain",
     "explain_quantization_params",
     "explain_requantize",
@@ -157,6 +160,7 @@ __all__ = [
     "multiply_by_quantized_multiplier",
     "multiply_by_quantized_multiplier_int64",
     "pack",
+    "pictures",
     "plan_quantization",
     "quantize",
     "quantize_bias",
@@ -194,17 +198,19 @@ _LAZY = {
     "Rule": "tq.quantization.recipes",
     "calibrate": "tq.calibration.calibrate",
     "correct_biases": "tq.quantization.bias_correction",
-    "compare": "tq.running.comparison",
+    "compare": "tq.accuracy.comparison",
     "check": "tq.specification.check",
     "dequantize_model": "tq.quantization.dequantize",
     "diff": "tq.inspection.differences",
     "edit": "tq.editing.editor",
     "equalize": "tq.quantization.equalization",
+    "evaluate": "tq.accuracy.evaluation",
     "explain": "tq.explanation.element",
     "explain_quantization_params": "tq.inspection.explain_params",
     "explain_requantize": "tq.inspection.explain",
     "export_npz": "tq.inspection.export",
     "extract": "tq.editing.extraction",
+    "pictures": "tq.calibration.pictures",
     "plan_quantization": "tq.quantization.quantize",
     "quantize_model": "tq.quantization.quantize",
     "register_op": "tq.running.interpreter",

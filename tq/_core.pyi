@@ -8,7 +8,8 @@ from typing import IO, Any, Final, Generic, Literal, TypedDict, TypeVar, final, 
 import numpy as np
 from _typeshed import structseq
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from typing_extensions import Buffer as _SupportsBuffer, Self, disjoint_base
+from typing_extensions import Buffer as _SupportsBuffer
+from typing_extensions import Self, disjoint_base
 
 from tq.inspection.plots import Axes
 from tq.inspection.summary import Summary
@@ -217,7 +218,15 @@ class Tensor:
     def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None: not stored
     def _is_same(self, other: Tensor, /) -> bool: ...
     def densify(self) -> NDArray[Any]: ...
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        bins: int | None = None,
+        dequantized: bool = True,
+        kind: Literal["histogram", "channels"] = "histogram",
+        log: bool = False,
+    ) -> Axes: ...
     def _repr_html_(self) -> str: ...
 
 @final
@@ -298,6 +307,7 @@ class Model:
     def __str__(self) -> str: ...  # the listing
     def _repr_html_(self) -> str: ...
 
+def filetype(head: _SupportsBuffer, /) -> str | None: ...  # what a file is that is no model
 def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
 def _flexbuffer_number_at(buffer: _SupportsBuffer, key: str, /) -> tuple[int, int] | None: ...
 def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)

@@ -123,14 +123,21 @@ class Samples:
     """Checked samples of a float model's inputs, for interpreters of it and of models quantized from it.
 
     samples: as tq.calibrate takes them.  most: the greatest number of samples; None: all.
+    quantizes: whether real values are quantized for an integer input of `model`.
     ValueError: there are no samples for the first subgraph, or one does not fit.
     """
 
-    def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        samples: Iterable[Any] | Mapping[str, Any],
+        most: int | None = None,
+        quantizes: bool = False,
+    ) -> None:
         self.model = model
         self.values: list[dict[int, Array]] = []
         self.others: list[tuple[str, Any]] = []  # (signature, sample) of other subgraphs
-        for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
+        for number, (inputs, sample) in enumerate(Calls(model, quantizes=quantizes).each(samples, "the samples")):
             if most is not None and number >= most:
                 break
             values = inputs.values(sample, f"sample {number}")

@@ -251,7 +251,7 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.running.comparison import feed
+    from tq.accuracy.comparison import feed
 
     with refusing():
         feed(interpreter, _inputs(args, interpreter.get_input_details()))
@@ -278,7 +278,7 @@ def run(args: argparse.Namespace) -> Result:
 
 
 def compare(args: argparse.Namespace) -> Result:
-    from tq.running.comparison import compare
+    from tq.accuracy.comparison import compare
 
     if args.b is None and args.numerics is None and args.rounding is None:
         raise Failure("compare needs two models, or one and --numerics or --rounding")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -206,6 +207,7 @@ class Interpreter(_core.Interpreter):
         max_multiply_adds: int | None = None,
     ) -> None:
         super().__init__()
+        start = time.perf_counter()
         numerics = _rounded(_numerics(numerics, experimental_op_resolver_type, rounding), rounding)
         if num_threads is not None:
             if not isinstance(num_threads, int):
@@ -221,6 +223,8 @@ class Interpreter(_core.Interpreter):
         memory, work = _limit("max_memory", max_memory), _limit("max_multiply_adds", max_multiply_adds)
         kernels = "reference-single" if rounding == "single" else numerics
         self._open(self.model, kernels, threads, keep, memory, work, dict(_registered))
+        self._opening = time.perf_counter() - start
+        self._allocating = 0.0
         self.rounding = rounding or "double"
         self.numerics = numerics
 
@@ -235,7 +239,14 @@ class Interpreter(_core.Interpreter):
 
         tq.RunError, a RuntimeError: operators that tq does not know, or whose contract does not hold, a line for each.
         """
+        start = time.perf_counter()
         self._allocate()
+        self._allocating = time.perf_counter() - start
+
+    @property
+    def preparation_seconds(self) -> float:
+        """The time of making this interpreter and of the last allocate_tensors."""
+        return self._opening + self._allocating
 
     def run(self, start: int = 0, until: int | None = None) -> None:
         """Runs operators `start` to `until` - 1 of subgraph 0; until: None: to the end.
@@ -258,10 +269,11 @@ class Interpreter(_core.Interpreter):
 
         return trace(self)
 
-    def profile(self, runs: int = 10, warm_up: int = 1) -> Profile:
-        """Measures the time of each operator, the mean of `runs` runs after `warm_up` ones, with its bytes and
-        multiply-adds.
+    def profile(self, runs: int = 10, warm_up: int | None = None) -> Profile:
+        """Measures the time of each operator, the median of `runs` runs after `warm_up` ones, with its bytes and
+        multiply-adds; the spread of whole runs, the time of the first one and of preparing, and memory.
 
+        warm_up: None: for 0.1 s, at least one run and at most 50.
         `print` of the result is a table; `.plot()` draws it.  Inputs: the values of the last set_tensor.
         ValueError: runs is less than 1, or warm_up negative.
         """

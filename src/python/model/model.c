@@ -4,6 +4,7 @@
  */
 #include "python/model/model.h"
 
+#include "model/filetypes.h"
 #include "python/convert.h"
 #include "python/model/data.h"
 #include "python/model/details_list.h"
@@ -455,7 +456,25 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+/* filetype(first bytes of a file) */
+static PyObject *filetype(PyObject *module, PyObject *source)
+{
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const char *found = tq_filetype((tq_bytes){view.buf, (size_t)view.len});
+    PyBuffer_Release(&view);
+    return found ? PyUnicode_FromString(found) : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    {"filetype", filetype, METH_O,
+     "filetype(head, /)\n--\n\nWhat a file is that is no model, by its first bytes; None: not known."},
+    {NULL, NULL, 0, NULL},
+};
+
 int tq_py_add_model(PyObject *module, tq_state *state)
 {
-    return tq_py_add_type(module, &spec, &state->Model);
+    return PyModule_AddFunctions(module, functions) < 0 ? -1 : tq_py_add_type(module, &spec, &state->Model);
 }
