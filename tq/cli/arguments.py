@@ -507,12 +507,6 @@ def _add_editing(add: _Add) -> None:
     for name in ("inputs", "outputs"):
         text = f"one of its {name}; any number of them"
         extract.add_argument(f"--{name}", action="append", required=True, metavar="TENSOR", help=text)
-    extract.add_argument(
-        "--inputs", action="append", required=True, metavar="TENSOR", help="name of an input; any number"
-    )
-    extract.add_argument(
-        "--outputs", action="append", required=True, metavar="TENSOR", help="name of an output; the same"
-    )
     extract.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
     _forms(extract)
 

@@ -93,7 +93,7 @@ def _check_shapes(args: argparse.Namespace, found: Any, details: list[dict[str, 
         found if isinstance(found, dict) else {item["name"]: value for item, value in zip(details, found, strict=False)}
     )
     for item in details:
-        wanted, shape = [int(n) for n in item["shape_signature"]], list(np.shape(by_name.get(item["name"])))
+        wanted, shape = [int(n) for n in item["shape_signature"]], list(np.shape(by_name.get(item["name"], ())))
         if args.resize or len(shape) != len(wanted):  # of another number of dimensions: no model runs so
             continue
         if any(n not in (-1, m) for n, m in zip(wanted, shape, strict=True)):
