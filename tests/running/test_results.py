@@ -17,6 +17,7 @@ from tq.inspection.plots import plot_tensor
 from tq.pages.tables import Result, Table
 
 DEMO = Path(tq.__file__).with_name("demo.tflite")
+SAMPLES = np.random.default_rng(1).normal(size=(2, 1, 8, 8, 3)).astype(np.float32)
 X = np.random.default_rng(1).integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)
 
 
@@ -43,7 +44,7 @@ def changed():
 
 
 RESULTS = {
-    "compare": (lambda: tq.compare(DEMO, tq.dequantize_model(DEMO), samples=0.0125 * X[None].astype(np.float32)), "Comparison"),
+    "compare": (lambda: tq.compare(DEMO, tq.dequantize_model(DEMO), samples=SAMPLES), "Comparison"),
     "profile": (lambda: run().profile(3), "Profile"),
     "memory_plan": (lambda: run().memory_plan(), "MemoryPlan"),
     "backends": (lambda: run().backends(), "Backends"),

@@ -204,7 +204,14 @@ def report(args: argparse.Namespace) -> Result:
     samples = samples_of(args, a)
     assert samples is not None
     with refusing():
-        made = report(a, b, samples, num_threads=args.threads, **limits(args))
+        made = report(
+            a,
+            b,
+            samples,
+            advise=args.advise,
+            num_threads=args.threads,
+            **limits(args),
+        )
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
