@@ -65,6 +65,14 @@ def test_inputs_beside_samples_are_refused(tq_):
     assert code == 2 and "--samples give the inputs" in err
 
 
+@pytest.mark.parametrize("words", [("--mean", "1"), ("--std", "1"), ("--max-samples", "2")], ids=lambda words: words[0])
+@pytest.mark.parametrize("command", [("run", "f.tflite"), ("compare", "f.tflite", "f.tflite"), ("check", "f.tflite")])
+def test_options_of_samples_without_samples_are_refused(command, words, tq_):
+    code, _, err = tq_(*command, *words)
+    known = not (command[0] == "check" and words[0] == "--max-samples")
+    assert code == 2 and (f"{words[0]} is given and has no effect without --samples" in err or not known)
+
+
 def test_profile_and_explain_take_a_sample(tq_):
     code, out, _ = tq_("profile", "f.tflite", "--samples", "s.npz", "--runs", "3", "--warm-up", "1", "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.accuracy.matching import type_kind
 from tq.calibration.samples import Calls
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
@@ -214,7 +215,7 @@ def outputs(model: Model, samples: Samples, num_threads: int | None = None, limi
     interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
-    for _ in samples.each(interpreter):
+    for _ in tracked(samples.each(interpreter), samples, "measuring the outputs"):
         interpreter.invoke()
         row = [real(np.array(interpreter.get_tensor(tensor.index)), tensor) for tensor in tensors]
         found.append([np.empty(0) if item is None else item for item in row])

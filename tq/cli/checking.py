@@ -38,12 +38,15 @@ def check(args: argparse.Namespace) -> Result:
         findings = check(model, args.spec, ignore=args.ignore or (), samples=samples)
     code = FOUND if findings.violations else FINE
     if args.csv:
-        from tq.pages.tables import Table
-
-        rows = [finding.to_dict() for finding in findings]
-        keys = list(rows[0]) if rows else ["rule"]
-        return csv_of(Table(keys, [[row[key] for key in keys] for row in rows])), code
+        return _csv([finding.to_dict() for finding in findings]), code
     return dumps([finding.to_dict() for finding in findings]) if args.json else str(findings), code
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    from tq.pages.tables import Table
+
+    keys = list(rows[0]) if rows else ["rule"]
+    return csv_of(Table(keys, [[row[key] for key in keys] for row in rows]))
 
 
 def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
@@ -53,6 +56,8 @@ def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
         repaired = repair(args.file, args.output, spec=args.spec, ignore=args.ignore or (), samples=samples)
     left = repaired.unrepaired
     code = FOUND if any(finding.level == "violates" for finding in left) else FINE
+    if args.csv:
+        return saved(args.output, _csv([change.to_dict() for change in repaired.changes])), code
     if args.json:
         rows = [change.to_dict() for change in repaired.changes]
         return saved(args.output, dumps({"changes": rows, "findings": [item.to_dict() for item in left]})), code

@@ -271,14 +271,14 @@ def export(args: argparse.Namespace) -> Result:
 
 
 def diff(args: argparse.Namespace) -> Result:
-    from tq.inspection.differences import diff
+    from tq.inspection.differences import Differences, diff
 
     differences = diff(open_model(args.a), open_model(args.b))
     code = FOUND if differences else FINE
     rows = differences[: args.limit] if args.limit else differences
     left_out = len(differences) - len(rows)
     if args.csv:
-        return csv_of(differences.table()), code
+        return csv_of(Differences(rows).table()), code
     if args.json:
         found = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in rows]
         return dumps({"differences": found, "left_out": left_out}), code

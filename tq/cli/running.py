@@ -203,13 +203,13 @@ def compare(args: argparse.Namespace) -> Result:
             _interpreter(path, args, preserve=True, numerics=name, rounding=rounding)
             for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
         )
-        if args.samples:
-            _alone(args)
-            floats = all(item["dtype"] == np.float32 for item in two.get_input_details())
-            base = two if floats else one
-            comparison = compare(one, two, samples=samples_of(args, base.model, quantizes=True))
-        else:
+        floats = all(item["dtype"] == np.float32 for item in two.get_input_details())
+        samples = samples_of(args, (two if floats else one).model, quantizes=True)
+        if samples is None:
             comparison = compare(one, two, _inputs(args, one.get_input_details()))
+        else:
+            _alone(args)
+            comparison = compare(one, two, samples=samples)
     return shown(args, comparison), FINE if comparison.equal and not comparison.unmatched else FOUND
 
 

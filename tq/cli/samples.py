@@ -33,9 +33,12 @@ def samples_of(args: argparse.Namespace, model: Model, quantizes: bool = False, 
     """
     from tq.calibration.samples import Inputs
 
-    if not args.samples:
-        return None
     most = getattr(args, "max_samples", None) or None
+    if not args.samples:
+        for name, given in (("--mean", args.mean), ("--std", args.std), ("--max-samples", most)):
+            if given is not None:
+                raise Failure(f"{name} is given and has no effect without --samples")
+        return None
     found: list[Any] = []
     for text in args.samples:
         key, path = _key_and_file(text, model)
@@ -53,7 +56,7 @@ def _data(args: argparse.Namespace, path: str, inputs: Any, model: Model) -> Any
     """A folder of pictures, or the arrays of a file."""
     from tq.calibration.pictures import Pictures
 
-    scaling = (getattr(args, "mean", None), getattr(args, "std", None))
+    scaling = (args.mean, args.std)
     if not os.path.isdir(path):
         if scaling != (None, None):
             raise Failure(f"--mean and --std are for a folder of pictures; {path} is a file")

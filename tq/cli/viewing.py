@@ -36,11 +36,9 @@ def _samples(args: argparse.Namespace, model: Model, other: Model | None) -> lis
     """The samples for the float model of the two."""
     from tq.view.view import in_order
 
-    if not args.samples:
-        return None
-    if other is None:
+    if args.samples and other is None:
         raise Failure("--samples is given and has no effect without OTHER")
-    found: list[Any] | None = samples_of(args, in_order(model, other)[0])
+    found: list[Any] | None = samples_of(args, model if other is None else in_order(model, other)[0])
     return found
 
 
