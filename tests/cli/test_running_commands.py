@@ -14,6 +14,7 @@ from labelled import IMAGES, TRUE, classifier
 
 import tq
 from tq.cli import arguments
+from tq.cli.commands import complain, in_options
 
 INT8 = ("--recipe", "int8", "--samples", "s.npz", "--min-elements", "0")
 
@@ -212,3 +213,28 @@ def test_completion_is_shtabs(tq_, monkeypatch):
     monkeypatch.setitem(sys.modules, "shtab", None)
     code, _, err = tq_("--print-completion", "zsh")
     assert code == 2 and "pip install 'tq[completion]'" in err
+
+
+def test_messages_name_options(tq_):
+    """They named arguments of Python: "recipe 'int8' needs calibration=: a tq.Calibration, or samples as ..."."""
+    code, _, err = tq_("quantize", "f.tflite", "q.tflite", "--recipe", "int8")
+    assert code == 2 and "needs --samples or --calibration" in err and "tq.Calibration" not in err
+    said = "max_memory is 3; tensor 'max_memory' of samples= in samples"
+    assert in_options(said) == "--max-memory is 3; tensor 'max_memory' of --samples in samples"
+
+
+def test_a_long_message_is_cut_in_its_middle(capsys):
+    complain("begin " + "x" * 10_000 + " end")
+    err = capsys.readouterr().err
+    assert len(err) < 1600 and err.startswith("tq: begin x") and err.endswith("x end\n") and "…" in err
+
+
+def test_the_manual_page_has_every_command_and_option(tq_):
+    code, page, _ = tq_("--print-man")
+    assert code == 0 and page.startswith(".TH TQ 1 ")
+    for command in TABLES:
+        assert f"\n.SS tq {command}\n" in page
+    assert "\n.B \\-\\-max\\-samples N\n" in page
+    assert all(
+        line.split(" ")[0] in (".TH", ".SH", ".SS", ".TP", ".B", ".I") for line in page.split("\n") if line[:1] == "."
+    )

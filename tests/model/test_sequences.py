@@ -40,6 +40,13 @@ def test_ipython_completes_names(model):
     assert model.buffers._ipython_key_completions_() == []
 
 
+def test_an_editors_parts_answer_alike(model):
+    parts = tq.edit(model).tensors
+    assert "scores" in parts and "score" not in parts and parts[1] in parts and None not in parts
+    assert parts.get("scores") is parts[1] and parts.get("score") is None
+    assert parts._ipython_key_completions_() == ["x", "scores", "scores"]
+
+
 def test_a_sequence_iterates(model):
     assert [t.name for t in model.tensors] == ["x", "scores", "scores"]
     assert [t.index for t in reversed(list(iter(model.tensors)))] == [2, 1, 0]

@@ -13,13 +13,14 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import tq
 from tq.cli import checking, commands, editing, running, viewing
 from tq.cli import quantize as commands_quantize
-from tq.cli.commands import FINE, Failure, Result, complain
+from tq.cli.commands import FINE, Failure, Result, complain, in_options
+from tq.cli.manual import manual
 from tq.nearest import hint
 
 # The names in tq.quantization.recipes, which only its commands import; a test compares the two.
@@ -61,6 +62,18 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{_with_hint(message)} (see '{self.prog} --help')")
+
+    def arguments(self) -> list[argparse.Action]:
+        """The positional arguments and options."""
+        return [action for action in self._actions if not isinstance(action.choices, Mapping)]
+
+    def commands(self) -> dict[str, _Parser]:
+        """The parsers of commands, by name."""
+        found: dict[str, _Parser] = {}
+        for action in self._actions:
+            if isinstance(action.choices, Mapping):
+                found |= action.choices
+        return found
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
@@ -271,6 +284,7 @@ def _parser() -> _Parser:
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version")
     parser.add_argument("--print-completion", choices=SHELLS, metavar="SHELL", help="print completions for bash or zsh")
+    parser.add_argument("--print-man", action="store_true", help="print the manual page, for man")
     found = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 
     def add(run: Callable[[argparse.Namespace], Result], text: str, *files: str) -> _Parser:
@@ -566,6 +580,9 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.print_completion is not None:
         _write(_completion(parser, args.print_completion))
         return FINE
+    if args.print_man:
+        _write(manual(parser, tq.__version__))
+        return FINE
     if not hasattr(args, "run"):
         raise Failure("a command is needed (see 'tq --help')")
     try:
@@ -573,7 +590,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
-        raise Failure(str(error)) from error
+        raise Failure(in_options(str(error))) from error
     _write(text)
     return code
 

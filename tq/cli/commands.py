@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import csv
 import io
+import re
 import sys
 import zipfile
 from collections.abc import Collection, Iterator
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tq
-from tq.texts import dotted
+from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 Result = tuple[str, int]
 
 FINE, FOUND = 0, 1
+_MOST = 1500  # characters of a message: less than a screen
 
 
 class Failure(Exception):
@@ -44,20 +46,45 @@ def using(path: str) -> Iterator[None]:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
 
+# What messages of Python's functions call otherwise than the command line does.  Others are --name with hyphens.
+_OPTIONS = {
+    "a tq.Calibration, or samples as tq.calibrate takes them": "an .npz, an .npy or a folder",
+    "calibration": "--samples or --calibration",
+    "fallback": "--fallback",
+    "io": "--io",
+    "num_threads": "--threads",
+    "overrides": "--range",
+    "per_axis": "--per-tensor",
+    "samples": "--samples",
+}
+_WORDS = "block_size bias_correction custom_weights default_ranges in_place input_stats max_memory max_multiply_adds "
+_WORDS += "max_samples min_elements target_sqnr"
+_OPTIONS |= {word: "--" + word.replace("_", "-") for word in _WORDS.split()}
+_AS_ARGUMENT = ("calibration", "fallback", "io", "samples")  # words of plain English: arguments only before =
+
+
+def in_options(message: str) -> str:
+    """A message of a function, with the command line's options in the place of arguments; quoted names stay."""
+    names = [name + ("=" if name in _AS_ARGUMENT else "") for name in sorted(_OPTIONS, key=len, reverse=True)]
+    pattern = r"'[^']*'|(?<![\w-])(" + "|".join(map(re.escape, names)) + r")(?!\w)=?"
+    return re.sub(pattern, lambda found: _OPTIONS[found[1].rstrip("=")] if found[1] else found[0], message)
+
+
 @contextlib.contextmanager
 def refusing(place: str = "") -> Iterator[None]:
     """Turns ValueError into a Failure, which begins with `place`."""
     try:
         yield
     except ValueError as error:
-        raise Failure(f"{place}: {error}" if place else str(error)) from error
+        text = in_options(str(error))
+        raise Failure(f"{place}: {text}" if place else text) from error
 
 
 def complain(message: str) -> None:
     """One line on stderr; names in files and paths may hold anything."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"tq: {dotted(message)}\n")
+            sys.stderr.write(f"tq: {middle(message, _MOST)}\n")
 
 
 # ---- writing ----
