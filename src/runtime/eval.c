@@ -14,7 +14,9 @@ tq_status tq_node_eval(tq_node *node, tq_error *error)
         return TQ_OK;
     if (step->to_pack)
         TQ_TRY(tq_step_prepack(step, error));
-    tq_run_flush(run, node->numerics == TQ_NUMERICS_XNNPACK); /* XNNPACK flushes them while it runs, not while it packs */
+    if (!(node->op->flags & TQ_OP_COPIES))
+        tq_run_flush(run, node->numerics ==
+                              TQ_NUMERICS_XNNPACK); /* XNNPACK flushes them while it runs, not while it packs */
     return tq_run_heard(run, node->eval(node, error), error);
 }
 
