@@ -48,7 +48,7 @@ VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # Of operators these lose up to a half of their speed without the copies.
 COPIED = ["detection/", "movement/", "recurrent/", "signal/", "reductions/arg_min_max"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
-COPIED += ["reductions/pool", "reductions/reduce", "reductions/softmax"]
+COPIED += ["reductions/pool.c", "reductions/reduce", "reductions/softmax"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
     "src/base/": ["-O2"],
