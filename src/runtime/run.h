@@ -187,8 +187,8 @@ enum {
 tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
 void tq_graph_end(tq_graph_run *graph);
 
-/* Sets whether denormal floats are 0 on the thread of a busy graph; at the end of the run they are as before it.  Reading
-   and writing the processor's mode takes as long as a small operator: a mode stays until another is needed. */
+/* Sets whether denormal floats are 0 on the thread of a busy graph; at the end of the run they are as before it.
+   Reading and writing the processor's mode takes as long as a small operator: a mode stays until another is needed. */
 void tq_run_switch_flush(tq_run *run);
 static inline void tq_run_flush(tq_run *run, bool flush)
 {
