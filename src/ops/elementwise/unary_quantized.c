@@ -170,8 +170,8 @@ TQ_BODY int32_t lane_relu(int32_t q, const parameters *p)
 
 TQ_BODY int32_t lane_leaky_relu(int32_t q, const parameters *p)
 {
-    int32_t above = tq_lane_multiply(q, p->lane_identity), below = tq_lane_multiply(q, p->lane_alpha);
-    below = p->alpha_negative ? -below : below;
+    const int32_t sign = -(int32_t)p->alpha_negative; /* no branch, which compilers would not vectorize */
+    int32_t above = tq_lane_multiply(q, p->lane_identity), below = (tq_lane_multiply(q, p->lane_alpha) ^ sign) - sign;
     return tq_lane_quantized(q >= 0 ? above : below, p->low, p->high, 0);
 }
 
