@@ -311,6 +311,110 @@ def test_biases_and_constants_with_pairs():
     check(model, data)
 
 
+def integer_ends(type_):
+    """The model of pairs between inputs and outputs of integers: DEQUANTIZE comes first, QUANTIZE last."""
+    with tq.edit(paired(type_)[0]) as editor:
+        graph = editor.main
+        first, last = graph.operators[0], graph.operators[-1]
+        graph.inputs, graph.outputs = first.outputs, last.inputs
+        graph.remove_operator(last)
+        graph.remove_operator(first)
+        editor.prune()
+        return editor.to_bytes()
+
+
+@pytest.mark.parametrize("io", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("type_", ["int8", "uint8"])
+def test_pairs_whose_other_halves_are_the_callers(type_, io):
+    whole = tq.quantize_model(paired(type_)[0], "int8", io=io)
+    data = tq.quantize_model(integer_ends(type_), "int8", io=io)
+    assert names(data) == names(whole) and data.weights_on_grid == (2, 2)
+    assert {t.type.name for t in (*tq.Model(data).inputs, *tq.Model(data).outputs)} == {io.upper()}
+    assert [t.name for t in tq.Model(data).inputs] == [t.name for t in tq.Model(integer_ends(type_)).inputs]
+    np.testing.assert_array_equal(outputs(data, "TQ"), outputs(whole, "TQ"))
+
+
+def test_a_range_for_an_input_of_integers_counts():
+    model = integer_ends("int8")
+    (x,) = tq.Model(model).inputs
+    data = tq.quantize_model(model, "int8", overrides={x.name: (-2.0, 2.0)})
+    assert tensor(data, f"{x.name}_int8").quantization.scale == F(4 / 255)
+
+
+def test_an_input_of_integers_that_is_an_output_too_is_refused():
+    with tq.edit(integer_ends("int8")) as editor:
+        editor.main.outputs = [*editor.main.outputs, *editor.main.inputs]
+        model = editor.to_bytes()
+    with pytest.raises(ValueError, match="quantized already"):
+        tq.quantize_model(model, "int8")
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_beside_floats_pairs_of_activations_stay_and_weights_keep_their_grid(recipe, ends):
+    whole, scale, steps = paired()
+    model = integer_ends("int8") if ends else whole
+    data = tq.quantize_model(model, recipe, min_elements=0)
+    assert data.weights_on_grid == (2, 2)
+    np.testing.assert_array_equal(tensor(data, "w").quantization.scale, scale)
+    np.testing.assert_array_equal(tensor(data, "w").data, steps)
+    hidden = 2 if recipe == "weight_only_int8" else 0  # weights behind DEQUANTIZE
+    assert names(data).count("QUANTIZE") == names(model).count("QUANTIZE") - 1  # that of the weights
+    assert names(data).count("DEQUANTIZE") == names(model).count("DEQUANTIZE") - 2 + hidden
+    if not ends:
+        assert noise_db(outputs(model, "TQ"), outputs(data, "TQ")) > 30
+
+
+def test_a_pair_behind_a_pair_rounds_twice():
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 8]), "x1", 2 / 255, 0)
+    w = pair(b, b.constant("w", normal(8, 8) / 4), "w1", 0.01, 0)
+    y, z = b.tensor("y", [1, 8]), b.tensor("z", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, w], [y])
+    b.operator("LEAKY_RELU", [pair(b, pair(b, y, "y1", 6 / 255, 0), "y2", 4 / 255, 3)], [z], alpha=0.5)
+    b.output(pair(b, z, "out", 4 / 255, 0))
+    data = tq.quantize_model(b.to_bytes(), "int8")
+    assert names(data) == ["QUANTIZE", "FULLY_CONNECTED", "QUANTIZE", "LEAKY_RELU", "DEQUANTIZE"]
+    found = [op.outputs[0].quantization for op in tq.Model(data).operators[1:3]]
+    assert [(q.scale, q.zero_point) for q in found] == [(F(6 / 255), 0), (F(4 / 255), 3)]
+    check(b.to_bytes(), data)
+
+
+def converted_concatenation(is_read_twice=False):
+    """What TFLiteConverter writes for two convolutions, 0 to 3 and -2 to 2, and their concatenation of -3 to 3."""
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 4, 4, 4]), "x1", 2 / 255, 128, "uint8")
+    parts = []
+    for place, (scale, zero) in enumerate([(3 / 255, 0), (4 / 255, 128)]):
+        w = b.constant(f"kernel{place}", normal(6, 1, 1, 4, seed=place) / 2)
+        y = b.tensor(f"y{place}", [1, 4, 4, 6])
+        scales = np.full(6, 1.25 / 127)
+        bias = b.constant(f"bias{place}", normal(6) / 4)
+        relu = {"fused_activation_function": "NONE" if place else "RELU"}
+        b.operator("CONV_2D", [x, pair(b, w, f"w{place}", scales, [128] * 6, "uint8"), bias], [y], **CONV, **relu)
+        parts.append(pair(b, y, f"part{place}", scale, zero, "uint8"))
+    both = b.tensor("both", [1, 4, 4, 12])
+    b.operator("CONCATENATION", parts, [both], axis=3)
+    b.output(pair(b, both, "z", 6 / 255, 128, "uint8"))
+    if is_read_twice:
+        other = b.tensor("other", [1, 4, 4, 6])
+        b.operator("LEAKY_RELU", [parts[0]], [other], alpha=0.5)
+        b.output(pair(b, other, "o", 3 / 255, 0, "uint8"))
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("is_read_twice", [False, True])
+def test_a_concatenation_shares_its_scale_as_in_the_converter(is_read_twice):
+    """TFLiteConverter 2.21: what it alone reads is written with its scale; the rest is requantized to it."""
+    model = converted_concatenation(is_read_twice)
+    data = tq.quantize_model(model, "int8")
+    between = [op.name for op in tq.Model(data).operators if op.inputs[0].name.startswith("y")]
+    assert between.count("QUANTIZE") == is_read_twice
+    own = [op.outputs[0].quantization.scale[0] for op in tq.Model(data).operators if op.name == "CONV_2D"]
+    assert own == [F(3 / 255) if is_read_twice else F(6 / 255), F(6 / 255)]
+    check(model, data)
+
+
 def test_a_model_that_is_partly_of_integers_is_still_refused():
     data = tq.quantize_model(layer("CONV_2D", lambda b, w: w), "int8")
     with pytest.raises(ValueError, match="quantized already"):

@@ -12,7 +12,7 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -32,17 +32,19 @@ from tq.quantization.interface import set_io
 from tq.quantization.options import Options
 from tq.quantization.plan import QuantizationPlan
 from tq.quantization.preparation import FOLDED, fold_constants, split_sums
-from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, overrides_of
+from tq.quantization.ranges import Ranges, Trained, grids_of, input_ranges, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC
 from tq.quantization.recurrent import inner_states
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rules import Ruled, Ruling, check_overrides, check_rules, tensor_names
 from tq.quantization.trained import (
+    complete_pairs,
     fold_moves,
     has_pairs,
     join_left,
     separate,
     spread,
+    take_constants,
     take_encodings,
     take_fake_quants,
     take_pairs,
@@ -86,9 +88,8 @@ class _Build:
 
     def __init__(self, editor: Editor, model: Model, options: Options) -> None:
         self._editor, self._model, self._options = editor, model, options
-        self._has_pairs = options.is_static and any(has_pairs(graph) for graph in editor.subgraphs)
-        if not self._has_pairs:
-            _check_float(editor)
+        self._paired = {graph for graph in editor.subgraphs if has_pairs(graph)}  # not written as integers yet
+        _check_float(editor, self._paired)
         if not editor.subgraphs:
             raise ValueError("the model has no subgraphs")
         self.ruling = Ruling(editor.subgraphs, options)
@@ -146,8 +147,11 @@ class _Build:
         given = self._options.calibration
         encodings = given.encodings if isinstance(given, Calibration) else {}
         _check_names(self._editor, encodings)
-        for graph, operators in self._wanted().items():
-            trained = take_pairs(graph, self.grids) if self._has_pairs and operators else {}
+        wanted = self._wanted()
+        for graph, operators in wanted.items():
+            if graph in self._paired:
+                take_constants(graph, self.grids)
+            trained = self._take_pairs(graph) if graph in self._paired and operators else {}
             trained |= take_fake_quants(graph, bool(operators), self.grids)
             fold_moves(graph, self.grids)
             if graph in self._ranges and operators:
@@ -158,8 +162,11 @@ class _Build:
                 if trained:
                     spread(graph, ranges, type_)
                     separate(graph, ranges, type_)
-        if self._has_pairs:
-            _check_float(self._editor)
+        _check_float(self._editor, [graph for graph in self._paired if not wanted[graph]])
+
+    def _take_pairs(self, graph: SubgraphPart) -> dict[TensorPart, Trained]:
+        complete_pairs(graph, self._ranges[graph])
+        return take_pairs(graph, self.grids)
 
     def _wanted(self) -> dict[SubgraphPart, Wanted]:
         found: dict[SubgraphPart, dict[str, list[OperatorPart]]] = {graph: {} for graph in self._editor.subgraphs}
@@ -282,8 +289,11 @@ def _nothing(options: Options) -> str:
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"
 
 
-def _check_float(editor: Editor) -> None:
+def _check_float(editor: Editor, paired: Collection[SubgraphPart]) -> None:
+    """ValueError: a subgraph that is not among the `paired` holds integers that stand for real values."""
     for graph in editor.subgraphs:
+        if graph in paired:
+            continue
         for tensor in graph.tensors:
             if tensor.type_name in write_weights.INTEGERS and len(tensor.quantization.scale):
                 raise ValueError(

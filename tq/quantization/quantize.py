@@ -62,8 +62,8 @@ def quantize_model(
         DEQUANTIZE (for float16, all float constants of two values and more).
     calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
-        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
-        and max, where there is none.
+        DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
+        is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where

@@ -196,7 +196,7 @@ class Ranges:
 
     def train(self, ranges: Mapping[TensorPart, Trained]) -> None:
         """Ranges that training chose."""
-        self._trained.update(ranges)
+        self._trained.update({self._aliases.get(tensor, tensor): found for tensor, found in ranges.items()})
 
     def trained(self, tensor: TensorPart) -> Trained | None:
         return self._trained.get(self._aliases.get(tensor, tensor))
