@@ -221,6 +221,10 @@ class Ranges:
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
+    def of_any(self, tensor: TensorPart) -> tuple[float, float] | None:
+        """The range, or that of tensors of which none is known; None: there is neither."""
+        return self.of(tensor) if self.knows(tensor) else self.default
+
     def source(self, tensor: TensorPart) -> str:
         """Where the range comes from: a word of the table above; "" where none is known."""
         tensor = self._aliases.get(tensor, tensor)

@@ -217,25 +217,25 @@ def has_pairs(graph: SubgraphPart) -> bool:
         source = ends(op)[0]
         is_first = op.builtin_name == "QUANTIZE" or source in graph.inputs
         pairs += bool(tensors) and is_first and source is not None and not source.is_constant
-    return pairs > 0 and not any(tensor in graph.outputs for tensor in _integer_inputs(graph))
+    return pairs > 0 and not any(tensor in graph.outputs for tensor in _integer_ends(graph.inputs))
 
 
-def _integer_inputs(graph: SubgraphPart) -> list[TensorPart]:
-    return [t for t in graph.inputs if t is not None and t.type_name in _ACTIVATIONS and len(t.quantization.scale)]
+def _integer_ends(tensors: Iterable[TensorPart | None]) -> dict[TensorPart, None]:
+    found = [t for t in tensors if t is not None and t.type_name in _ACTIVATIONS and len(t.quantization.scale)]
+    return dict.fromkeys(found)
 
 
 def complete_pairs(graph: SubgraphPart, ranges: Ranges) -> None:
     """Makes inputs and outputs of integers float: QUANTIZE behind inputs, DEQUANTIZE behind outputs, as pairs inside
     have both.  The float tensors take the names."""
-    for tensor in _integer_inputs(graph):
+    for tensor in _integer_ends(graph.inputs):
         made = _float_end(graph, ranges, tensor)
         graph.replace_ends("inputs", {tensor: made})
         graph.add_operator("QUANTIZE", [made], [tensor], at=0)
-    for tensor in dict.fromkeys(graph.outputs):
-        if tensor is not None and tensor.type_name in _ACTIVATIONS and len(tensor.quantization.scale):
-            made = _float_end(graph, ranges, tensor)
-            graph.replace_ends("outputs", {tensor: made})
-            graph.add_operator("DEQUANTIZE", [tensor], [made])
+    for tensor in _integer_ends(graph.outputs):
+        made = _float_end(graph, ranges, tensor)
+        graph.replace_ends("outputs", {tensor: made})
+        graph.add_operator("DEQUANTIZE", [tensor], [made])
 
 
 def _float_end(graph: SubgraphPart, ranges: Ranges, tensor: TensorPart) -> TensorPart:
@@ -260,7 +260,9 @@ def take_pairs(graph: SubgraphPart, grids: Grids) -> dict[TensorPart, Trained]:
         rows.sort(key=lambda row: row[1].high - row[1].low)  # the finest is the tensor's own
         for op, trained in rows:
             source = now.get(first, first)
-            targets = [t for reader in op.outputs[0].consumers for t in reader.outputs if t is not None]
+            targets = [
+                t for middle in op.outputs if middle for r in middle.consumers for t in r.outputs if t is not None
+            ]
             kept = _take_pair(graph, source, op, source in found)
             now.update((tensor, kept) for tensor in (*targets, source) if tensor not in graph.tensors)
             found[kept] = trained
