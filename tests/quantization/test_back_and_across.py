@@ -153,9 +153,8 @@ def test_biases_of_int64_come_back():
 @pytest.mark.parametrize("fake_quant", [False, True])
 @pytest.mark.parametrize("name", [*LAYERS, "network", "TRANSPOSE_CONV"])
 def test_uint8_comes_back_too(name, fake_quant):
-    given = {"default_ranges": (-3.0, 5.0)}
-    first = tq.quantize_model(MODELS[name](), "uint8", **given)
-    again = tq.quantize_model(tq.dequantize_model(first, fake_quant=fake_quant), "uint8", **given)
+    first = quantized(MODELS[name](), "uint8")
+    again = tq.quantize_model(tq.dequantize_model(first, fake_quant=fake_quant), "uint8")
     assert rows(again) == rows(first) and names(again) == names(first)
 
 

@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from test_quantize_model import noise_db, normal, outputs
-from test_quantize_static import CONV, check, i32, quantized
+from test_quantize_model import noise_db, normal, outputs, rnn
+from test_quantize_static import CONV, check, i32, lstm, quantized, svdf
 
 import tq
 
@@ -421,6 +421,60 @@ def test_a_model_that_is_partly_of_integers_is_still_refused():
         tq.quantize_model(data, "int8")
 
 
+# ---- recurrent operators ----
+
+RECURRENT = {"LSTM": lambda: lstm("LSTM", ("peephole", "norm", "projection")), "SVDF": svdf}
+RNNS = {"UNIDIRECTIONAL_SEQUENCE_RNN": lambda: rnn("UNIDIRECTIONAL_SEQUENCE_RNN", (3,)), "RNN": rnn}
+
+
+def trained_weights(model, low=-1.0, high=1.0):
+    """FAKE_QUANT behind each matrix of the first recurrent operator.  Also their names."""
+    with tq.edit(model) as editor:
+        graph = editor.main
+        op = next(op for op in graph.operators if op.builtin_name in (*RECURRENT, *RNNS))
+        names = []
+        for place, source in enumerate(op.inputs):
+            if source is not None and source.is_constant and len(source.shape) == 2:
+                made = graph.add_tensor(f"{source.name}_trained", source.shape)
+                graph.insert_before(op, "FAKE_QUANT", [source], [made], min=low, max=high, num_bits=8)
+                op.set_input(place, made)
+                names.append(made.name)
+        return editor.to_bytes(), names
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_integer_recurrent_operators_keep_the_grids_of_their_weights(name):
+    model, weights = trained_weights(RECURRENT[name]())
+    data = quantized(model)
+    assert data.weights_on_grid == (len(weights), len(weights)) and weights
+    for weight in weights:
+        found = tensor(data, weight)
+        assert found.quantization.scale == F(2 / 255) and found.quantization.zero_point == 0
+        source = tensor(model, weight.removesuffix("_trained"))
+        real = tq.fake_quant(source.data, -1.0, 1.0)
+        most = 511 if found.type.name == "INT16" else 127
+        np.testing.assert_allclose(found.dequantized(), real.clip(-most * 2 / 255, most * 2 / 255), atol=1e-6)
+    assert tq.Model(data).problems == [] and noise_db(outputs(model, "TQ"), outputs(data, "TQ")) > 15
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
+@pytest.mark.parametrize("name", [*RECURRENT, *RNNS])
+def test_recurrent_operators_beside_floats_keep_them_too(name, recipe):
+    model, weights = trained_weights({**RECURRENT, **RNNS}[name]())
+    data = tq.quantize_model(model, recipe, min_elements=0)
+    assert data.weights_on_grid == (len(weights), len(weights))
+    assert {tensor(data, weight).quantization.scale[0] for weight in weights} == {F(2 / 255)}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_ranges_of_recurrent_weights_count(name):
+    model = RECURRENT[name]()
+    data = quantized(model, overrides={"w1": (-4.0, 3.0)})
+    assert tensor(data, "w1").quantization.scale == F(4 / 127)
+    with pytest.raises(ValueError, match="'w1' cannot have these parameters: its values pass -127 or 127"):
+        quantized(model, overrides={"w1": tq.QuantizationParams((0.005, 100))})
+
+
 # ---- ranges that the caller or the file gives ----
 
 
@@ -446,6 +500,17 @@ def test_parameters_that_weights_cannot_have_are_an_error():
     model = layer("CONV_2D", lambda b, w: w)
     with pytest.raises(ValueError, match="its values pass -127 or 127"):
         tq.quantize_model(model, "int8", overrides={"weights": tq.QuantizationParams((0.005, 100))})
+
+
+def test_parameters_that_recipes_cannot_give_are_an_error():
+    """In place of others in silence."""
+    model = layer("CONV_2D", lambda b, w: w)
+    per_channel = tq.QuantizationParams((np.full(8, 0.02, F), np.zeros(8, np.int32)))
+    with pytest.raises(ValueError, match="'weights' cannot have these parameters: recipe 'uint8' takes one scale"):
+        tq.quantize_model(model, "uint8", overrides={"weights": per_channel})
+    model = layer("CONV_2D", lambda b, w: w, bias=np.full(8, 3e5, F))
+    with pytest.raises(ValueError, match="'weights' cannot have these parameters: its bias needs a wider scale"):
+        tq.quantize_model(model, "int8", overrides={"weights": (-1e-6, 1e-6)})
 
 
 def test_ranges_that_are_stored_on_weights_count():

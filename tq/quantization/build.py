@@ -12,7 +12,9 @@ other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -24,6 +26,7 @@ from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.nearest import hint
 from tq.quantization import unsigned, write_activations, write_weights
 from tq.quantization.agreement import choose_all
 from tq.quantization.choice import Choice, start
@@ -44,6 +47,7 @@ from tq.quantization.trained import (
     join_left,
     separate,
     spread,
+    take_constant_encodings,
     take_constants,
     take_encodings,
     take_fake_quants,
@@ -53,6 +57,8 @@ from tq.quantization.view import View
 from tq.quantization.weights import can_change, check_custom_weights, find_uses
 from tq.running.watching import subgraph_and_index
 
+# What the quantizer adds to the names of tensors that it makes: a calibration of its result has those too.
+_MADE = re.compile("_(u?int8|int16|int4|float32|float|dequantized|fixed|requantized|bias|hidden|mean|count|gate[0-9])$")
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]
 
@@ -100,7 +106,8 @@ class _Build:
         self._ranges = {graph: Ranges(graph, found, self.grids) for graph, found in pairs}
         for ranges in self._ranges.values():
             ranges.default, ranges.is_unsigned = options.default_ranges, options.is_unsigned
-        self._used: set[str] = set()  # the names of the overrides that have an effect
+        self._used: set[str] = set()  # the names of the overrides of activations that have an effect
+        self._takes_default = False
 
     def run(self, plan: PlanBuilder | None) -> None:
         """Changes the model; `plan` gets the decisions."""
@@ -119,14 +126,18 @@ class _Build:
             self._calibrate()
         if plan is not None:
             plan.add_weights(uses)
-        self._used |= write_weights.write(editor, uses, self.grids)
+        write_weights.write(editor, uses, self.grids)
         made = self._write_activations(wanted, plan) if any(wanted.values()) else []
         if not made and not any(uses):
             raise ValueError(_nothing(options))
         given = [*options.overrides, *options.input_stats]
         if asks and given:
             names = (name for ranges in self._ranges.values() for name in ranges.names())
-            check_overrides(given, self._used, names)
+            check_overrides(given, self._used | self.grids.used, names)
+        if asks and options.default_ranges is not None and not self._takes_default:
+            raise ValueError("default_ranges is given and has no effect: the range of every activation is known")
+        if asks and not any(wanted.values()):
+            self._check_encodings(use.tensor for chosen in uses for use in chosen)
         if not set_io(editor, self._model, options.io) and asks and options.io != "float32":
             raise ValueError(f"io is {options.io!r} and has no effect: no input or output is an integer inside")
 
@@ -154,10 +165,10 @@ class _Build:
             trained = self._take_pairs(graph) if graph in self._paired and operators else {}
             trained |= take_fake_quants(graph, bool(operators), self.grids)
             fold_moves(graph, self.grids)
+            take_constant_encodings(graph, encodings, self.grids)
             if graph in self._ranges and operators:
                 ranges, type_ = self._ranges[graph], next(iter(operators))
-                known = take_encodings(graph, encodings, self.grids) if encodings else {}
-                trained = known | trained
+                trained = take_encodings(graph, encodings) | trained
                 ranges.train(trained)
                 if trained:
                     spread(graph, ranges, type_)
@@ -167,6 +178,14 @@ class _Build:
     def _take_pairs(self, graph: SubgraphPart) -> dict[TensorPart, Trained]:
         complete_pairs(graph, self._ranges[graph])
         return take_pairs(graph, self.grids)
+
+    def _check_encodings(self, weights: Iterable[TensorPart]) -> None:
+        """ValueError: none of the weights got the scale that the calibration has for it."""
+        given = self._options.calibration
+        if not isinstance(given, Calibration) or not given.encodings or self._options.runs_samples:
+            return
+        if not any(tensor.name in given.encodings for tensor in weights if self.grids.holds(tensor)):
+            raise ValueError("calibration is given and has no effect: no weights can have the scales that it has")
 
     def _wanted(self) -> dict[SubgraphPart, Wanted]:
         found: dict[SubgraphPart, dict[str, list[OperatorPart]]] = {graph: {} for graph in self._editor.subgraphs}
@@ -224,6 +243,7 @@ class _Build:
 
     def _write(self, choice: Choice, plan: PlanBuilder | None) -> list[OperatorPart]:
         self._used |= _used_overrides(choice)
+        self._takes_default |= bool(choice.parameters.defaults)
         if plan is not None:
             plan.add_choice(choice, self._options.per_axis, self._options.is_unsigned)
         narrow = [op for op in choice.operators if self.ruling.recipe(op, choice.graph.index).weights == "int4"]
@@ -234,19 +254,7 @@ def _used_overrides(choice: Choice) -> set[str]:
     """The names of overrides of tensors that integer operators read or write."""
     states = [state for op in choice.operators if choice.view.row(op).recurrent for state in inner_states(op)]
     tensors = [*(tensor for tensor in choice.parameters.groups.roots if choice.is_integer(tensor)), *states]
-    names = {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
-    grids = (choice.view.ranges.grids.get(tensor) for tensor in _constants_with_grids(choice))
-    return names | {grid.given for grid in grids if grid is not None and grid.given}
-
-
-def _constants_with_grids(choice: Choice) -> Iterator[TensorPart]:
-    """The constants whose grids count: weights, and those that are read like activations."""
-    view = choice.view
-    for op in choice.operators:
-        weights = view.weights(op)
-        if weights is not None and view.has_constant_weights(op):
-            yield weights
-        yield from (tensor for _, tensor in view.read(op) if tensor.is_constant)
+    return {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
 
 
 def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibration | None:
@@ -279,6 +287,14 @@ def _check_names(editor: Editor, encodings: Mapping[str, Encoding]) -> None:
     known = {tensor.name for graph in editor.subgraphs for tensor in graph.tensors} if encodings else set()
     if encodings and not known & encodings.keys():
         raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
+    missing = [name for name in encodings if name not in known and _MADE.sub("", name) not in known]
+    if missing:
+        near = hint(missing[0], known)
+        warnings.warn(
+            f"the calibration has ranges of {len(missing)} tensors that the model lacks, as {missing[0]!r}{near}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def _nothing(options: Options) -> str:

@@ -26,6 +26,8 @@ from tq.quantization.grids import SIGNED
 from tq.quantization.preparation import ends as first_ends
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
+from tq.quantization.recurrent import TIME_MOST
+from tq.running.recurrent import TIME
 from tq.sources import Source, snapshot
 from tq.specification.limits import LIMITS
 from tq.specification.table import FLOAT, INTEGER, SAME
@@ -52,7 +54,10 @@ class _Real(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """Of an activation."""
-        return self._ends("mlir")
+        rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
+        type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
+        zeros = type_ == "int8" and ends.of_zeros(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
+        return zeros or self._ends(rule)
 
     @property
     def trained_ends(self) -> tuple[float, float]:
@@ -219,11 +224,17 @@ class _Graph:
                 low, high = ends.of_unsigned_weights(scale, zero)
                 return np.array([low], np.float32), np.array([high], np.float32)
         if real.scale.size > 1 or any(_takes_weights(op, place) for op, place in self._readers.get(tensor, [])):
-            return ends.of_weights(real.scale, _MOST[real.type])
+            return ends.of_weights(real.scale, self._most(tensor, real))
         if real.type not in ("INT8", "UINT8", "INT16"):
             return none, none
         low, high = self._ends_beside(tensor, real) or real.ends
         return np.array([low], np.float32), np.array([high], np.float32)
+
+    def _most(self, tensor: TensorPart, real: _Real) -> int:
+        """The greatest quantized value of weights."""
+        readers = self._readers.get(tensor, [])
+        is_time = real.type == "INT16" and any(op.name == "SVDF" and place == TIME for op, place in readers)
+        return TIME_MOST if is_time else _MOST[real.type]
 
     def _ends_beside(self, tensor: TensorPart, real: _Real) -> tuple[float, float] | None:
         """The range that the file has for an activation that must have the constant's parameters."""

@@ -55,11 +55,16 @@ def of_activation(scale: float, zero_point: int, type: str, rule: str = "mlir") 
     if type == "int16":
         return _searched(scale, zero_point, (-most, most), partial(_parameters, type=type, rule="mlir"))
     made = partial(_parameters, type=type, rule=rule)
-    if rule == "mlir" and made(0.0, 0.0) == (np.float32(scale), zero_point):
-        return 0.0, 0.0  # the rule widens it, and others to more
     if rule == "toco":
         made = partial(_parameters, type="uint8", rule=rule, shift=128)
     return _searched(scale, zero_point, (least, most), made)
+
+
+def of_zeros(scale: float, zero_point: int, type: str, rule: str) -> tuple[float, float] | None:
+    """0 and 0, which the rule widens, and others to more, where the parameters are made of them."""
+    shift = 128 if rule == "toco" else 0
+    made = _parameters(0.0, 0.0, "uint8" if rule == "toco" else type, rule, shift)
+    return (0.0, 0.0) if made == (np.float32(scale), zero_point) else None
 
 
 def of_unsigned_weights(scale: float, zero_point: int) -> tuple[float, float]:

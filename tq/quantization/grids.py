@@ -30,6 +30,7 @@ WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
 # toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
 _TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
+_PASSES = "its values pass -127 or 127, or the scales do not fit it"
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
@@ -93,6 +94,16 @@ class Grid:
                 return Weights(np.clip(steps, least, most).astype(np.int8), scale, type_, True)
         return None
 
+    def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
+        """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
+        if self.ends is not None and self.source not in TRAINED:
+            (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
+            return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
+        if self.scale.size != 1:
+            return None
+        steps = self.steps(data)
+        return (steps, np.float32(self.scale[0])) if np.abs(steps).max(initial=0) <= most else None
+
     def parameters(self, type: str, limits: tuple[int, int]) -> tuple[float, int] | None:
         """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
         if self.axis is not None:
@@ -146,6 +157,7 @@ class Grids:
     by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
     trained: set[TensorPart] = field(default_factory=set)
     _written: set[TensorPart] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)  # the names of those that the caller gave and that had an effect
 
     def get(self, tensor: TensorPart) -> Grid | None:
         return self.by_tensor.get(tensor)
@@ -158,6 +170,46 @@ class Grids:
     def note(self, tensor: TensorPart) -> None:
         """The constant was written on its grid."""
         self._written.add(tensor)
+        self.use(tensor)
+
+    def use(self, tensor: TensorPart) -> None:
+        """The constant's grid had an effect."""
+        grid = self.by_tensor.get(tensor)
+        if grid is not None and grid.given:
+            self.used.add(grid.given)
+
+    def weights(self, tensor: TensorPart, data: NDArray[Any]) -> tuple[NDArray[Any], np.float32] | None:
+        """int8 weights of one scale on the constant's grid, noted; None: there is no grid, or they leave it.
+
+        ValueError: they leave the caller's."""
+        grid = self.get(tensor)
+        made = grid.weights(data, None, ("int8",)) if grid is not None else None
+        if grid is None or made is None:
+            self.leave(tensor)
+            return None
+        self.note(tensor)
+        return made.values, np.float32(made.scale)
+
+    def symmetric(self, tensor: TensorPart, data: NDArray[Any], most: int) -> tuple[NDArray[Any], np.float32] | None:
+        """So of int16 weights from -most to most."""
+        grid = self.get(tensor)
+        made = grid.symmetric(data, most) if grid is not None else None
+        if made is None:
+            self.leave(tensor)
+            return None
+        self.note(tensor)
+        return made[0].astype(np.int16), made[1]
+
+    def holds(self, tensor: TensorPart) -> bool:
+        """Whether the constant was written on its grid."""
+        return tensor in self._written
+
+    def leave(self, tensor: TensorPart, why: str = _PASSES) -> None:
+        """The constant gets another scale than its grid's.  ValueError: the grid is the caller's."""
+        grid = self.by_tensor.get(tensor)
+        if grid is not None and grid.source == "override":
+            raise ValueError(f"overrides: {tensor.name!r} cannot have these parameters: {why}")
+        self._written.discard(tensor)
 
     def count(self) -> tuple[int, int]:
         """(written on a trained grid, trained): of constants that are no biases."""

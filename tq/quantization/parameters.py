@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class GroupParameters:
     groups: Groups
     by_root: Mapping[TensorPart, Parameters]
     agreed: Mapping[Key, Parameters]
+    defaults: frozenset[TensorPart] = frozenset()  # the roots of those that got the default range
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.by_root[self.groups.roots[tensor]]
@@ -129,7 +130,7 @@ def choose(view: View, operators: Collection[OperatorPart], groups: Groups, span
         root: given.get(root) or chooser.parameters(root, tensors, constants.get(root, ()))
         for root, tensors in members.items()
     }
-    made = GroupParameters(view, groups, found, {})
+    made = GroupParameters(view, groups, found, {}, frozenset(chooser.defaults))
     for _ in range(_MOST_SWEEPS):
         is_wider = False
         for op in operators:
@@ -228,6 +229,7 @@ class _Chooser:
     groups: Groups
     spans: Spans
     passing: Mapping[TensorPart, clipping.Interval]
+    defaults: set[TensorPart] = field(default_factory=set)  # the roots of groups that got the default range
 
     def parameters(
         self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
@@ -247,6 +249,7 @@ class _Chooser:
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
         if not ranges and view.ranges.default is not None:
             ranges = [view.ranges.default]
+            self.defaults.add(root)
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))

@@ -42,7 +42,7 @@ from tq.running.recurrent import (
     Floats,
 )  # fmt: skip
 
-_TIME_MOST = 511  # of 10 bits
+TIME_MOST = 511  # of 10 bits
 _NORM_SHIFT = 2.0**-10
 
 # Writes a constant of the operator's: place, quantized values, type, scale.
@@ -130,10 +130,10 @@ class _Writer:
 
     def svdf(self) -> None:
         self._matrix(FEATURES)
-        time = self._symmetric(TIME, _TIME_MOST)
-        state = _core.choose_quantization_params(*self._range(SVDF_STATE), "int16", rule="mlir")
-        self._state(SVDF_STATE, "int16", np.float32(state.scale), 0)
-        self._bias(SVDF_BIAS, np.float32(state.scale) * time)
+        time = self._symmetric(TIME, TIME_MOST)
+        state, _ = self._inner(SVDF_STATE, "int16")
+        self._state(SVDF_STATE, "int16", state, 0)
+        self._bias(SVDF_BIAS, state * time)
 
     def lstm(self) -> None:
         cell = _core.choose_quantization_params(*self._range(CELL_STATE), "int16", rule="power-of-two")
@@ -144,8 +144,7 @@ class _Writer:
         gates = [self._gate(gate) for gate in range(GATES)]
         hidden = self._y.scale, self._y.zero_point
         if _at(self._inputs, PROJECTION) is not None:
-            found = _core.choose_quantization_params(*self._range(PROJECTION), "int8", rule="mlir")
-            hidden = np.float32(found.scale), int(found.zero_point)
+            hidden = self._inner(PROJECTION, "int8")
             self._bias(PROJECTION_BIAS, hidden[0] * self._matrix(PROJECTION))
         (output,) = self._op.outputs
         graph, name = self._op.subgraph, "" if output is None else output.name
@@ -166,9 +165,9 @@ class _Writer:
             self._bias(BIAS + gate, self._x.scale * weights)
             return None
         self._matrix(WEIGHTS + gate)
-        inner = _core.choose_quantization_params(*self._range(NORM + gate), "int16", rule="mlir")
+        inner, _ = self._inner(NORM + gate, "int16")
         self._bias(BIAS + gate, np.float32(self._symmetric(NORM + gate, 32767) * np.float32(_NORM_SHIFT)))
-        return [np.float32(inner.scale)]
+        return [inner]
 
     def _tensor(self, place: int) -> TensorPart:
         """An input that is_eligible found there."""
@@ -183,6 +182,14 @@ class _Writer:
         low, high = self._ranges.of(self._tensor(place))
         return min(low, 0.0), max(high, 0.0)
 
+    def _inner(self, place: int, type_: str) -> tuple[np.float32, int]:
+        """The scale and zero point of values inside the operator: chosen for them, or of their range."""
+        chosen = self._ranges.trained(self._tensor(place))
+        if chosen is not None and chosen.parameters is not None and chosen.type == type_:
+            return np.float32(chosen.parameters.scale), int(chosen.parameters.zero_point)
+        made = _core.choose_quantization_params(*self._range(place), type_, rule="mlir")
+        return np.float32(made.scale), int(made.zero_point)
+
     def _state(self, place: int, type_: str, scale: np.float32, zero: int) -> None:
         state = self._tensor(place)
         state.type = type_
@@ -190,13 +197,15 @@ class _Writer:
 
     def _matrix(self, place: int, bias: Floats | None = None) -> np.float32:
         """int8, and the scale, grown where the bias would not fit."""
-        made = _core.quantize_weights(self._data(place), None, "int8")
-        scale = np.float32(made.scale)
+        tensor, data = self._tensor(place), self._data(place)
+        grids = self._ranges.grids
+        values, scale = grids.weights(tensor, data) or _own(data)
         if bias is not None:
             fitted = np.float32(_core.fit_scales_to_bias(scale, self._x.scale, bias)[0])
             if fitted != scale:
-                made, scale = _core.quantize_weights(self._data(place), None, "int8", scale=fitted), fitted
-        self._put(place, made.codes, "int8", scale)
+                grids.leave(tensor, "its bias needs a wider scale")
+                values, scale = _own(data, fitted)
+        self._put(place, values, "int8", scale)
         return scale
 
     def _symmetric(self, place: int, most: int) -> np.float32:
@@ -204,12 +213,22 @@ class _Writer:
         data = self._data(place)
         if not np.isfinite(data).all():
             raise ValueError(f"{self._tensor(place)!r} holds values that are not finite")
-        bound = np.abs(data).max(initial=0)
-        scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
-        values = _core.quantize(data, scale, 0, dtype="int16").clip(-most, most)
+        values, scale = self._ranges.grids.symmetric(self._tensor(place), data, most) or _symmetric(data, most)
         self._put(place, values, "int16", scale)
         return scale
 
     def _bias(self, place: int, scale: np.float32) -> None:
         if _at(self._inputs, place) is not None:
             self._put(place, np.asarray(_core.quantize_bias(self._data(place), scale, 1)), "int32", scale)
+
+
+def _own(data: Floats, scale: np.float32 | None = None) -> tuple[NDArray[Any], np.float32]:
+    """int8 weights with the scale of their own values, or with this one."""
+    made = _core.quantize_weights(data, None, "int8", scale=scale)
+    return made.codes, np.float32(made.scale) if scale is None else scale
+
+
+def _symmetric(data: Floats, most: int) -> tuple[NDArray[Any], np.float32]:
+    bound = np.abs(data).max(initial=0)
+    scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
+    return _core.quantize(data, scale, 0, dtype="int16").clip(-most, most), scale

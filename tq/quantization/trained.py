@@ -112,17 +112,22 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
 # ---- what a calibration knows by name ----
 
 
-def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> dict[TensorPart, Trained]:
-    """The calibration's encodings of activations; constants without a grid get one from their encoding."""
-    found = {}
-    for tensor in graph.tensors:
+def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> None:
+    """Gives constants without a grid one from the calibration's encodings."""
+    for tensor in graph.tensors if encodings else ():
         item = encodings.get(tensor.name)
-        if item is None or not is_float(tensor):
+        if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
-        if tensor.is_constant:
-            if (grid := grids.get(tensor)) is None or grid.source == "stored":
-                grids.add(tensor, _grid_of(item))
-        elif len(item.min) == 1:
+        if (grid := grids.get(tensor)) is None or grid.source == "stored":
+            grids.add(tensor, _grid_of(item))
+
+
+def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> dict[TensorPart, Trained]:
+    """The calibration's encodings of activations."""
+    found = {}
+    for tensor in graph.tensors if encodings else ():
+        item = encodings.get(tensor.name)
+        if item is not None and is_float(tensor) and not tensor.is_constant and len(item.min) == 1:
             made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if item.scale else None
             type_ = item.type if item.type in LIMITS else ""
             found[tensor] = Trained(item.min[0], item.max[0], "calibration", type_, made if type_ else None)

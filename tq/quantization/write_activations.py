@@ -33,6 +33,7 @@ Floats = NDArray[np.float32]
 
 # The 64-bit requantization takes biases of at most 2^47; half of that is left to sums.
 _MOST_BIAS = 2.0**46
+_NARROW = "its bias needs a wider scale"
 
 
 class _Insertion(NamedTuple):
@@ -147,6 +148,7 @@ class _Writer:
         if bias is not None and bias.data is not None:
             fitted = self._fitted(made.scale, input_scale, bias.data)
             if not np.array_equal(fitted, made.scale):
+                self._view.ranges.grids.leave(weights, _NARROW)
                 made = _own_scales(data, axis if np.ndim(fitted) else None, type_, fitted)
         if made.is_on_grid:
             self._view.ranges.grids.note(weights)
@@ -162,9 +164,12 @@ class _Writer:
         if bias is not None and bias.data is not None:
             fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
             if fitted != made.scale:
+                self._view.ranges.grids.leave(weights, _NARROW)
                 made = unsigned.of_scale(data, fitted)
         if made.is_on_grid:
             self._view.ranges.grids.note(weights)
+        else:
+            self._view.ranges.grids.leave(weights, "recipe 'uint8' takes one scale")
         scales = np.array([made.scale], np.float32)
         self._constants[op, place] = self._constant(weights, made.values, "uint8", scales, zero_point=made.zero_point)
         return scales
@@ -178,10 +183,8 @@ class _Writer:
             raise ValueError("FAKE_QUANT of 16 bits; no kernel takes int16 weights, num_bits 4 or 8 is needed")
         types = ("int4",) if op in self._int4 else _types_of(op)
         made = grid.weights(data, axis, types)
-        if made is None and grid.source == "override":
-            raise ValueError(
-                "overrides: with these parameters its values pass -127 or 127, or the scales do not fit it"
-            )
+        if made is None:
+            self._view.ranges.grids.leave(weights)
         return made
 
     def _computed_weights(self, op: OperatorPart, place: int, weights: TensorPart) -> np.float32:
@@ -243,11 +246,16 @@ class _Writer:
                 self._note(tensor, type_, p)
 
     def _note(self, tensor: TensorPart, type: str, p: Parameters) -> None:
-        """Whether a constant that is read like an activation got the parameters of its grid."""
+        """Whether a constant that is read like an activation got the parameters of its grid, or its range took part in
+        those of the group."""
         grids = self._view.ranges.grids
         grid = grids.get(tensor)
-        if grid is not None and grid.parameters(type, LIMITS[type]) == (float(p.scale), int(p.zero_point)):
+        if grid is None:
+            return
+        if grid.parameters(type, LIMITS[type]) == (float(p.scale), int(p.zero_point)):
             grids.note(tensor)
+        elif grid.ends is not None:
+            grids.use(tensor)
 
     def _constant(
         self, tensor: TensorPart, values: NDArray[Any], type: str, scale: Floats, axis: int = 0, zero_point: int = 0

@@ -24,14 +24,12 @@ from tq.quantization.weights import Target, Use
 INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 
 
-def write(editor: Editor, uses: Sequence[Sequence[Use]], grids: Grids) -> set[str]:
-    """Gives the operators of each subgraph the constants that were chosen for them.  Returns the names of those that
-    got scales that the caller gave."""
+def write(editor: Editor, uses: Sequence[Sequence[Use]], grids: Grids) -> None:
+    """Gives the operators of each subgraph the constants that were chosen for them."""
     constants = _Constants(editor, grids)
     for graph, chosen in zip(editor.subgraphs, uses, strict=True):
         _write_graph(graph, chosen, constants)
     constants.release()
-    return constants.overridden
 
 
 class _Quantized(NamedTuple):
@@ -48,7 +46,6 @@ class _Constants:
     def __init__(self, editor: Editor, grids: Grids) -> None:
         self._editor, self._grids = editor, grids
         self._made: dict[tuple[Any, ...], _Quantized] = {}  # by buffer, shape, target without its form, grid
-        self.overridden: set[str] = set()  # names
         self._old: set[int] = set()
 
     def of(self, tensor: TensorPart, target: Target) -> _Quantized:
@@ -76,8 +73,6 @@ class _Constants:
             scales = np.repeat(scales, tensor.shape[axis])
         content, _ = encode(made.values, type_number(made.type), tensor.shape, repr(tensor))
         self._grids.note(tensor)
-        if grid.given:
-            self.overridden.add(grid.given)
         parameters = {"scale": scales, "zero_point": np.zeros(len(scales), np.int64), "quantized_dimension": axis or 0}
         return _Quantized(self._editor.add_buffer(content), parameters, None, 0)
 
