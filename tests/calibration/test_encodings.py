@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from test_quantize_static import lstm, quantized, svdf
 
 import tq
 
@@ -92,14 +91,6 @@ def test_names_that_the_model_lacks_are_told():
     given.set_range("ww", -3, 3)
     with pytest.warns(RuntimeWarning, match="1 tensors that the model lacks, as 'ww'; did you mean 'w'"):
         tq.quantize_model(network(), "int8", calibration=given)
-
-
-@pytest.mark.parametrize("name", ["SVDF", "LSTM"])
-def test_values_inside_recurrent_operators_are_included(name):
-    model = {"SVDF": svdf, "LSTM": lambda: lstm("LSTM", ("peephole",))}[name]()
-    first = quantized(model)
-    again = tq.quantize_model(model, "int8", calibration=tq.Calibration.from_model(first))
-    assert parameters(again) == parameters(first) and values(again) == values(first)
 
 
 def test_weights_are_included():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import quantization_table
 from test_quantize_model import noise_db, outputs
-from test_quantize_static import RESOLVERS, ROWS, draws, network, quantized
+from test_quantize_static import RESOLVERS, ROWS, network, quantized
 from test_trained_grids import LAYERS, fake, layer
 
 import tq

@@ -475,6 +475,20 @@ def test_ranges_of_recurrent_weights_count(name):
         quantized(model, overrides={"w1": tq.QuantizationParams((0.005, 100))})
 
 
+@pytest.mark.parametrize("name", ["SVDF", "LSTM"])
+def test_a_calibration_of_a_model_has_the_scales_inside_recurrent_operators(name):
+    model = {"SVDF": svdf, "LSTM": lambda: lstm("LSTM", ("peephole",))}[name]()
+    first = quantized(model)
+    again = tq.quantize_model(model, "int8", calibration=tq.Calibration.from_model(first))
+    for one, other in zip(tq.Model(first).tensors, tq.Model(again).tensors, strict=True):
+        assert (one.name, one.quantization.scale, one.quantization.zero_point) == (
+            other.name,
+            other.quantization.scale,
+            other.quantization.zero_point,
+        )
+        np.testing.assert_array_equal(one.data, other.data)
+
+
 # ---- ranges that the caller or the file gives ----
 
 
