@@ -171,6 +171,43 @@ def test_trained_weights_that_are_moved(move):
     check(model, data)
 
 
+def trained_convolution():
+    rng = np.random.default_rng(0)
+    b = tq.ModelBuilder()
+    x = fake(b, b.input("x", [1, 32, 32, 3]), "q", -1.0, 1.0)
+    w = b.constant("weights", (rng.standard_normal((15, 3, 3, 3)) * 0.3).astype(F))
+    y = b.tensor("y", [1, 32, 32, 15])
+    bias = b.constant("bias", (rng.standard_normal(15) * 0.2).astype(F))
+    b.operator("CONV_2D", [x, fake(b, w, "w", -0.7, 0.7, narrow=True), bias], [y], **CONV)
+    b.output(fake(b, y, "z", -4.0, 4.0))
+    return b.to_bytes()
+
+
+def test_outputs_are_those_that_were_trained():
+    """15 of 15,360 round the other way with the trained scale, 911 with max|w| / 127 of each channel."""
+    model = trained_convolution()
+    x = np.random.default_rng(1).uniform(-1, 1, (1, 32, 32, 3)).astype(F)
+
+    def differing(data):
+        steps = [run_once(item, x) / F(8 / 255) for item in (model, data)]
+        differences = np.rint(np.abs(steps[0] - steps[1]))
+        assert differences.max() <= 1 and differences.size == 15360
+        return int(differences.sum())
+
+    assert differing(tq.quantize_model(model, "int8")) <= 17
+    w = tq.fake_quant(tensor(model, "weights").data, -0.7, 0.7, narrow_range=True)
+    own = tq.QuantizationParams(((np.abs(w).max((1, 2, 3)) / 127).astype(F), np.zeros(15, np.int32)))
+    assert differing(tq.quantize_model(model, "int8", overrides={"weights": own})) > 500
+
+
+def run_once(data, x):
+    interpreter = tq.Interpreter(model_content=bytes(data), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
 # ---- FAKE_QUANT on activations ----
 
 
@@ -378,6 +415,65 @@ def test_a_pair_behind_a_pair_rounds_twice():
     found = [op.outputs[0].quantization for op in tq.Model(data).operators[1:3]]
     assert [(q.scale, q.zero_point) for q in found] == [(F(6 / 255), 0), (F(4 / 255), 3)]
     check(b.to_bytes(), data)
+
+
+BLOCK = {  # of MobileNetV2: the operator, its weights, and the range of its result
+    "expand": ("CONV_2D", (24, 1, 1, 8), (0.0, 6.0)),
+    "deep": ("DEPTHWISE_CONV_2D", (1, 3, 3, 24), (0.0, 6.0)),
+    "project": ("CONV_2D", (8, 1, 1, 24), (-5.0, 4.0)),
+}
+
+
+def grid_of(low, high):
+    """The scale and the zero point that FakeQuantWithMinMaxVars gives uint8 values."""
+    return F((high - low) / 255), round(-low * 255 / (high - low))
+
+
+def mobile_block():
+    """As TFLiteConverter writes FakeQuantWithMinMaxVars, and FakeQuantWithMinMaxVarsPerChannel on weights."""
+    b = tq.ModelBuilder()
+    x = y = pair(b, b.input("x", [1, 8, 8, 8]), "x1", *grid_of(-1.0, 1.0), "uint8")
+    for name, (kind, shape, span) in BLOCK.items():
+        axis, channels = (3, shape[3]) if kind.startswith("DEPTH") else (0, shape[0])
+        most = np.abs(normal(*shape)).max(tuple(i for i in range(4) if i != axis)) * F(0.27)
+        w = b.constant(f"{name}_w", normal(*shape) * F(0.3))
+        fused = {"fused_activation_function": "RELU6" if span == (0.0, 6.0) else "NONE"}
+        more = {"depth_multiplier": 1} if kind.startswith("DEPTH") else {}
+        made = b.tensor(f"{name}_y", [1, 8, 8, channels])
+        q = pair(b, w, f"{name}_v", most / F(127), [128] * channels, "uint8", axis)
+        b.operator(kind, [y, q, b.constant(f"{name}_b", normal(channels) / 5)], [made], **CONV, **fused, **more)
+        y = pair(b, made, name, *grid_of(*span), "uint8")
+    total = b.tensor("total", [1, 8, 8, 8])
+    b.operator("ADD", [x, y], [total])
+    b.output(pair(b, total, "z", *grid_of(-5.5, 5.0), "uint8"))
+    return b.to_bytes()
+
+
+def test_a_block_of_mobilenet_v2_is_the_converters():
+    """TFLiteConverter 2.21 wrote 18 Keras models so, MobileNetV2's blocks, pools and concatenations among them.  Of 272
+    operands 3 weights differed, which had -128 or a zero point, and 34 scales of biases, by a step of float32."""
+    model = mobile_block()
+    data = tq.quantize_model(model, "int8")
+    assert names(data) == ["QUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D", "ADD", "DEQUANTIZE"]
+    assert data.weights_on_grid == (3, 3)
+    ops = tq.Model(data).operators
+    spans = [(-1.0, 1.0), *(span for *_, span in BLOCK.values()), (-5.5, 5.0)]
+    for op, span in zip(ops, spans, strict=False):
+        scale, zero = grid_of(*span)
+        found = op.outputs[0].quantization
+        assert (found.scale, found.zero_point) == (scale, zero - 128), op.name
+    for op, (name, (_, shape, _)) in zip(ops[1:4], BLOCK.items(), strict=True):
+        x, w, bias = op.inputs
+        axis = w.quantization.quantized_dimension
+        real = normal(*shape) * F(0.3)
+        scale = np.abs(normal(*shape)).max(tuple(i for i in range(4) if i != axis)) * F(0.27) / F(127)
+        np.testing.assert_array_equal(w.quantization.scale, scale)
+        spread = scale.reshape([-1 if i == axis else 1 for i in range(4)])
+        np.testing.assert_array_equal(w.data, np.rint(real / spread).clip(-127, 127))
+        product = x.quantization.scale * scale
+        np.testing.assert_array_equal(bias.quantization.scale, product)
+        np.testing.assert_array_equal(bias.data, np.rint(normal(scale.size) / F(5) / product), name)
+    check(model, data)
 
 
 def converted_concatenation(is_read_twice=False):

@@ -9,7 +9,7 @@ its own, and does not lie on the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -30,7 +30,9 @@ WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
 # toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
 _TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
-_PASSES = "its values pass -127 or 127, or the scales do not fit it"
+# Why a constant cannot lie on a grid.
+PASSES = "its values pass -127 or 127, or the scales do not fit it"
+NARROW = "its bias needs a wider scale"
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
@@ -150,14 +152,18 @@ def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEI
     return Grid(scale, zeros, axis if scale.size > 1 else None, -most, most, source, (lows, highs))
 
 
+def own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None = None) -> Weights:
+    """Weights with the scales of their own values, or with these."""
+    made = _core.quantize_weights(data, axis, type, scale=scale)
+    return Weights(made.codes, made.scale if scale is None else scale, type)
+
+
 @dataclass
 class Grids:
-    """The grids of a model's constants, and the constants that were written on them."""
+    """The grids of a model's constants."""
 
     by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
     trained: set[TensorPart] = field(default_factory=set)
-    _written: set[TensorPart] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)  # the names of those that the caller gave and that had an effect
 
     def get(self, tensor: TensorPart) -> Grid | None:
         return self.by_tensor.get(tensor)
@@ -167,50 +173,12 @@ class Grids:
         if grid.source in TRAINED and grid.most < _MOST_OF_BIASES:
             self.trained.add(tensor)
 
-    def note(self, tensor: TensorPart) -> None:
-        """The constant was written on its grid."""
-        self._written.add(tensor)
-        self.use(tensor)
-
-    def use(self, tensor: TensorPart) -> None:
-        """The constant's grid had an effect."""
-        grid = self.by_tensor.get(tensor)
-        if grid is not None and grid.given:
-            self.used.add(grid.given)
-
-    def weights(self, tensor: TensorPart, data: NDArray[Any]) -> tuple[NDArray[Any], np.float32] | None:
-        """int8 weights of one scale on the constant's grid, noted; None: there is no grid, or they leave it.
-
-        ValueError: they leave the caller's."""
-        grid = self.get(tensor)
-        made = grid.weights(data, None, ("int8",)) if grid is not None else None
-        if grid is None or made is None:
-            self.leave(tensor)
-            return None
-        self.note(tensor)
-        return made.values, np.float32(made.scale)
-
-    def symmetric(self, tensor: TensorPart, data: NDArray[Any], most: int) -> tuple[NDArray[Any], np.float32] | None:
-        """So of int16 weights from -most to most."""
-        grid = self.get(tensor)
-        made = grid.symmetric(data, most) if grid is not None else None
-        if made is None:
-            self.leave(tensor)
-            return None
-        self.note(tensor)
-        return made[0].astype(np.int16), made[1]
-
-    def holds(self, tensor: TensorPart) -> bool:
-        """Whether the constant was written on its grid."""
-        return tensor in self._written
-
-    def leave(self, tensor: TensorPart, why: str = _PASSES) -> None:
+    def leave(self, tensor: TensorPart, why: str = PASSES) -> None:
         """The constant gets another scale than its grid's.  ValueError: the grid is the caller's."""
-        grid = self.by_tensor.get(tensor)
+        grid = self.get(tensor)
         if grid is not None and grid.source == "override":
             raise ValueError(f"overrides: {tensor.name!r} cannot have these parameters: {why}")
-        self._written.discard(tensor)
 
-    def count(self) -> tuple[int, int]:
-        """(written on a trained grid, trained): of constants that are no biases."""
-        return len(self.trained & self._written), len(self.trained)
+    def count(self, written: Set[TensorPart]) -> tuple[int, int]:
+        """(written on a trained grid, trained): of constants that are no biases.  written: on their grids."""
+        return len(self.trained & written), len(self.trained)

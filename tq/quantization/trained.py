@@ -17,7 +17,7 @@ separate.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -247,11 +247,11 @@ def _float_end(graph: SubgraphPart, ranges: Ranges, tensor: TensorPart) -> Tenso
     name = tensor.name
     tensor.name = f"{name}_{tensor.type_name.lower()}"
     made = graph.add_tensor(name, tensor.shape, shape_signature=tensor.shape_signature)
-    ranges.alias(made, tensor)
+    ranges.move(tensor, made)
     return made
 
 
-def take_pairs(graph: SubgraphPart, grids: Grids) -> dict[TensorPart, Trained]:
+def take_pairs(graph: SubgraphPart) -> dict[TensorPart, Trained]:
     """Takes pairs of QUANTIZE and DEQUANTIZE away, and gives what they set."""
     found: dict[TensorPart, Trained] = {}
     pairs: dict[TensorPart, list[OperatorPart]] = {}
@@ -499,14 +499,7 @@ def _requantize_input(
     op.replace_inputs({tensor: made})
 
 
-def join_left(graph: SubgraphPart) -> None:
-    """Takes operators away that were to requantize and stayed float."""
-    for op in [op for op in graph.operators if op.builtin_name == REQUANTIZING]:
-        source, target = ends(op)
-        if source is None or target is None or not is_float(source) or not is_float(target):
-            continue
-        is_output = target in graph.outputs
-        if is_output and (source in graph.inputs or source in graph.outputs):
-            continue
-        graph.remove_operator(op)
-        graph.replace_tensor(*((source, target) if is_output else (target, source)))
+def unjoined(graph: SubgraphPart, integers: Container[OperatorPart]) -> tuple[OperatorPart, ...]:
+    """The operators that were put in to requantize, and stay float."""
+    rows = [op for op in graph.operators if op.builtin_name == REQUANTIZING and op not in integers]
+    return tuple(op for op in rows if all(map(is_float, ends(op))))
