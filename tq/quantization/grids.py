@@ -65,6 +65,11 @@ class Grid:
     ends: tuple[Floats, Floats] | None = None
     given: str = ""
 
+    @property
+    def is_range(self) -> bool:
+        """Whether the rule of the operator's recipe makes the scale of the ends."""
+        return self.ends is not None and self.source not in TRAINED
+
     def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
         """Quantized values less their zero points."""
         scale: Any = self.scale if self.axis is not None else self.scale[0]
@@ -82,7 +87,7 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
-        if self.ends is not None and self.source not in TRAINED and (type_ := types[0]) == "int4":
+        if self.ends is not None and self.is_range and (type_ := types[0]) == "int4":
             made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
             return replace(made, ends=None).weights(data, axis, types)
         if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
@@ -98,7 +103,7 @@ class Grid:
 
     def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
         """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
-        if self.ends is not None and self.source not in TRAINED:
+        if self.ends is not None and self.is_range:
             (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
             return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
         if self.scale.size != 1:
@@ -110,7 +115,7 @@ class Grid:
         """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
         if self.axis is not None:
             return None
-        if self.ends is not None and self.source not in TRAINED:
+        if self.ends is not None and self.is_range:
             low, high = float(self.ends[0][0]), float(self.ends[1][0])
             made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
             return float(made.scale), int(made.zero_point)

@@ -74,7 +74,8 @@ class GroupParameters:
         low, high = view.range_of_constant(tensor)
         type_ = "int8" if view.row(op).narrow == index else view.type
         grid = view.ranges.grids.get(tensor)
-        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
+        by_toco = view.ranges.is_unsigned and grid is not None and grid.is_range
+        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE and not by_toco else None
         if chosen is not None:
             return of_scale(LIMITS[type_], *chosen)
         if view.row(op).narrow == index:
