@@ -31,6 +31,10 @@ _SEED = 0
 _KERNELS = ("reference", "optimized", "xnnpack")
 
 
+# The input that is the shape of an operator's output.
+_SHAPES = {"BROADCAST_TO": 1, "FILL": 0, "RESHAPE": 1, "TRANSPOSE_CONV": 0}
+
+
 class Effect(NamedTuple):
     """steps: of the output; None: they are not known, and `why` says the reason."""
 
@@ -74,7 +78,7 @@ class Effects:
                 return "the operator's result does not depend on it alone"
             runs = self._values(graph.index)
             feeds = [[run[t.index] for t in inputs] for run in runs if all(t.index in run for t in inputs)]
-            return _Part(made, feeds or [[random_value(t, _SEED) for t in inputs]])
+            return _Part(made, feeds or [[_drawn(op, t) for t in inputs]])
         except (Error, ValueError, MemoryError) as error:
             return f"the operator does not run as it is: {error}"
 
@@ -109,6 +113,15 @@ class Effects:
             interpreter.invoke()
             found.append({i: np.array(interpreter.get_tensor(i)) for i in wanted if not graph.tensors[i].is_constant})
         return found
+
+
+def _drawn(op: OperatorPart, tensor: Tensor) -> Array:
+    """A random value; the output's shape where the operator reads that."""
+    place, output = _SHAPES.get(op.name), op.outputs[0]
+    read = op.input_indices[place] if place is not None and place < len(op.input_indices) else -1
+    if read != tensor.index or output is None or tensor.dtype not in (np.int32, np.int64):
+        return random_value(tensor, _SEED)
+    return np.asarray([max(n, 1) for n in output.shape], tensor.dtype)
 
 
 class _Part:
