@@ -93,6 +93,17 @@ def test_names_that_the_model_lacks_are_told():
         tq.quantize_model(network(), "int8", calibration=given)
 
 
+def test_scales_of_blocks_are_left_out():
+    """They are no scales along an axis."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64)), b.constant("b", normal(8))], [y])
+    b.output(y)
+    model = tq.quantize_model(b.to_bytes(), "blockwise_int4", min_elements=0)
+    with pytest.raises(ValueError, match="the model holds no quantized values"):
+        tq.Calibration.from_model(model)
+
+
 def test_weights_are_included():
     first = tq.quantize_model(network(), "int8", calibration=samples(), overrides={"w": (-4, 4)})
     again = tq.quantize_model(network(), "int8", calibration=tq.Calibration.from_model(first))

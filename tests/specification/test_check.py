@@ -95,6 +95,22 @@ def test_a_tensor_of_another_type_that_is_read_twice(name, type_, other):
     assert dict(finding.kernels) == cases.verdicts(made)
 
 
+def test_a_repair_leaves_parameters_that_a_kernel_writes_by():
+    """SOFTMAX of int8 writes int16 values from -32768 on, which QUANTIZE makes INT32: micro's keyword models."""
+    b = tq.ModelBuilder()
+    x = b.input("x", (1, 4), "int8", scale=0.1, zero_point=0)
+    y = b.tensor("y", (1, 4), "int16", scale=2.0**-16, zero_point=-32768)
+    z = b.tensor("z", (1, 4), "int32", scale=2.0**-15, zero_point=0)
+    b.operator("SOFTMAX", [x], [y], beta=1.0)
+    b.operator("QUANTIZE", [y], [z])
+    b.output(z)
+    (finding,) = [f for f in tq.check(b.to_bytes()) if f.rule == "activation-symmetric"]
+    made = cases.Base("", "", b.to_bytes(), 1, ({0: np.zeros((1, 4), np.int8)},), {})
+    assert dict(finding.kernels) == cases.verdicts(made) and finding.operator == 1
+    repaired = tq.repair(b.to_bytes())
+    assert repaired.changes == [] and "activation-symmetric" in repaired.unrepaired.counts()
+
+
 def test_samples_decide_the_effect(off):
     model = tq.Model(off)
     (tensor,) = model.inputs

@@ -81,6 +81,10 @@ def _is_outside(item: Found) -> bool:
     return any(not info.min <= zero <= info.max for zero in zero_points(tensor))
 
 
+def _writes_int32(item: Found) -> bool:
+    return any(t is not None and type_of(t) == "int32" for t in item.operands.op.outputs)
+
+
 def _has_channels(item: Found) -> bool:
     weights = item.operands.weights
     return weights is not None and weights.tensor.quantization.scale_count > 1
@@ -120,6 +124,7 @@ ROWS = (
         RUNS,
         _is_input,
     ),
+    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _writes_int32),
     Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
     Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
