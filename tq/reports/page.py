@@ -105,7 +105,8 @@ def _sqnr_cell(decibels: float) -> str:
 
 
 def _table(label: str, heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
-    """A table, which the keyboard scrolls; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending order first."""
+    """A table, which the keyboard scrolls; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending
+    order first."""
     cells = []
     for head in heads:
         attributes = ' class="num"' if head[:1] in "#^" else ""
