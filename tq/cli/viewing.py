@@ -7,7 +7,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from tq.cli.commands import FINE, Failure, Result, complain, limits, open_model, refuse_inputs, refusing, saved, using
-from tq.cli.quantize import samples_of
+from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -23,8 +23,8 @@ def view(args: argparse.Namespace) -> Result:
         raise Failure(f"--export {args.export} writes OUT: it needs -o OUT")
     model = open_model(args.file)
     other = open_model(args.other) if args.other else None
-    refuse_inputs(args.output, model, other, args.samples)
-    samples = _samples(args.samples, model, other)
+    refuse_inputs(args.output, model, other, sample_files(args.samples or [], model))
+    samples = _samples(args, model, other)
     with refusing():
         shown = view(model, other, samples=samples, profile=args.profile, num_threads=args.threads, **limits(args))
     for note in shown.notes:
@@ -32,15 +32,14 @@ def view(args: argparse.Namespace) -> Result:
     return _export(args, shown) if args.export else _page(args, shown), FINE
 
 
-def _samples(given: list[str] | None, model: Model, other: Model | None) -> list[Any] | None:
+def _samples(args: argparse.Namespace, model: Model, other: Model | None) -> list[Any] | None:
     """The samples for the float model of the two."""
     from tq.view.view import in_order
 
-    if not given:
-        return None
-    if other is None:
+    if args.samples and other is None:
         raise Failure("--samples is given and has no effect without OTHER")
-    return samples_of(given, in_order(model, other)[0])
+    found: list[Any] | None = samples_of(args, model if other is None else in_order(model, other)[0])
+    return found
 
 
 def _page(args: argparse.Namespace, shown: View) -> str:

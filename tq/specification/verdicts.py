@@ -81,13 +81,20 @@ def _is_outside(item: Found) -> bool:
     return any(not info.min <= zero <= info.max for zero in zero_points(tensor))
 
 
-def _writes_int32(item: Found) -> bool:
-    return any(t is not None and type_of(t) == "int32" for t in item.operands.op.outputs)
-
-
 def _has_channels(item: Found) -> bool:
     weights = item.operands.weights
     return weights is not None and weights.tensor.quantization.scale_count > 1
+
+
+def _is_output(item: Found) -> bool:
+    return item.operand is not None and item.operand.side == "outputs"
+
+
+def _converts(item: Found) -> bool:
+    """Whether the input has another type than the output."""
+    inputs, outputs = item.operands.op.inputs, item.operands.op.outputs
+    types = {tensor.type_name for tensor in (*inputs[:1], *outputs[:1]) if tensor is not None}
+    return len(types) > 1
 
 
 ROWS = (
@@ -99,7 +106,6 @@ ROWS = (
     Row("type", "int8", "FULLY_CONNECTED", REFUSES, REFUSES, _has_channels),
     Row("type", "int16x8", "FULLY_CONNECTED", DIES, RUNS, lambda item: item.operands.bias is None),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
-    Row("scale-value zero-point-range", "int8", "BATCH_MATMUL", RUNS, RUNS, xnnpack=DIES),
     Row("type", "int16x8", "EXP REDUCE_PROD GATHER RESHAPE", RUNS, RUNS),
     Row(
         "type",
@@ -124,7 +130,8 @@ ROWS = (
         RUNS,
         _is_input,
     ),
-    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _writes_int32),
+    Row("scale-missing", "", "QUANTIZE", REFUSES, REFUSES, _is_output),
+    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _converts),
     Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
     Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
@@ -160,7 +167,6 @@ DELEGATED = (
     ("same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
     ("type", "REDUCE_MAX REDUCE_MIN MEAN SUM", ""),
     ("type same-scale", "", REFUSES),
-    ("scale-value zero-point-range", "BATCH_MATMUL", DIES),
     ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
 )
 
@@ -188,6 +194,8 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
     if backend is not None and backend.numerics == "xnnpack":
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
         xnnpack = next(found, "") or (REFUSES if backend.litert is not None else RUNS)
+    if backend is not None and "process ends" in (backend.litert or ""):
+        xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
 
 
