@@ -81,7 +81,7 @@ void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, 
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
                               const tq_gemm_store *store, char *out, size_t out_stride, char *scratch);
 
-/* depthwise_run.c: any output type. */
+/* depthwise_store.c: sums to outputs of any type; to INT32 they are copied. */
 void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *store);
 
 /* depthwise_plan.c: the last usable row of depthwise.def for `in`.  small_weights: weights less their zero point fit
