@@ -31,7 +31,7 @@ def copy_to(folder, *, whole=True):
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
-    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "NOTICE"):
         shutil.copyfile(ROOT / name, folder / name)
     if not whole:
         (folder / "src").mkdir()
