@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq's docstrings as Markdown, for the reference pages of the site (mkdocs.yml names this file).
 
-    scale: positive float32.            - `scale`: positive float32.
-        one, or one a channel.              one, or one a channel.
-    rounding, with s the scale:         - `rounding`: with s the scale:
-    >>> tq.quantize(1.0, 0.5)           a fenced block of Python
+scale: positive float32.            - `scale`: positive float32.
+    one, or one a channel.              one, or one a channel.
+rounding, with s the scale:         - `rounding`: with s the scale:
+>>> tq.quantize(1.0, 0.5)           a fenced block of Python
 """
 
 import re

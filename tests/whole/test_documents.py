@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents hold: their Python blocks and tq commands run, in their order, in one folder; every public name stands in
-the reference, with an example."""
+"""The documents hold: their Python blocks and tq commands run, in their order, in one folder; every public name stands
+in the reference, with an example."""
 
 import os
 import re
@@ -61,4 +61,6 @@ def test_every_document_stands_in_the_sites_navigation():
     listed = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text("utf-8")))
     documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert documents <= listed
-    assert listed - documents == {"benchmarks.md", "changelog.md", "contributing.md"}, "docs/site/pages.py has these three"
+    assert listed - documents == {"benchmarks.md", "changelog.md", "contributing.md"}, (
+        "docs/site/pages.py has these three"
+    )
