@@ -280,10 +280,6 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 
 /* Runs the operators [begin, end) of an allocated graph; begin <= end <= step_count. */
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
-static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
-{
-    return tq_graph_invoke_range(graph, 0, graph->step_count, error);
-}
 
 /* ---- eval.c ---- */
 
