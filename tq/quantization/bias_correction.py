@@ -24,6 +24,7 @@ from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 from tq.saving import target
@@ -114,7 +115,7 @@ def _means(
         **limits._asdict(),
     )
     sums: list[Array | None] = [None] * len(layers)
-    for _ in samples.each(interpreter):
+    for _ in tracked(samples.each(interpreter), samples, "correcting biases"):
         interpreter.invoke()
         for position, layer in enumerate(layers):
             tensor = layer.inputs[0]

@@ -26,6 +26,7 @@ from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.progress import tracked
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits
 from tq.saving import target
@@ -261,7 +262,8 @@ def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Lim
     interpreter = Interpreter(
         model=model, experimental_preserve_all_tensors=True, numerics="reference", **limits._asdict()
     )
-    for _ in Samples(model, samples).each(interpreter):
+    fed = Samples(model, samples)
+    for _ in tracked(fed.each(interpreter), fed, "equalizing"):
         interpreter.invoke()
         for index, have in wanted.items():
             value = np.abs(interpreter.get_tensor(index)).reshape(-1, len(have))

@@ -23,7 +23,8 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
 from tq.enums import name_of
-from tq.reports.advice import Tried, attempts
+from tq.progress import tracked
+from tq.reports.advice import OPTIONS, Tried, attempts
 from tq.reports.page import document
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
@@ -187,7 +188,7 @@ def report(
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
     rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
     ends = _Outputs(a, b)
-    for _ in zip(fed.each(one), fed.each(two), strict=True):
+    for _ in tracked(zip(fed.each(one), fed.each(two), strict=True), fed, "comparing for the report"):
         one.invoke()
         two.invoke()
         for row in rows:
@@ -213,7 +214,8 @@ def report(
         [name for index, name in floats.items() if index not in matched],
     )
     if advise:
-        made.advice = list(attempts(a, fed, num_threads, limits))
+        tries = attempts(a, fed, num_threads, limits)
+        made.advice = list(tracked(tries, OPTIONS, "trying other options"))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)

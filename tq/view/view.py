@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tq._core import Error, Model
+from tq.accuracy.comparison import feed
 from tq.accuracy.matching import type_kind
 from tq.inspection.graph import Graph, graph_of
 from tq.reports.report import Report, report
-from tq.running.comparison import feed
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 from tq.running.random_values import random_value
