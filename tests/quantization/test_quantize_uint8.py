@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import quantization_table
 from test_quantize_model import noise_db, outputs
-from test_quantize_static import RESOLVERS, ROWS, draws, network, quantized
+from test_quantize_static import RESOLVERS, ROWS, network, quantized
 from test_trained_grids import LAYERS, fake, layer
 
 import tq
@@ -157,6 +157,11 @@ def test_a_range_of_int4_weights():
 # ---- ranges without data, mean and std ----
 
 
+def test_default_ranges_that_no_tensor_gets_are_an_error():
+    with pytest.raises(ValueError, match="default_ranges is given and has no effect: the range of every activation is"):
+        tq.quantize_model(layer("CONV_2D", lambda b, w: w), "int8", default_ranges=(-4, 6))
+
+
 def test_default_ranges_need_no_calibration():
     data = tq.quantize_model(network(), "int8", default_ranges=(-4, 6))
     assert names(data)[0] == "QUANTIZE" and ("INT8", [F(10 / 255)], [-26]) in parameters(data).values()
@@ -165,8 +170,12 @@ def test_default_ranges_need_no_calibration():
 
 
 def test_ranges_that_are_known_come_before_the_default():
-    data = tq.quantize_model(network(), "int8", calibration=draws(network()), default_ranges=(-40, 60))
-    assert parameters(data) == parameters(quantized(network()))
+    (name,) = (t.name for t in tq.Model(network()).inputs)
+    given = tq.Calibration({}, {})
+    given.set_range(name, -3, 3)
+    data = tq.quantize_model(network(), "int8", calibration=given, default_ranges=(-4, 6))
+    found = [scale for _, scale, _ in parameters(data).values()]
+    assert [F(6 / 255)] in found and [F(10 / 255)] in found
 
 
 @pytest.mark.parametrize(("recipe", "mean", "zero"), [("uint8", 127.5, 128), ("uint8", 128, 128), ("int8", 0, 0)])

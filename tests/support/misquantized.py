@@ -262,6 +262,8 @@ def is_decided_by_rows(broken):
     along = broken.change in (READ_AS_0[0], "another quantized_dimension")
     if operator in ("TFLite_Detection_PostProcess", "EQUAL", "NOT_EQUAL"):
         return broken.change in READ_AS_0  # leaves rows unwritten; INT16 without a scale has other answers each time
+    if operator == "ADD" and broken.case.kind == "int16" and broken.place == "input 0" and broken.change == "no scale":
+        return True  # LiteRT sets no bounds of the activation then, and reads them (tflite/kernels/add.cc)
     if operator == "REDUCE_PROD" and broken.place == "input 0":  # optimized, of one element: copies the values
         return broken.change in READ_AS_0
     if operator == "TRANSPOSE_CONV" and is_hybrid(broken):  # reads beyond scales that lie along another dimension

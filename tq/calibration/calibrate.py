@@ -119,6 +119,8 @@ class Calibration:
         histograms, and "moving_average" must be observed while the samples run.
         """
         _check_percentile(observer, percentile)
+        if not self.observers and observer != "minmax":
+            raise ValueError(f"observer {observer!r} has no effect: the calibration holds ranges, and no values")
         wanted = type(_kind(observer).observer())
         for index, found in self.observers.items():
             tells = isinstance(found, wanted)

@@ -32,7 +32,11 @@ def leaky_relu(trail: Trail, node: Node) -> int:
     if node.numerics == "xnnpack":
         ratio = f32(scale / node.out_scale)
         real = ratio if x > 0 else f32(ratio * alpha)
-        m = trail.add("m", fx.clamp(fx.even(float(f32(real * f32(256)))), -32768, 32768), "256 s / so, ties to even")
+        m = trail.add(
+            "m",
+            fx.clamp(fx.even(float(f32(real * f32(256)))), -32768, 32768),
+            f"rne(256 * ratio), ratio {float(real)!r}: eight fractional bits",
+        )
         return finish(trail, node, trail.add("rounded", (x * m + 128) >> 8, "x m / 256, ties up"))
     text = "s / so in float32" if x >= 0 else "s alpha / so in float32"
     real = f32((scale if x >= 0 else f32(scale * alpha)) / node.out_scale)

@@ -158,17 +158,19 @@ def _rows(options: Options) -> list[_Row]:
             options.block_size != 32 and not any(item.in_blocks for item in used),
             f"recipe {names} makes no blocks, as 'blockwise_int4' does",
         ),
-        *_sample_rows(options, is_static, no_ranges),
+        *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
     ]
 
 
-def _sample_rows(options: Options, is_static: bool, no_ranges: str) -> list[_Row]:
-    runs, is_saved = options.runs_samples, isinstance(options.calibration, Calibration)
+def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_ranges: str) -> list[_Row]:
+    given, runs = options.calibration, options.runs_samples
+    is_saved = isinstance(given, Calibration)
+    of_weights = has_integers and isinstance(given, Calibration) and bool(given.encodings)
     has_calibration, has_samples = options.calibration is not None, options.samples is not None
     chooses_observer = options.observer not in (None, "minmax")
     return [
-        _Row("calibration", has_calibration and not is_static and (is_saved or not runs), no_ranges),
+        _Row("calibration", has_calibration and not (is_static or of_weights) and (is_saved or not runs), no_ranges),
         _Row(
             "samples",
             has_samples and not runs,

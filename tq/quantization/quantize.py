@@ -60,10 +60,11 @@ def quantize_model(
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+    calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
+        it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
-        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
-        and max, where there is none.
+        DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
+        is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
@@ -79,7 +80,7 @@ def quantize_model(
     custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
         The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
     default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
-        there is data for it; no calibration is needed then.
+        there is data for it; no calibration is needed then.  An error where all ranges are known.
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
