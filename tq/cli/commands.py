@@ -300,9 +300,14 @@ def export(args: argparse.Namespace) -> Result:
 def diff(args: argparse.Namespace) -> Result:
     from tq.inspection.differences import Differences, diff
 
+    if args.html or args.output:
+        from tq.cli.viewing import diff_page
+
+        return diff_page(args)
     differences = diff(open_model(args.a), open_model(args.b))
     code = FOUND if differences else FINE
-    rows = differences[: args.limit] if args.limit else differences
+    limit = 100 if args.limit is None else args.limit
+    rows = differences[:limit] if limit else differences
     left_out = len(differences) - len(rows)
     if args.csv:
         return csv_of(Differences(rows).table()), code

@@ -24,7 +24,7 @@ from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
 from tq.enums import name_of
 from tq.progress import tracked
-from tq.reports.advice import Tried, attempts
+from tq.reports.advice import OPTIONS, Tried, attempts
 from tq.reports.page import document
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
@@ -214,7 +214,8 @@ def report(
         [name for index, name in floats.items() if index not in matched],
     )
     if advise:
-        made.advice = list(attempts(a, fed, num_threads, limits))
+        tries = attempts(a, fed, num_threads, limits)
+        made.advice = list(tracked(tries, OPTIONS, "trying other options"))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)
