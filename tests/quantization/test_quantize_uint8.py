@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes "uint8" and "int4", ranges without data, and the mean and std of inputs."""
+"""Recipes "uint8", "int4" and "int16x4", ranges without data, and the mean and std of inputs."""
 
 import numpy as np
 import pytest
@@ -127,19 +127,25 @@ def test_back_and_across():
 # ---- int4 ----
 
 
+@pytest.mark.parametrize("recipe", ["int4", "int16x4"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_int4_weights_beside_int8_activations(name):
-    """DEPTHWISE_CONV_2D has int8 weights: LiteRT's reference set has no kernel for int4."""
+def test_int4_weights_beside_integer_activations(name, recipe):
+    """DEPTHWISE_CONV_2D has int8 weights: LiteRT's reference set has no such version, and no kernel beside int16."""
     model = layer(name, lambda b, w: w)
-    data = tq.quantize_model(model, "int4")
+    data = tq.quantize_model(model, recipe)
     weights = tq.Model(data).tensors["weights"]
     assert weights.type.name == ("INT8" if name == "DEPTHWISE_CONV_2D" else "INT4")
+    (made,) = (item for item in tq.Model(data).subgraphs[0].operators if item.name == name)
+    assert {tensor.type.name for tensor in (made.inputs[0], made.outputs[0])} == {
+        "INT8" if recipe == "int4" else "INT16"
+    }
     channels = LAYERS[name][0][3 if name == "DEPTHWISE_CONV_2D" else 0]
     assert len(weights.quantization.scale) == channels and not weights.quantization.zero_point.any()
     exact = outputs(model, "TQ")
     found = {resolver: outputs(data, resolver) for resolver in RESOLVERS}
     assert all(noise_db(exact, given) > 12 for given in found.values())
     np.testing.assert_array_equal(found["TQ"], found["BUILTIN_REF"])
+    np.testing.assert_array_equal(outputs(data, "TQ xnnpack"), found["AUTO"])
 
 
 def test_a_range_of_int4_weights():

@@ -66,7 +66,9 @@ left. New parameters of a model's own input or output change what its callers mu
 
 LiteRT 2.3.0, asked with a model for each operator, type and rule (`tests/specification/test_rules.py`). The first row
 that holds counts; where none does, the kernels run. XNNPACK's delegate takes operators before their own kernels look
-at them: then these run, but for the second table, and but for parameters that XNNPACK itself refuses.
+at them: then these run, but for the second table, and but for parameters that XNNPACK itself refuses. When it asks
+about a QUANTIZE with such parameters, or a BATCH_MATMUL whose first input has them, it ends the process, whatever it
+would answer (`src/delegate/backends.def`).
 
 | rules | specs | operators | reference | optimized |
 |---|---|---|---|---|

@@ -251,10 +251,8 @@ def refusal(broken):
         return "LiteRT divides by an output's scale of 0"
     if change == "a zero point outside the type" and place == "output 0":
         return "a fused activation's bounds, cut to the type, are no bounds"
-    if change in ZERO_POINTS and operator in ("EQUAL", "NOT_EQUAL", "PRELU", "GELU") and kind.startswith("int16"):
-        return "INT16 is symmetric"
-    if change in ZERO_POINTS and kind in ("uint8-shuffled", "uint8-int16"):
-        return "shuffled weights have the zero point 128, INT16 has 0"
+    if change in ZERO_POINTS and kind == "uint8-int16":
+        return "INT16 has the zero point 0"
     return None
 
 

@@ -34,6 +34,7 @@ RECIPE_NAMES = (
     "weight_only_int4",
     "float16",
     "int4",
+    "int16x4",
     "uint8",
     "float",
 )
@@ -449,7 +450,10 @@ def _add_quantizing(add: _Add) -> None:
         "--custom-weights", action="append", type=_places, metavar="NAME=1,2", help="inputs of a custom operator"
     )
     quantize.add_argument(
-        "--default-ranges", type=_ends, metavar="LOW,HIGH", help="for int8, int16x8, int4: where no range is known"
+        "--default-ranges",
+        type=_ends,
+        metavar="LOW,HIGH",
+        help="for recipes of integer activations: where no range is known",
     )
     quantize.add_argument(
         "--input-stats",

@@ -65,12 +65,22 @@ def _is_input(item: Found) -> bool:
     return item.operand is not None and item.operand.side == "inputs"
 
 
+def _is_output(item: Found) -> bool:
+    return item.operand is not None and item.operand.side == "outputs"
+
+
+def _converts(item: Found) -> bool:
+    """Whether the input has another type than the output."""
+    inputs, outputs = item.operands.op.inputs, item.operands.op.outputs
+    types = {tensor.type_name for tensor in (*inputs[:1], *outputs[:1]) if tensor is not None}
+    return len(types) > 1
+
+
 ROWS = (
     Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
     Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
-    Row("scale-value zero-point-range", "int8", "BATCH_MATMUL", RUNS, RUNS, xnnpack=DIES),
     Row("type", "int16x8", "EXP REDUCE_PROD GATHER RESHAPE", RUNS, RUNS),
     Row(
         "type",
@@ -95,6 +105,8 @@ ROWS = (
         RUNS,
         _is_input,
     ),
+    Row("scale-missing", "", "QUANTIZE", REFUSES, REFUSES, _is_output),
+    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _converts),
     Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
     Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
@@ -128,7 +140,6 @@ DELEGATED = (
     ("scale-value zero-point-range same-scale", "PAD", RUNS),
     ("type same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
     ("type same-scale", "", REFUSES),
-    ("scale-value zero-point-range", "BATCH_MATMUL", DIES),
     ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
 )
 
@@ -156,6 +167,8 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
     if backend is not None and backend.numerics == "xnnpack":
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
         xnnpack = next(found, REFUSES if backend.litert is not None else RUNS)
+    if backend is not None and "process ends" in (backend.litert or ""):
+        xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
 
 

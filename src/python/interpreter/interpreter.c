@@ -149,7 +149,7 @@ static void dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     clear(op);
-    if (!self->lock.lock ||
+    if (!self->lock.wake ||
         !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent was using at the fork is not released */
         tq_run_close(self->run);
         tq_py_custom_free(self);
