@@ -8,7 +8,7 @@ and b the real values of the quantized ones.  Equal elements have no error, also
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.matching import type_kind
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
 from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
@@ -131,7 +131,7 @@ class Samples:
     def __init__(
         self,
         model: Model,
-        samples: Iterable[Any] | Mapping[str, Any],
+        samples: Data,
         most: int | None = None,
         quantizes: bool = False,
     ) -> None:

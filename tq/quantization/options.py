@@ -7,11 +7,12 @@ A default that is given explicitly is no error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
 from tq.quantization.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
 from tq.running.limits import NONE, Limits
@@ -25,7 +26,7 @@ class Options:
     """The arguments of tq.quantize_model, which explains them."""
 
     recipe: Recipe
-    calibration: Calibration | Iterable[Any] | None = None
+    calibration: Calibration | Data | None = None
     observer: str | None = None
     percentile: float = 99.99
     io: str = "float32"
@@ -38,7 +39,7 @@ class Options:
     bias_correction: bool = False
     target_sqnr: float | None = None
     fallback: str = "float"
-    samples: Iterable[Any] | Mapping[str, Any] | None = None
+    samples: Data | None = None
     limits: Limits = NONE  # of each run
     custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
@@ -27,7 +27,7 @@ def quantize_model(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",
@@ -45,7 +45,7 @@ def quantize_model(
     bias_correction: bool = False,
     target_sqnr: float | None = None,
     fallback: str = "float",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -133,7 +133,7 @@ def plan_quantization(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",

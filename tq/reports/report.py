@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from tq._core import Error, Model
 from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
+from tq.calibration.samples import Data
 from tq.enums import name_of
 from tq.progress import tracked
 from tq.reports.advice import OPTIONS, Tried, attempts
@@ -146,7 +146,7 @@ class Report:
 def report(
     float_model: Source,
     quantized: Source,
-    samples: Iterable[Any] | Mapping[str, Any],
+    samples: Data,
     *,
     output: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
