@@ -613,14 +613,14 @@ def test_damaged_models():
     """What a damaged model gives is a result or an error of tq's, from every function here and from the report."""
     model = network(activation="RELU6")
     samples = images(model, 1)
-    codes = tq.quantize_model(model, "int8", calibration=samples)
+    integers = tq.quantize_model(model, "int8", calibration=samples)
     made = 0
     for seed in range(60):
-        bad, worse = damaged(model, seed), damaged(codes, seed)
+        bad, worse = damaged(model, seed), damaged(integers, seed)
         for function in (
             lambda bad=bad: tq.equalize(bad, relu6="minimum", samples=samples),
             lambda bad=bad: tq.sensitivity(bad, samples),
-            lambda bad=bad: tq.report(bad, codes, samples).to_html(),
+            lambda bad=bad: tq.report(bad, integers, samples).to_html(),
             lambda worse=worse: tq.report(model, worse, samples).to_html(),
             lambda worse=worse: correct_biases(model, worse, samples),
         ):

@@ -76,7 +76,7 @@ def test_other_commands(run, tmp_path):
 
 
 def quantized(recipe="int8", **options):
-    if recipe in ("int8", "int16x8", "int4", "uint8"):
+    if recipe in ("int8", "int16x8", "int4", "int16x4", "uint8"):
         options.setdefault("calibration", PICTURES)
     return tq.quantize_model(FLOAT, recipe, **options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from tq._core import Error
 from tq.inspection.export import constant_array
+from tq.pages.tables import Result, Table
 from tq.sources import Source, opened
 
 if TYPE_CHECKING:
@@ -30,6 +32,22 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}: {self.text}"
+
+
+class Differences(Result, list[Difference]):
+    """The differences between two models, in the order of the file.  `str()` has a line for each."""
+
+    def table(self) -> Table:
+        """A row for each difference."""
+        return Table(("kind", "place", "what", "text"), [(d.kind, d.place, d.what, d.text) for d in self])
+
+    def summary(self) -> list[str]:
+        """How many differences there are of each kind."""
+        counts = Counter(item.kind for item in self)
+        return [", ".join(f"{count} of {kind}" for kind, count in counts.items()) or "no differences"]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or self.summary()[0]
 
 
 def _short(value: Any) -> str:
@@ -357,7 +375,7 @@ def _model(a: Model, b: Model) -> Iterator[Difference]:
         yield from _subgraph(index, subgraph_a, subgraph_b)
 
 
-def diff(a: Source, b: Source) -> list[Difference]:
+def diff(a: Source, b: Source) -> Differences:
     """The differences between two models in the order of the file: the model, then each subgraph's operators and
     tensors.
 
@@ -366,6 +384,6 @@ def diff(a: Source, b: Source) -> list[Difference]:
     operators by index where both subgraphs have the same operators in the same order, else by name and outputs.
     Floats are compared as bits.  A tensor's index and the position of its data in the file do not count.
 
-    An empty list: no difference.  ModelError, OSError: as tq.Model.
+    A list, empty where nothing differs; `print` of it has a line for each.  ModelError, OSError: as tq.Model.
     """
-    return list(_model(opened(a), opened(b)))
+    return Differences(_model(opened(a), opened(b)))

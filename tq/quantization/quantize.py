@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which tells what it would do.
+"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which shows its decisions.
 
 tq.quantize_model("float.tflite", "dynamic_int8", output="int8.tflite")
 print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
@@ -54,16 +54,17 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  "int4": int8 activations beside int4 weights, where kernels take them.  "uint8": uint8 activations and
-        weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations float32
-        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
+        activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
+        float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+    calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
+        it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
-        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
-        and max, where there is none.
+        DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
+        is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
@@ -79,15 +80,15 @@ def quantize_model(
     custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
         The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
     default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
-        there is data for it; no calibration is needed then.
+        there is data for it; no calibration is needed then.  An error where all ranges are known.
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     equalize: scale channels first so that they quantize better: see tq.equalize.
-    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    samples: run by these three, as tq.calibrate takes them; by default the samples of `calibration`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -151,7 +152,7 @@ def plan_quantization(
 
     Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
     parameters: these, their range and its source; of variables and control flow: whether they
-    hold integers; of constants: what they become; where QUANTIZE and DEQUANTIZE stand.
+    hold integers; of constants: their type; where QUANTIZE and DEQUANTIZE stand.
 
     print() shows tables, a notebook too.  ValueError: as tq.quantize_model.
     """

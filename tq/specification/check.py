@@ -12,7 +12,7 @@ from tq.nearest import hint
 from tq.running.backends import Backend
 from tq.sources import Source, snapshot
 from tq.specification.applying import each
-from tq.specification.effects import Effects
+from tq.specification.effects import Effect, Effects
 from tq.specification.findings import Finding, Findings
 from tq.specification.rule import Found
 from tq.specification.rules import RULES
@@ -74,7 +74,7 @@ def check_spec(spec: str | None) -> None:
         raise ValueError(f"there is no spec {spec!r}; there are: {', '.join(SPECS)}{hint(str(spec), SPECS)}")
 
 
-def to_finding(item: Found, effect: float | None, backend: Backend | None = None) -> Finding:
+def to_finding(item: Found, effect: Effect, backend: Backend | None = None) -> Finding:
     op = item.operands.op
     about = item.operand or next(iter(item.operands.outputs), None)
     name = "" if about is None else about.tensor.name or f"tensor {about.tensor.index}"
@@ -85,8 +85,9 @@ def to_finding(item: Found, effect: float | None, backend: Backend | None = None
         name,
         item.found,
         item.needed,
-        effect,
+        effect.steps,
         kernels_of(item, backend),
         op.subgraph.index,
         item.operands.name,
+        effect.why,
     )

@@ -14,6 +14,7 @@ from tq.editing.operator import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding
+from tq.specification.effects import Effect
 from tq.specification.findings import Finding, Findings
 from tq.specification.repairs import Done
 from tq.specification.rule import Found
@@ -107,5 +108,7 @@ def _changes(
         yield Change(finding, what.did, what.loss)
     for item, what in done:
         if key_of(item) in by_key:
-            finding = replace(to_finding(item, None), operator=places[item.operands.op])
+            finding = replace(
+                to_finding(item, Effect(None, "another repair called for this one")), operator=places[item.operands.op]
+            )
             yield Change(finding, what.did, what.loss)
