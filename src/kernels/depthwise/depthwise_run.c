@@ -108,17 +108,6 @@ static void fill_indirection(const struct run *run, const void **table, size_t f
         }
 }
 
-void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)
-{
-    if (t->store->out != TQ_i32) {
-        tq_store_fn_of(d->kernel->stores, t->store->out, d->wide)(t);
-        return;
-    }
-    for (size_t r = 0; r < t->rows; r++)
-        memcpy((int32_t *)t->out + r * t->out_stride, (const int32_t *)t->sums + r * t->sums_stride,
-               t->channels * sizeof(int32_t));
-}
-
 static void store_tile(const struct run *run, const void *sums, size_t out_row, size_t rows, size_t channel, size_t n,
                        size_t width)
 {
