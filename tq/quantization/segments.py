@@ -76,11 +76,11 @@ class Segments:
             behind = [op for op in self._operators if set(op.output_indices) & read & self._constant]
             for op in behind:  # constants are computed anew
                 parts.setdefault(op.index, graph.operators[op.index])
-            for index, change in changes.items():
-                if index in parts:
-                    change(parts[index])
             tensors = graph.tensors
             ends = [tensors[i] for i in inputs], [tensors[i] for i in outputs]
+            for index, change in changes.items():  # which may renumber tensors
+                if index in parts:
+                    change(parts[index])
             editor.set_rows("signature_defs", [])
             graph.keep_operators([parts[i] for i in sorted(parts)])
             graph.inputs, graph.outputs = ends

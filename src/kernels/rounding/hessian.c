@@ -135,7 +135,8 @@ static void add_panels(job *w, int threads)
     const size_t count = tq_panel_count(w->length), side = (count + SUPER - 1) / SUPER;
     for (w->group = 0; w->group < w->p->groups && !tq_stop_after(w->length); w->group++) {
         tq_parallel_for(count, 4, threads, gather, w);
-        tq_parallel_for(side * (side + 1) / 2, 1, threads, add_tiles, w);
+        if (w->products)
+            tq_parallel_for(side * (side + 1) / 2, 1, threads, add_tiles, w);
     }
 }
 
@@ -154,7 +155,7 @@ static void add_eight(const job *w, size_t channel, double *work)
                 sums[TQ_PANEL * a + i] += values[TQ_PANEL * a + i];
             }
         }
-        for (size_t a = 0; a < k; a++)
+        for (size_t a = 0; a < k && w->products; a++)
             for (size_t b = a; b < k; b++)
                 for (size_t i = 0; i < TQ_PANEL; i++)
                     work[TQ_PANEL * (a * k + b) + i] += values[TQ_PANEL * a + i] * values[TQ_PANEL * b + i];
@@ -179,7 +180,7 @@ static void spread(job *w)
     const size_t k = w->length;
     for (size_t channel = 0; channel < w->p->channels && !tq_stop_after(k * k); channel++) {
         const double *work = w->panels + channel / TQ_PANEL * (k + 2) * k * TQ_PANEL + channel % TQ_PANEL;
-        for (size_t at = 0; at < k * k; at++)
+        for (size_t at = 0; at < k * k && w->products; at++)
             w->products[channel * k * k + at] += work[TQ_PANEL * at];
         for (size_t at = 0; at < k; at++)
             w->sums[channel * k + at] += work[TQ_PANEL * (k * k + at)];

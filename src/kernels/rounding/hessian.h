@@ -36,6 +36,7 @@ static inline size_t tq_patch_length(const tq_patches *p)
 }
 
 /* Adds the patches of z to products [groups][K][K], of which the lower triangle stays as it is, and sums [groups][K].
+   products NULL: only sums.
    threads: at most; the sums do not depend on it.  TQ_NO_MEMORY: nothing useful was added.  On stop (base/stop.h) the
    sums are unspecified. */
 tq_status tq_hessian_add(const tq_patches *patches, const float *z, double *products, double *sums, int threads,

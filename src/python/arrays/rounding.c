@@ -55,11 +55,11 @@ static int threads_of(PyObject *value, int *threads)
     return 0;
 }
 
-/* Whether an array is dense and writable, of a type, and as large as the product of three lengths. */
+/* Whether an array is dense, of a type, and as large as the product of three lengths. */
 static bool is_table(PyArrayObject *array, int type, size_t a, size_t b, size_t c)
 {
     uint64_t rows, size;
-    return PyArray_TYPE(array) == type && PyArray_ISCARRAY(array) && tq_mul_u64(a, b, &rows) &&
+    return PyArray_TYPE(array) == type && PyArray_ISCARRAY_RO(array) && tq_mul_u64(a, b, &rows) &&
            tq_mul_u64(rows, c, &size) && (uint64_t)PyArray_SIZE(array) == size;
 }
 
@@ -98,31 +98,35 @@ static bool is_sound(const tq_patches *p, uint64_t *size)
 }
 
 /* _hessian_add(z, geometry, products, sums, num_threads): the sums of kernels/rounding/hessian.h; geometry: the numbers
-   of tq_patches in their order. */
+   of tq_patches in their order; products: None: only sums. */
 static PyObject *hessian_add(PyObject *module, PyObject *args)
 {
-    PyArrayObject *z, *products, *sums;
-    PyObject *num_threads;
+    PyArrayObject *z, *sums;
+    PyObject *table, *num_threads;
     hessian_job job;
     tq_patches *p = &job.patches;
     Py_ssize_t n[15];
     int transposed;
     uint64_t size;
-    if (!PyArg_ParseTuple(args, "O!(nnnnnnnnnnnnnnnp)O!O!O:_hessian_add", &PyArray_Type, &z, &n[0], &n[1], &n[2], &n[3],
+    if (!PyArg_ParseTuple(args, "O!(nnnnnnnnnnnnnnnp)OO!O:_hessian_add", &PyArray_Type, &z, &n[0], &n[1], &n[2], &n[3],
                           &n[4], &n[5], &n[6], &n[7], &n[8], &n[9], &n[10], &n[11], &n[12], &n[13], &n[14], &transposed,
-                          &PyArray_Type, &products, &PyArray_Type, &sums, &num_threads) ||
+                          &table, &PyArray_Type, &sums, &num_threads) ||
         threads_of(num_threads, &job.threads) < 0)
         return NULL;
     *p = (tq_patches){(size_t)n[0],  (size_t)n[1],  (size_t)n[2],  (size_t)n[3],   (size_t)n[4],  (size_t)n[5],
                       (size_t)n[6],  (size_t)n[7],  (size_t)n[8],  (size_t)n[9],   (size_t)n[10], (size_t)n[11],
                       (size_t)n[12], (size_t)n[13], (size_t)n[14], transposed != 0};
-    if (!is_sound(p, &size) || !PyArray_ISCARRAY_RO(z) || PyArray_TYPE(z) != NPY_FLOAT32 ||
-        (uint64_t)PyArray_SIZE(z) != size ||
-        !is_table(products, NPY_FLOAT64, p->groups, tq_patch_length(p), tq_patch_length(p)) ||
+    PyArrayObject *products = PyArray_Check(table) ? (PyArrayObject *)table : NULL;
+    if ((!products && table != Py_None) || !is_sound(p, &size) || !PyArray_ISCARRAY_RO(z) ||
+        PyArray_TYPE(z) != NPY_FLOAT32 || (uint64_t)PyArray_SIZE(z) != size ||
+        (products && !is_table(products, NPY_FLOAT64, p->groups, tq_patch_length(p), tq_patch_length(p))) ||
         !is_table(sums, NPY_FLOAT64, p->groups, tq_patch_length(p), 1))
         return PyErr_Format(PyExc_ValueError, "the arrays do not fit the geometry");
+    if ((products && PyArray_FailUnlessWriteable(products, "products") < 0) ||
+        PyArray_FailUnlessWriteable(sums, "sums") < 0)
+        return NULL;
     job.z = PyArray_DATA(z);
-    job.products = PyArray_DATA(products);
+    job.products = products ? PyArray_DATA(products) : NULL;
     job.sums = PyArray_DATA(sums);
     return listening(module, add, &job) < 0 ? NULL : Py_NewRef(Py_None);
 }
@@ -154,6 +158,8 @@ static PyObject *cholesky(PyObject *module, PyObject *args)
     job.n = PyArray_NDIM(a) == 2 ? (size_t)PyArray_DIM(a, 0) : 0;
     if (PyArray_NDIM(a) != 2 || !is_table(a, NPY_FLOAT64, job.n, job.n, 1))
         return PyErr_Format(PyExc_ValueError, "a square matrix of float64 is needed");
+    if (PyArray_FailUnlessWriteable(a, "a") < 0)
+        return NULL;
     job.a = PyArray_DATA(a);
     return listening(module, factor, &job) < 0 ? NULL : PyBool_FromLong(job.definite);
 }
