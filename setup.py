@@ -47,7 +47,7 @@ if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", "
 VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # Of operators these lose up to a half of their speed without the copies.
 COPIED = ["detection/", "movement/", "products/hybrid", "recurrent/"]
-COPIED += ["reductions/pool", "reductions/reduce", "reductions/softmax"]
+COPIED += ["reductions/pool.c", "reductions/reduce", "reductions/softmax"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
     "src/base/": ["-O2"],

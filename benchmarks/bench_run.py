@@ -11,11 +11,15 @@ each kind, gives all the same random inputs, and times them in turn, several rou
 A ratio is the other's time over tq's: above 1 tq is faster.  "tq" follows the reference's numerics,
 "tq optimized" and "tq XNNPACK" those of LiteRT's other kernels: each is compared with the kernels whose bits it has,
 and with tq's reference.  Models are sorted into kinds by the type of their first convolution's or matrix product's
-input and weights.  Nothing here fails on a slow machine.
+input and weights; a file that lies twice in the folder counts once.  `--operators` times nothing beside tq: it
+sums tq's own time by kind of operator over all these models, with the time of a multiply-add and of a byte.
+Nothing here fails on a slow machine.
 """
 
 import argparse
+import collections
 import gc
+import hashlib
 import json
 import math
 import os
@@ -42,7 +46,9 @@ KINDS = {
     ("FLOAT32", "FLOAT32"): "float32",
     ("INT16", "INT8"): "16x8",
     ("FLOAT32", "INT8"): "hybrid",
+    ("FLOAT32", "INT4"): "hybrid",
 }
+LOW = 0.75  # the ratio below which a model counts as slow
 WHAT = ("invoke", "call", "make")
 LONG = 0.005  # seconds that a measurement lasts at least
 
@@ -141,6 +147,38 @@ def in_process(path, names, what, threads, rounds):
     return None
 
 
+def operator_times(path, threads, numerics, runs):
+    """[[operator, microseconds, multiply-adds, bytes] of each operator]: its least time of several profiles."""
+    import tq
+
+    run = tq.Interpreter(model_path=str(path), num_threads=threads, numerics=numerics)
+    run.allocate_tensors()
+    rng = __import__("numpy").random.default_rng(0)
+    for details in run.get_input_details():
+        run.set_tensor(details["index"], random_input(details, rng))
+    profiles = [run.profile(runs=3) for _ in range(runs)]
+    return [
+        [rows[0].name, min(row.microseconds for row in rows), rows[0].multiply_adds or 0, rows[0].bytes]
+        for rows in zip(*(profile.rows for profile in profiles), strict=True)
+    ]
+
+
+def report_operators(found, numerics):
+    """found: {model: [[operator, microseconds, multiply-adds, bytes]]}.  Shares are means over the models."""
+    sums = collections.defaultdict(lambda: [0.0, 0.0, 0, 0])
+    for rows in found.values():
+        whole = sum(row[1] for row in rows) or 1
+        for name, *numbers in rows:
+            for i, x in enumerate((100 * numbers[0] / whole / len(found), *numbers)):
+                sums[name][i] += x
+    print(f"\n{cpu_name()}, {numerics}, {len(found)} models\n")
+    print("| operator | mean share of a model's time, % | ms in all | ns a multiply-add | ns a byte |")
+    print("|---|---:|---:|---:|---:|")
+    for name, (share, micro, products, size) in sorted(sums.items(), key=lambda item: -item[1][0]):
+        each = f"{1000 * micro / products:.4f}" if products else ""
+        print(f"| {name} | {share:.2f} | {micro / 1000:.2f} | {each} | {1000 * micro / max(size, 1):.3f} |")
+
+
 def ratios(results, what, mine, peer):
     return sorted(
         (r[what][peer] / r[what][mine], r[what][mine], name)
@@ -154,13 +192,14 @@ def row(kind, what, mine, peer, found):
     if found:
         mean, title = geometric_mean([ratio for ratio, _, _ in found]), PEERS.get(peer, peer)
         least, most = found[0][0], found[-1][0]
-        print(f"| {kind} | {len(found)} | {what} | {mine} | {title} | {mean:.2f} | {least:.2f} | {most:.2f} |")
+        slow = sum(ratio < LOW for ratio, _, _ in found)
+        print(f"| {kind} | {len(found)} | {what} | {mine} | {title} | {mean:.2f} | {slow} | {least:.2f} | {most:.2f} |")
 
 
 def report(results, kinds, threads, worst):
     print(f"\n{cpu_name()}, {threads} thread{'s' if threads > 1 else ''}; how many times longer than tq\n")
-    print("| kind | models | what | tq | peer | geometric mean | lowest | highest |")
-    print("|---|---:|---|---|---|---:|---:|---:|")
+    print(f"| kind | models | what | tq | peer | geometric mean | below {LOW} | lowest | highest |")
+    print("|---|---:|---|---|---|---:|---:|---:|---:|")
     for kind in dict.fromkeys(kinds.values()):
         chosen = {name: r for name, r in results.items() if kinds[name] == kind}
         for what in ("invoke", "make"):
@@ -190,6 +229,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--worst", type=int, default=12, help="how many of the lowest ratios to print")
     parser.add_argument("--no-reference", action="store_true", help="leave LiteRT's reference out: it is slow")
+    parser.add_argument("--operators", action="store_true", help="tq's time by kind of operator instead")
     parser.add_argument("--json", type=Path, help="keep every measurement in this file")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--interpreters", help=argparse.SUPPRESS)
@@ -202,7 +242,7 @@ def main():
 
     names = [name for name, numerics in TQ.items() if numerics in args.numerics.split(",")]
     names += [name for name in PEERS if not (args.no_reference and name == "BUILTIN_REF")]
-    results, kinds = {}, {}
+    results, kinds, seen, operators = {}, {}, set(), {}
     for path in sorted(args.models.rglob("*.tflite")):
         if path.stat().st_size < args.min_bytes or args.match not in str(path):
             continue
@@ -210,13 +250,21 @@ def main():
             kind = kind_of(tq.Model(path))
         except tq.Error:
             continue
-        if kind not in args.kinds.split(","):
+        digest = hashlib.sha256(path.read_bytes()).digest()
+        if kind not in args.kinds.split(",") or digest in seen:
+            continue
+        seen.add(digest)
+        if args.operators:
+            operators[str(path)] = operator_times(path, args.threads, args.numerics.split(",")[0], args.rounds)
             continue
         found = in_process(path, names, what, args.threads, args.rounds)
         if found and TQ.keys() & found[what[0]].keys() and len(found[what[0]]) > 1:
             name = str(path.relative_to(args.models))
             results[name], kinds[name] = found, kind
-    report(results, kinds, args.threads, args.worst)
+    if args.operators:
+        report_operators(operators, args.numerics.split(",")[0])
+    else:
+        report(results, kinds, args.threads, args.worst)
     if args.json:
         args.json.write_text(json.dumps({"threads": args.threads, "kinds": kinds, "results": results}, indent=1))
 

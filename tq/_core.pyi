@@ -11,6 +11,8 @@ from typing_extensions import Buffer as _SupportsBuffer
 
 from tq.inspection.plots import Axes
 from tq.inspection.summary import Summary
+from tq.sources import Source
+from tq.view.view import View
 
 _T = TypeVar("_T", covariant=True)
 _TensorFacts = TypeVar("_TensorFacts")
@@ -247,6 +249,17 @@ class Model:
     def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def summary(self) -> Summary: ...
+    def view(
+        self,
+        other: Source | None = None,
+        *,
+        samples: Iterable[Any] | Mapping[str, Any] | None = None,
+        profile: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        max_memory: int | None = None,
+        max_multiply_adds: int | None = None,
+    ) -> View: ...
     def __str__(self) -> str: ...  # the listing
     def _repr_html_(self) -> str: ...
 

@@ -35,7 +35,7 @@ BELOW = {
 }
 # In a room with families: a family includes and calls its room's own files and families before it.
 FAMILIES = {
-    "kernels": ["elementwise", "arrays", "gemm", "depthwise"],
+    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise"],
     "model": ["problems"],
     "ops": [
         "elementwise",
@@ -297,6 +297,7 @@ LATE = {
     "tq/cli/checking.py",
     "tq/cli/commands.py",
     "tq/cli/quantize.py",
+    "tq/cli/viewing.py",
     "tq/quantization/equalization.py",
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import tq
-from tq.cli import checking, commands
+from tq.cli import checking, commands, viewing
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain
 
@@ -252,6 +252,14 @@ def _add_looking(add: _Add) -> None:
     check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
     check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
     _json(check)
+    view = add(viewing.view, "show the graph of operators in a browser, or write it as a page", "FILE")
+    view.add_argument("other", metavar="OTHER", nargs="?", help="a model quantized from FILE, or the float one: SQNR")
+    view.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES + "; no browser is opened")
+    view.add_argument("--export", choices=viewing.EXPORTS, help="write the graph for Model Explorer or Graphviz to OUT")
+    _samples(view, "of the float model, for SQNR (random): ")
+    view.add_argument("--profile", action="store_true", help="run FILE on random inputs, and show the operators' times")
+    view.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    _limits(view)
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
@@ -390,6 +398,7 @@ def _add_quantizing(add: _Add) -> None:
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     _samples(report, "", "--inputs", required=True)
     report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
+    report.add_argument("--advise", action="store_true", help="quantize FLOAT with other options too: what they gain")
     report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
     report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
     _limits(report)

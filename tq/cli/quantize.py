@@ -195,7 +195,15 @@ def report(args: argparse.Namespace) -> Result:
     refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
     samples = samples_of(args.samples, a)
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
+        made = report(
+            a,
+            b,
+            samples,
+            max_samples=args.max_samples or None,
+            advise=args.advise,
+            num_threads=args.threads,
+            **limits(args),
+        )
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])

@@ -84,7 +84,7 @@ _FUNCTIONS: dict[str, tuple[str, Callable[[Node], Callable[[np.float32], Any]]]]
     "EXP": ("e^x", lambda node: lambda x: _exp(float(x))),
     "LOG": ("ln(x)", _log),
 }
-NAMES = tuple(_FUNCTIONS)
+NAMES: tuple[str, ...] = tuple(_FUNCTIONS)
 
 
 def table(trail: Trail, node: Node) -> int:

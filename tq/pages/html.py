@@ -98,11 +98,14 @@ def hex_dump(data: bytes) -> str:
 # Elements
 
 
-def page(kind: str, name: str, chips: Iterable[str], body: Iterable[str]) -> str:
-    """A page with its style sheet: the kind of object (a class of tq), its name, chips, and sections; HTML."""
+def page(kind: str, name: str, chips: Iterable[str], body: Iterable[str], styles: bool = True) -> str:
+    """A page: the kind of object (a class of tq), its name, chips, and sections; HTML.
+
+    styles: whether it begins with the style sheet.
+    """
     title = f'<span class="tq-name">{name}</span>' if name else ""
     head = f'<div class="tq-head"><span class="tq-kind">tq.{kind}</span>{title}'
-    return f'<div class="tq-repr">{style_sheet()}{head}{"".join(chips)}</div>{"".join(body)}</div>'
+    return f'<div class="tq-repr">{style_sheet() if styles else ""}{head}{"".join(chips)}</div>{"".join(body)}</div>'
 
 
 def chip(text: str, role: str = "") -> str:

@@ -9,7 +9,7 @@ its own, and does not lie on the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -141,11 +141,10 @@ def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEI
 
 @dataclass
 class Grids:
-    """The grids of a model's constants, and the constants that were written on them."""
+    """The grids of a model's constants."""
 
     by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
     trained: set[TensorPart] = field(default_factory=set)
-    _written: set[TensorPart] = field(default_factory=set)
 
     def get(self, tensor: TensorPart) -> Grid | None:
         return self.by_tensor.get(tensor)
@@ -155,10 +154,6 @@ class Grids:
         if grid.source in TRAINED and grid.most < _MOST_OF_BIASES:
             self.trained.add(tensor)
 
-    def note(self, tensor: TensorPart) -> None:
-        """The constant was written on its grid."""
-        self._written.add(tensor)
-
-    def count(self) -> tuple[int, int]:
-        """(written on a trained grid, trained): of constants that are no biases."""
-        return len(self.trained & self._written), len(self.trained)
+    def count(self, written: Set[TensorPart]) -> tuple[int, int]:
+        """(written on a trained grid, trained): of constants that are no biases.  written: on their grids."""
+        return len(self.trained & written), len(self.trained)

@@ -87,7 +87,7 @@ def _equalized(model: Model, samples: Samples, options: Options) -> Model:
 
 
 def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
-    """Parameters for the input of each MINIMUM of equalize: those of its output.
+    """Parameters for the input of each MINIMUM of equalize: its output's.
 
     The MINIMUM's tensors share parameters.  Without this they would have to reach up to the highest of its constants,
     which stands for a channel that was made large; but quantized values end where the output ends anyway.
@@ -146,10 +146,10 @@ def _reach(
     made: dict[int, QuantizedModel] = {}
     found: dict[int, float] = {}
 
-    def measured(places: list[int]) -> float:
-        count = len(places)
+    def measured(indices: list[int]) -> float:
+        count = len(indices)
         if count not in found:
-            made[count] = build((Rule(recipe, index=tuple(places), subgraph=0),) if places else ())
+            made[count] = build((Rule(recipe, index=tuple(indices), subgraph=0),) if indices else ())
             noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
             found[count] = measuring.together(noises)
         return found[count]
@@ -179,9 +179,9 @@ def _reach(
 
 
 def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
-    """The operators that are quantized, those that cost most first; last those of which nothing is known."""
+    """The quantized operators: the most sensitive first, operators that were not ranked last."""
     ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
-    places = [row.operator for row in ranked if row.operator is not None]
-    known = set(places)
+    indices = [row.operator for row in ranked if row.operator is not None]
+    known = set(indices)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]
-    return [*places, *rest]
+    return [*indices, *rest]

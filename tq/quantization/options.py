@@ -22,7 +22,7 @@ _BLOCK_SIZES = (32, 64, 128, 256)
 
 @dataclass(frozen=True)
 class Options:
-    """The arguments of tq.quantize_model, which tells what they mean."""
+    """The arguments of tq.quantize_model, which explains them."""
 
     recipe: Recipe
     calibration: Calibration | Iterable[Any] | None = None
@@ -97,9 +97,9 @@ def check(options: Options) -> Options:
         raise ValueError(f"min_elements is {options.min_elements}; it must not be negative")
     if options.io not in _IO_TYPES:
         raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
-    for name, places in options.custom_weights.items():
-        if isinstance(places, str) or not all(isinstance(place, int) and place >= 0 for place in places):
-            raise ValueError(f"custom_weights: {name!r} gets {places!r}; the places of inputs are needed, as [1, 2]")
+    for name, indices in options.custom_weights.items():
+        if isinstance(indices, str) or not all(isinstance(index, int) and index >= 0 for index in indices):
+            raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
     _check_numbers(options)
     others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
     if options.is_unsigned and others:
@@ -172,7 +172,7 @@ def _sample_rows(options: Options, is_static: bool, no_ranges: str) -> list[_Row
         _Row(
             "samples",
             has_samples and not runs,
-            "only equalize, bias_correction and target_sqnr run samples; calibration= takes those for ranges",
+            "only equalize, bias_correction and target_sqnr run samples; calibration= takes samples for ranges",
         ),
         _Row(
             "observer",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A float graph, written so that it can be quantized; it computes the same before and after.
 
-fold_constants    weights that a file keeps as float16, or sparse, become plain float32 constants
+fold_constants    weights that a file stores as float16, or sparse, become plain float32 constants
 split_sums        SUM is MEAN times the count: LiteRT's reference kernel reads int8 values as uint8
 """
 

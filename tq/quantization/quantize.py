@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which tells what it would do.
+"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which shows its decisions.
 
 tq.quantize_model("float.tflite", "dynamic_int8", output="int8.tflite")
 print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
@@ -84,10 +84,10 @@ def quantize_model(
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     equalize: scale channels first so that they quantize better: see tq.equalize.
-    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    samples: run by these three, as tq.calibrate takes them; by default the samples of `calibration`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -151,7 +151,7 @@ def plan_quantization(
 
     Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
     parameters: these, their range and its source; of variables and control flow: whether they
-    hold integers; of constants: what they become; where QUANTIZE and DEQUANTIZE stand.
+    hold integers; of constants: their type; where QUANTIZE and DEQUANTIZE stand.
 
     print() shows tables, a notebook too.  ValueError: as tq.quantize_model.
     """

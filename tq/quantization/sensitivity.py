@@ -36,14 +36,14 @@ def sensitivity(
     """Ranks the parts of a float model by the error at its outputs that quantizing each one alone causes.
 
     calibration: a tq.Calibration, or samples, as tq.quantize_model takes them; the samples are run, too.
-    recipe, options: tq.quantize_model's: what is quantized, and how.
+    recipe, options: as tq.quantize_model takes them.
     by: "operator": an operator alone is in its quantized form, with its inputs, weights and outputs, and its integer
         kernel computes it.  "tensor": an activation alone is rounded to its quantized values, or the
         weights (and bias) of an operator.
-    samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
+    samples: samples to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Only the first subgraph's operators are looked at.  ValueError: what tq.quantize_model raises; no samples; nothing
+    Only the first subgraph's operators are looked at.  ValueError: as tq.quantize_model; no samples; nothing
     that is quantized.  RunError: the model cannot be run.
     """
     if by not in WAYS:

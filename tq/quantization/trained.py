@@ -14,7 +14,7 @@ fourth.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -442,14 +442,7 @@ def _requantize_input(
     op.replace_inputs({tensor: made})
 
 
-def join_left(graph: SubgraphPart) -> None:
-    """Takes operators away that were to requantize and stayed float."""
-    for op in [op for op in graph.operators if op.builtin_name == REQUANTIZING]:
-        source, target = ends(op)
-        if source is None or target is None or not is_float(source) or not is_float(target):
-            continue
-        is_output = target in graph.outputs
-        if is_output and (source in graph.inputs or source in graph.outputs):
-            continue
-        graph.remove_operator(op)
-        graph.replace_tensor(*((source, target) if is_output else (target, source)))
+def unjoined(graph: SubgraphPart, integers: Container[OperatorPart]) -> tuple[OperatorPart, ...]:
+    """The operators that were put in to requantize, and stay float."""
+    rows = [op for op in graph.operators if op.builtin_name == REQUANTIZING and op not in integers]
+    return tuple(op for op in rows if all(map(is_float, ends(op))))

@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 import tq
 from tq.accuracy.matching import BETWEEN, is_computed, type_kind
 from tq.enums import name_of
+from tq.inspection.graph import OPERATOR, graph_of
+from tq.pages.graph_svg import BoxPicture, graph_svg
 from tq.pages.html import count, escaped, shape_text, size_text
 from tq.pages.svg import number
 from tq.reports import svg as report_svg
+from tq.reports.advice import OPTIONS, POOR
 from tq.reports.style import SCRIPT, style_sheet
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ OPEN = 12  # tensors whose pictures are visible at first, the worst ones
 PICTURES = 120  # activations with pictures, the worst ones
 WEIGHTS = 60  # constants with pictures, the worst ones
 ROWS = 1000  # of a table
+DRAWN = 1000  # operators of a graph
 _DASH = "–"
 
 # Forbids a browser to load anything.
@@ -38,7 +42,9 @@ def document(report: Report) -> str:
     names = f"{escaped(report.float_name)} and {escaped(report.quantized_name)}"
     sections = [
         ("outputs", "Outputs", _outputs(report)),
+        ("advice", "Advice", _advice(report)),
         ("network", "Along the network", _network(report)),
+        ("graph", "Graph", _graph(report)),
         ("worst", "Worst tensors", _pictures(report)),
         ("activations", "Activations", _activations(report)),
         ("constants", "Weights and biases", _constants(report)),
@@ -52,7 +58,10 @@ def document(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>Quantization report: {names}</title>\n'
-        f"<style>\n{style_sheet()}\n</style></head>\n<body>{_header(report)}<nav><div>{links}</div></nav>"
+        f"<style>\n{style_sheet()}\n</style></head>\n<body>{_header(report)}"
+        f'<nav aria-label="Sections"><div>{links}'
+        '<span id="filters" hidden><label for="filter">Filter tables</label> <input id="filter" type="search" '
+        'autocomplete="off" spellcheck="false"> <span id="left" role="status"></span></span></div></nav>'
         f"<main>{body}{_footer()}</main>\n<script>{SCRIPT}</script></body></html>\n"
     )
 
@@ -95,8 +104,8 @@ def _sqnr_cell(decibels: float) -> str:
     return _cell(_decibels(decibels), decibels, f"num t-{report_svg.grade(decibels)}")
 
 
-def _table(heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
-    """A table; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending order first."""
+def _table(label: str, heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
+    """A table, which the keyboard scrolls; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending order first."""
     cells = []
     for head in heads:
         attributes = ' class="num"' if head[:1] in "#^" else ""
@@ -104,7 +113,8 @@ def _table(heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: 
         cells.append(f'<th scope="col"{attributes}>{head.lstrip("#^")}</th>')
     kind = ' class="sorts"' if sorts else ""
     return (
-        f'<div class="scroll{" high" if high else ""}"><table{kind}><thead><tr>{"".join(cells)}</tr></thead>'
+        f'<div class="scroll{" high" if high else ""}" tabindex="0" role="region" aria-label="Table of {label}">'
+        f"<table{kind}><thead><tr>{''.join(cells)}</tr></thead>"
         f"<tbody>{''.join(rows)}</tbody></table></div>"
     )
 
@@ -163,7 +173,77 @@ def _outputs(report: Report) -> str:
         for row in report.outputs
     ]
     heads = ("Output", "Shape", "Type", "#SQNR dB", "#Largest error", "#Mean error", "#Cosine", "#Same greatest %")
-    return _table(heads, rows, sorts=False, high=False) if rows else ""
+    return _table("outputs", heads, rows, sorts=False, high=False) if rows else ""
+
+
+def _grades() -> str:
+    """The legend of SQNR."""
+    return "".join(
+        f'<span><i class="g-{kind}"></i>{text}</span>'
+        for kind, text in (("good", "30 dB and more"), ("fair", "20 to 30"), ("warn", "10 to 20"), ("bad", "under 10"))
+    )
+
+
+def _advice(report: Report) -> str:
+    """Where results are poor, the options to try; with their gains where they were tried."""
+    if report.advice:
+        return _tried(report)
+    if not report.sqnr_db < POOR:
+        return ""
+    items = "".join(f"<li><code>tq quantize {option.text}</code>: {option.why}</li>" for option in OPTIONS)
+    return (
+        f"<p>The outputs have less than {POOR:g} dB. Options of <code>tq quantize</code> to try; "
+        f"<code>tq report --advise</code> tries them on these samples:</p><ul>{items}"
+        "<li><code>tq quantize --target-sqnr DB</code>: the operators with the most error stay float</li></ul>"
+    )
+
+
+def _tried(report: Report) -> str:
+    rows = []
+    for tried in sorted(report.advice, key=lambda row: (math.isnan(row.sqnr_db), -row.sqnr_db)):
+        gain = tried.sqnr_db - report.sqnr_db
+        note = escaped(tried.reason, 200) if tried.reason else tried.option.why
+        size = _cell(f"{tried.nbytes:,}" if tried.nbytes else _DASH, tried.nbytes)
+        rows.append(
+            f'<tr>{_sqnr_cell(tried.sqnr_db)}{_cell(_gain(gain), gain)}<td class="mono fit">{tried.option.text}</td>'
+            f'{size}<td class="name">{note}</td></tr>'
+        )
+    heads = ("#SQNR dB", "#Gain dB", "tq quantize", "#Bytes", "Why")
+    return (
+        f"<p>The float model, quantized with other options, on these samples; this model has "
+        f"{_decibels(report.sqnr_db)} dB and {report.quantized.nbytes:,} bytes. "
+        "<code>--target-sqnr DB</code> leaves the operators with the most error float.</p>"
+        + _table("advice", heads, rows, high=False)
+    )
+
+
+def _gain(decibels: float) -> str:
+    return _decibels(decibels) if not decibels > 0 else f"+{_decibels(decibels)}"
+
+
+def _graph(report: Report) -> str:
+    """The quantized model's graph, in the colors of its outputs' SQNR."""
+    subgraph = report.quantized.subgraphs[0]
+    if not 0 < len(subgraph.operators) <= DRAWN:
+        return ""
+    graph, pictured = graph_of(subgraph), _pictured(report)
+    found = {row.index_b: row for row in report.activations}
+    boxes = []
+    for box in graph.boxes:
+        row = next((found[index] for index in box.writes if index in found), None)
+        title = f"{box.index} {box.name}" if box.kind == OPERATOR else f"{box.kind} {box.name}"
+        if row is None or box.kind != OPERATOR:
+            boxes.append(BoxPicture(title, [*box.lines, _DASH] if box.kind == OPERATOR else box.lines))
+            continue
+        grade, link = f"b-{report_svg.grade(row.sqnr_db)}", f"a{row.index}" if row.index in pictured else ""
+        boxes.append(BoxPicture(title, [*box.lines, f"{_decibels(row.sqnr_db)} dB"], grade, link))
+    arrows = [(arrow.source, arrow.target) for arrow in graph.arrows]
+    label = f"graph of {count(len(subgraph.operators), 'operator')} with their SQNR"
+    picture = graph_svg(boxes, graph.sizes(1), arrows, graph.layout(1), label)
+    return (
+        f'<p><code>tq view</code> shows the graph with more figures.</p><div class="legend">{_grades()}</div>'
+        f'<div class="scroll high" tabindex="0" role="region" aria-label="Graph">{picture}</div>'
+    )
 
 
 def _network(report: Report) -> str:
@@ -176,15 +256,13 @@ def _network(report: Report) -> str:
         )
         for row in report.activations
     ]
-    legend = "".join(
-        f'<span><i class="g-{kind}"></i>{text}</span>'
-        for kind, text in (("good", "30 dB and more"), ("fair", "20 to 30"), ("warn", "10 to 20"), ("bad", "under 10"))
-    )
+    legend = _grades()
     lost = f" {count(len(report.unmatched), 'tensor')} of the float model have no partner." if report.unmatched else ""
     return (
         "<p>Each bar is an activation, in the order of execution: its ratio of signal to noise against the float "
         f"model, with all errors that came before it. A step down shows where accuracy goes.{lost}</p>"
-        f'{report_svg.along(rows)}<div class="legend">{legend}</div>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="Chart along the network">'
+        f'{report_svg.along(rows)}</div><div class="legend">{legend}</div>'
     )
 
 
@@ -258,7 +336,7 @@ def _activations(report: Report) -> str:
         "<p>Clipped values lie outside the representable range. Lowest and highest count quantized values at its ends, "
         "which are saturated unless an activation function ends there.</p>"
     )
-    return text + _table(heads, rows) + cut if rows else ""
+    return text + _table("activations", heads, rows) + cut if rows else ""
 
 
 def _range_cell(row: TensorReport) -> str:
@@ -296,7 +374,7 @@ def _constants(report: Report) -> str:
              "^Worst channel")  # fmt: skip
     pictures = "".join(_picture(row, "c") for row in worst[:WEIGHTS])
     return (
-        _table(heads, rows)
+        _table("weights and biases", heads, rows)
         + _cut(len(worst))
         + f'<details><summary>Pictures</summary><div class="tensors">{pictures}</div></details>'
     )
@@ -338,7 +416,7 @@ def _operators(report: Report) -> str:
             f"{_cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
         )
     heads = ("Operator", "#Before", "#After", "#Integer", "#Hybrid", "#Float", "Versions", "#Multiply-adds")
-    return _table(heads, rows)
+    return _table("operators", heads, rows)
 
 
 def _bytes(model: Model) -> Counter[str]:
@@ -367,7 +445,7 @@ def _size(report: Report) -> str:
         f"<tr><td>{what}</td>{_cell(f'{x:,}', x)}{_cell(f'{y:,}', y)}{_cell(f'{y / x:.3f}' if x else _DASH)}</tr>"
         for what, x, y in rows
     ]
-    return _table(("Bytes of", "#Before", "#After", "#Ratio"), cells, sorts=False, high=False)
+    return _table("sizes", ("Bytes of", "#Before", "#After", "#Ratio"), cells, sorts=False, high=False)
 
 
 def _footer() -> str:

@@ -23,6 +23,7 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
 from tq.enums import name_of
+from tq.reports.advice import Tried, attempts
 from tq.reports.page import document
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
@@ -99,6 +100,7 @@ class Report:
     sqnr_db: float  # of all outputs together: of the mean of their ratios of noise to signal
     arena: tuple[int, int]  # bytes of activations of each model; 0: not known
     unmatched: list[str]  # float activations that have no partner
+    advice: list[Tried] = field(default_factory=list)  # other options, where `advise` asked for them
     _input_files: frozenset[tuple[int, int]] = frozenset()  # of models and samples: save() does not overwrite them
 
     @property
@@ -147,6 +149,7 @@ def report(
     *,
     output: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
+    advise: bool = False,
     num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
@@ -157,6 +160,7 @@ def report(
         integer input of the quantized model gets them quantized.
     output: a path to write the page to.
     max_samples: the greatest number of samples to run; None: all.
+    advise: whether to quantize the float model with other options too, and to show what they gain on these samples.
     num_threads: threads of each interpreter; None: one.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
@@ -208,6 +212,8 @@ def report(
         (_arena(a, limits), _arena(b, limits)),
         [name for index, name in floats.items() if index not in matched],
     )
+    if advise:
+        made.advice = list(attempts(a, fed, num_threads, limits))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)

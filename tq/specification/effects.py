@@ -16,6 +16,7 @@ from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.operator import OperatorPart
 from tq.running.interpreter import Interpreter
+from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator
 from tq.specification.operands import holds_data
 from tq.specification.repairs import REPAIRS
@@ -64,7 +65,7 @@ class Effects:
                 return None
             runs = self._values(graph.index)
             feeds = [[run[t.index] for t in inputs] for run in runs if all(t.index in run for t in inputs)]
-            return _Part(made, feeds or [[_random(t) for t in inputs]])
+            return _Part(made, feeds or [[random_value(t, _SEED) for t in inputs]])
         except (Error, ValueError, MemoryError):
             return None
 
@@ -80,7 +81,7 @@ class Effects:
     def _run(self) -> list[dict[int, Array]]:
         graph = self._model.subgraphs[0]
         tensors = [tensor for tensor in graph.inputs if tensor is not None]
-        given = self._given or [{tensor.index: _random(tensor) for tensor in tensors}]
+        given = self._given or [{tensor.index: random_value(tensor, _SEED) for tensor in tensors}]
         wanted = {i for op in graph.operators for i in op.input_indices if i >= 0}
         interpreter = Interpreter(
             model=self._model,
@@ -163,20 +164,6 @@ def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dic
     if not found:
         raise ValueError("there are no samples of the first subgraph: at least one is needed")
     return found
-
-
-def _random(tensor: Tensor | None) -> Array:
-    assert tensor is not None
-    random = np.random.default_rng(_SEED)
-    shape, dtype = [max(n, 1) if n < 0 else n for n in tensor.shape], np.dtype(tensor.dtype)
-    if dtype.kind == "f":
-        return random.uniform(-1, 1, shape).astype(dtype)
-    if dtype.kind == "b":
-        return random.random(shape) < 0.5
-    if dtype.kind in "iu" and dtype.itemsize <= 2:
-        info = np.iinfo(dtype)
-        return random.integers(info.min, info.max, shape, dtype, endpoint=True)
-    return np.zeros(shape, dtype)
 
 
 def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:

@@ -21,6 +21,7 @@
 #define ROWS 6
 #define PANELS 2
 #define WIDE 8
+#define TALL 1
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
@@ -44,6 +45,7 @@
 #define ROWS 6
 #define PANELS 2
 #define WIDE 8
+#define TALL 1
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
@@ -65,6 +67,7 @@
 #define ROWS 6
 #define PANELS 2
 #define WIDE 8
+#define TALL 1
 #define sums_t vf
 #define weights_t vf
 #define row_t vf

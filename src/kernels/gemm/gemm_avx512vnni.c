@@ -45,6 +45,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define ROWS 6
 #define PANELS 4
 #define WIDE 8
+#define TALL 2
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
@@ -67,6 +68,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define ROWS 6
 #define PANELS 4
 #define WIDE 8
+#define TALL 2
 #define sums_t vi
 #define weights_t vi
 #define row_t vi

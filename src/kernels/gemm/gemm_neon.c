@@ -21,6 +21,7 @@
 #define ROWS 6
 #define PANELS 2
 #define WIDE 8
+#define TALL 1
 #define sums_t eight_sums
 #define weights_t int16x8_t
 #define row_t int16x8_t
@@ -43,6 +44,7 @@
 #define ROWS 6
 #define PANELS 4
 #define WIDE 8
+#define TALL 2
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
@@ -64,6 +66,7 @@
 #define ROWS 6
 #define PANELS 4
 #define WIDE 8
+#define TALL 2
 #define sums_t vf
 #define weights_t vf
 #define row_t vf

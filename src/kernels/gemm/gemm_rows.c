@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The indirection buffer of a block of rows, and copies of rows where the kernel cannot read them in place.
+ * The indirection buffer of a block of rows, and copies of rows where the kernel cannot read them in place or reads a
+ * dense copy faster.
  */
 #include <string.h>
 
@@ -60,42 +61,140 @@ static char *copy_line(const tq_gemm_call *call, const void *const *table, size_
     return to;
 }
 
-/* Rows whose filter rows are at most TQ_GEMM_SLACK bytes and need no conversion; the loop's constants stay in
-   registers. */
-static void copy_short_lines(const tq_gemm_call *call, const void *const *table, size_t step, size_t count, char *to,
-                             size_t row_bytes)
-{
-    const tq_gemm *g = call->gemm;
-    const void *const padding = g->padding;
-    const size_t line = call->line, bytes = g->depth * g->in_bytes, lines = g->taps / line, line_bytes = line * bytes;
-    const size_t whole = tq_round_up(line_bytes, 16);
-    const uintptr_t safe = (uintptr_t)call->limit - whole; /* the last address from which `whole` bytes may be read */
-    for (size_t i = 0; i < count; i++, to += row_bytes)
-        for (size_t n = 0; n < lines; n++) {
-            const void *const *taps = table + n * line * step + i;
-            char *at = to + n * line_bytes;
-            const char *from = taps[0];
-            if (is_line(taps, line - 1, step, bytes, padding) && (uintptr_t)from <= safe)
-                for (size_t k = 0; k < whole; k += 16)
-                    memcpy(at + k, from + k, 16);
-            else
-                copy_line(call, taps, step, at);
-        }
-}
-
 /* Copies `count` rows, whose taps are table[t * step + i]. */
 static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t step, size_t count, char *to,
                       size_t row_bytes)
 {
     const tq_gemm *g = call->gemm;
-    if (g->in_bytes == g->kernel->row_bytes && call->line * g->depth * g->in_bytes <= TQ_GEMM_SLACK) {
-        copy_short_lines(call, table, step, count, to, row_bytes);
-        return;
-    }
     for (size_t i = 0; i < count; i++, to += row_bytes) {
         char *at = to;
         for (size_t t = 0; t < g->taps; t += call->line)
             at = copy_line(call, table + t * step + i, step, at);
+    }
+}
+
+/* ---- short filter rows, copied from the image ----
+   A filter row of at most TQ_GEMM_SLACK bytes is copied in pieces of 16, without an indirection buffer.  The last piece
+   may reach past its end, into the next row's copy, which is written later. */
+
+#define PIECE 16
+
+static bool copies_lines(const tq_gemm_call *call)
+{
+    const tq_gemm *g = call->gemm;
+    const tq_scan *s = call->rows->scan;
+    return g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first && s->dilation_w == 1 &&
+           call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_SLACK;
+}
+
+/* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
+struct lines {
+    size_t count, top, bottom;
+    ptrdiff_t down;
+    size_t bytes, pieces; /* of a filter row; rounded up to PIECE */
+    const char *padding;  /* `pieces` bytes */
+};
+
+static inline void copy_pieces(char *to, const char *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += PIECE)
+        memcpy(to + i, from + i, PIECE);
+}
+
+static inline char *pad_lines(const struct lines *l, size_t n, char *to, const size_t pieces)
+{
+    for (; n > 0; n--, to += l->bytes)
+        copy_pieces(to, l->padding, pieces);
+    return to;
+}
+
+/* `count` pixels, `across` bytes apart, all of whose columns lie in the image. */
+static inline __attribute__((always_inline)) void copy_inside(const struct lines *l, const char *from, size_t across,
+                                                              size_t count, char *to, size_t row, const size_t pieces)
+{
+    for (size_t i = 0; i < count; i++, to += row) {
+        const char *line = from + i * across;
+        char *at = pad_lines(l, l->top, to, pieces);
+        for (size_t n = l->top; n < l->bottom; n++, at += l->bytes, line += l->down)
+            copy_pieces(at, line, pieces);
+        pad_lines(l, l->count - l->bottom, at, pieces);
+    }
+}
+
+/* A pixel of whose filter rows the bytes [begin, end) lie in the image: `from` has the first of these.  exact: no other
+   bytes may be read. */
+static void copy_edge(const struct lines *l, const char *from, size_t begin, size_t end, bool exact, char *to)
+{
+    to = pad_lines(l, l->top, to, l->pieces);
+    for (size_t n = l->top; n < l->bottom; n++, to += l->bytes, from += l->down) {
+        copy_pieces(to, l->padding, l->pieces);
+        if (exact || begin == end) {
+            memcpy(to + begin, from, end - begin);
+        } else {
+            copy_pieces(to + begin, from, l->pieces);
+            copy_pieces(to + end, l->padding, l->pieces);
+        }
+    }
+    pad_lines(l, l->count - l->bottom, to, l->pieces);
+}
+
+/* Output pixels [x, end) of an image row; top_line: the image row under filter row l->top. */
+static char *copy_columns(const tq_gemm_call *call, const struct lines *l, const char *top_line, int64_t x, int64_t end,
+                          char *to, size_t row)
+{
+    const tq_scan *s = call->rows->scan;
+    const int64_t pixel = (int64_t)(call->gemm->depth * call->gemm->in_bytes), across = s->stride_w * pixel;
+    const ptrdiff_t lowest = l->down > 0 && l->bottom > l->top ? (ptrdiff_t)(l->bottom - l->top - 1) * l->down : 0;
+    while (x < end) {
+        const int64_t at = x * s->stride_w - s->pad_w;
+        const int64_t begin = at < 0 ? (at + s->filter_w > 0 ? -at : s->filter_w) : 0;
+        const int64_t stop = at + s->filter_w <= s->in_w ? s->filter_w : s->in_w > at + begin ? s->in_w - at : begin;
+        const char *from = begin < stop ? top_line + (at + begin) * pixel : top_line;
+        const int64_t room = call->limit - (from + lowest) - (int64_t)l->pieces;
+        int64_t count = 1;
+        if (begin > 0 || stop < s->filter_w || room < 0) {
+            copy_edge(l, from, (size_t)(begin * pixel), (size_t)(stop * pixel), room < 0, to);
+        } else {
+            count = (s->in_w - s->filter_w - at) / s->stride_w + 1;
+            count = count < end - x ? count : end - x;
+            count = count < room / across + 1 ? count : room / across + 1;
+            if (l->pieces == PIECE)
+                copy_inside(l, from, (size_t)across, (size_t)count, to, row, PIECE);
+            else if (l->pieces == 2 * PIECE)
+                copy_inside(l, from, (size_t)across, (size_t)count, to, row, 2 * PIECE);
+            else
+                copy_inside(l, from, (size_t)across, (size_t)count, to, row, l->pieces);
+        }
+        x += count, to += (size_t)count * row;
+    }
+    return to;
+}
+
+static void copy_lines(const tq_gemm_call *call, size_t first, size_t count, char *to, size_t row)
+{
+    const tq_gemm *g = call->gemm;
+    const tq_scan *s = call->rows->scan;
+    const size_t pixel = g->depth * g->in_bytes, line = (size_t)s->in_w * pixel, out_w = (size_t)s->out_w;
+    struct lines l = {
+        .count = (size_t)s->filter_h,
+        .down = s->dilation_h * (ptrdiff_t)line,
+        .bytes = call->line * pixel,
+        .pieces = tq_round_up(call->line * pixel, PIECE),
+        .padding = g->padding,
+    };
+    for (size_t at = first; at < first + count;) {
+        const size_t x = at % out_w, n = tq_min_size(out_w - x, first + count - at);
+        const char *image = (const char *)call->rows->data + at / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
+        const int64_t y = (int64_t)(at / out_w % (size_t)s->out_h) * s->stride_h - s->pad_h;
+        l.top = l.bottom = 0;
+        for (int64_t i = s->filter_h; i-- > 0;)
+            if (y + i * s->dilation_h >= 0 && y + i * s->dilation_h < s->in_h) {
+                l.top = (size_t)i;
+                l.bottom = l.bottom ? l.bottom : (size_t)i + 1;
+            }
+        const char *top_line = l.bottom ? image + (y + (int64_t)l.top * s->dilation_h) * (int64_t)line : image;
+        to = copy_columns(call, &l, top_line, (int64_t)x, (int64_t)(x + n), to, row);
+        at += n;
     }
 }
 
@@ -105,15 +204,19 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const size_t stride = call->rows->stride * g->in_bytes, block = call->block;
     const char *data = call->rows->data;
     const void **taps = tq_gemm_taps(call, space);
-    if (call->plain)
+    const size_t row = tq_gemm_copied_row_bytes(g);
+    const bool lines = g->copies && copies_lines(call);
+    if (lines)
+        copy_lines(call, first, count, space->copies, row);
+    else if (call->plain)
         for (size_t i = 0; i < count; i++)
             taps[i] = data + (first + i) * stride;
     else
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies)
         return;
-    const size_t row = tq_gemm_copied_row_bytes(g);
-    copy_rows(call, taps, block, count, space->copies, row);
+    if (!lines)
+        copy_rows(call, taps, block, count, space->copies, row);
     for (size_t i = 0; i < count; i++)
         space->table[i] = space->copies + i * row;
 }

@@ -179,14 +179,15 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
 {
     const tq_gemm_kernel *k = call->gemm->kernel;
     const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
-    const size_t rows = fair_share(count, k->rows);
     struct tile_position at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tq_min_size(panels, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))
             return;
+        const size_t tall = at.panels <= k->tall_panels ? count / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
+        const size_t rows = fair_share(count - tall, k->rows);
         for (at.row = 0; at.row < count; at.row += at.rows) {
-            at.rows = tq_min_size(rows, count - at.row);
+            at.rows = at.row < tall ? TQ_TALL_ROWS : tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
             (call->gemm->wide ? run_wide_tile : run_tile)(call, space, &at);
         }

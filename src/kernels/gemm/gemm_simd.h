@@ -5,6 +5,8 @@
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   ROWS, PANELS                the largest tile
  *   WIDE                        the panels of the largest tile with one row
+ *   TALL                        the panels, 1 or 2, of the largest tile with TQ_TALL_ROWS rows: products of so few
+ *                               panels need as many sums that do not wait for one another
  *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES      of tq_gemm_kernel: lanes, group, row_bytes, weight_bytes
  *   sums_t, weights_t, row_t    vectors: sums; a panel's weights for a group; a row's group in all lanes
  *   first_sums(bias)            the start of sums; bias points to int32_t or float
@@ -38,11 +40,11 @@
         }                                                         \
         panel += PANEL_GROUP;                                     \
     } while (0)
-#define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
+#define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
 INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
 {
-    sums_t sums[ROWS][WIDE];
+    sums_t sums[TQ_TALL_ROWS][WIDE];
     const row_t flip = flip_of(t->flip);
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
@@ -51,7 +53,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
         EACH (r, rows)
             sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
-        const char *at[ROWS];
+        const char *at[TQ_TALL_ROWS];
         EACH (r, rows)
             at[r] = t->row[run * t->step + (size_t)r];
         size_t k = 0;
@@ -92,6 +94,10 @@ DEFINE_TILE(1, 5)
 DEFINE_TILE(1, 6)
 DEFINE_TILE(1, 7)
 DEFINE_TILE(1, 8)
+DEFINE_TILE(12, 1)
+#if TALL > 1
+DEFINE_TILE(12, 2)
+#endif
 
 static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 {
@@ -104,6 +110,12 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 #endif
         {TILE(1, 5)},    {TILE(1, 6)},    {TILE(1, 7)}, {TILE(1, 8)},
     };
+    if (rows == TQ_TALL_ROWS)
+#if TALL > 1
+        return panels > 1 ? TILE(12, 2) : TILE(12, 1);
+#else
+        return TILE(12, 1);
+#endif
     return tiles[panels - 1][rows - 1];
 }
 
@@ -115,6 +127,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
                                                        .rows = ROWS,
                                                        .panels = PANELS,
                                                        .wide_panels = WIDE,
+                                                       .tall_panels = TALL,
                                                        .tile = LOCAL(find_tile),
                                                        PRODUCT_FIELDS};
 
@@ -134,6 +147,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef ROWS
 #undef PANELS
 #undef WIDE
+#undef TALL
 #undef sums_t
 #undef weights_t
 #undef row_t

@@ -18,46 +18,39 @@ INLINE const int32_t *LOCAL(sums_at)(const tq_tile_store *t, size_t row, size_t 
     return (const int32_t *)t->sums + row * t->sums_stride + channel;
 }
 
-/* How many rows of n channels, in `vectors` vectors, fill a block. */
-INLINE size_t LOCAL(rows_together)(size_t n, const size_t vectors)
-{
-    return n == vectors * LANES ? 4 / vectors : 1;
-}
-
 /* Stores n channels from c on of rows [r, r + together). */
 INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
                             const size_t vectors, vi values)
 {
     OUT_TYPE *y = (OUT_TYPE *)t->out + r * t->out_stride + c;
-    if (together > 1)
+    if (together == 1)
+        store_values(y, values, n, vectors);
+    else if (n == vectors * LANES)
         store_rows((char *)y, t->out_stride, values, vectors);
     else
-        store_values(y, values, n, vectors);
+        store_row_parts((char *)y, t->out_stride, values, vectors, n);
 }
 
-/* put_rows for values in fixed point; by the scalar rule where fixed point is undecided. */
+/* put_rows for values in fixed point. */
 INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
                              const size_t vectors, const vi v[4], bool clamp)
 {
     const tq_gemm_store *s = t->store;
     const struct fixed_block block = fixed_narrow(v);
-    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
-        int32_t fixed[4 * LANES];
-        store4_i32(fixed, v, false);
-        for (size_t k = 0; k < together; k++)
-            store_exactly(t, r + k, c, n, fixed + k * n);
-        return;
-    }
     const vi values = LOCAL(fixed_values)(&block);
     LOCAL(put_rows)(t, r, together, c, n, vectors,
                     clamp ? LOCAL(clamp)(values, splat_s8(s->low), splat_s8(s->high)) : values);
+    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
+        const vi in_memory[4] = {v[0], v[1], v[2], v[3]}; /* v itself stays in registers */
+        put_undecided(t, r, together, c, n, vectors, in_memory);
+    }
 }
 
 INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
 {
     const tq_gemm_store *s = t->store;
     const bool clamp = s->low > OUT_LOW || s->high < OUT_HIGH;
-    const size_t together = LOCAL(rows_together)(n, vectors);
+    const size_t together = 4 / vectors;
     struct store_columns columns[4];
     for (size_t k = 0; k < vectors; k++)
         columns[k] = load_columns(s, t->first + c + k * LANES);
@@ -86,7 +79,7 @@ INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, c
     const tq_gemm_store *s = t->store;
     const vf most = splat_f32((float)(s->high - s->zero_point));
     const vi zero = splat_s16(s->zero_point), low = splat_s8(s->low), high = splat_s8(s->high);
-    const size_t together = LOCAL(rows_together)(n, vectors);
+    const size_t together = 4 / vectors;
     vf by[4];
     for (size_t k = 0; k < vectors; k++)
         by[k] = load_f32(s->slope + t->first + c + k * LANES);

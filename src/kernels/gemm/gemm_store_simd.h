@@ -10,52 +10,49 @@
 #include "kernels/fixed_simd.h"
 
 /* Stores the first n bytes of a block, n in (LANES * (vectors - 1), LANES * vectors]: whole vectors directly, the rest
-   through memory in pieces of 8 and 4 bytes.  A load across two halves of a vector that was just stored waits until the
-   store is done. */
+   through memory.  A load across two halves of a vector that was just stored waits until the store is done. */
 INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
 {
     char part[4 * LANES];
-    const size_t whole = n / LANES;
+    const size_t whole = n / LANES * LANES;
     if (n == 4 * LANES) {
         put(to, values, false);
         return;
     }
-    if (whole == vectors) {
+    if (whole == vectors * LANES) {
         store_vectors(to, values, vectors);
         return;
     }
     put(part, values, false);
     if (vectors > 1)
         store_vectors(to, values, vectors - 1);
-    char *rest = (char *)to + whole * LANES;
-    const char *from = part + whole * LANES;
-    n -= whole * LANES;
-    if (n >= 8) {
-        memcpy(rest, from, 8);
-        memcpy(rest + n - 8, from + n - 8, 8);
-    } else if (n >= 4) {
-        memcpy(rest, from, 4);
-        memcpy(rest + n - 4, from + n - 4, 4);
-    } else {
-        for (size_t i = 0; i < n; i++)
-            rest[i] = from[i];
-    }
+    tq_copy_part((char *)to + whole, part + whole, n - whole);
 }
 
-/* Stores n values from channel `at` of row `row` on: from fixed point, and by the scalar rule where undecided. */
-static __attribute__((noinline, cold)) void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n,
-                                                          const int32_t *fixed)
+/* Stores by the scalar rule those of n values, from channel `at` of row `row` on, whose bit in `lanes` is set. */
+static void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t n, uint64_t lanes)
 {
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
-    for (size_t i = 0; i < n; i++) {
-        int32_t value = (fixed[i] >> 16) + (s->out == TQ_u8 ? 128 : 0);
-        out[i] = (uint8_t)(value < s->low ? s->low : value > s->high ? s->high : value);
-        if ((uint16_t)fixed[i] < 2 * TQ_FIXED_ERROR) {
-            uint32_t sum = ((const uint32_t *)t->sums)[row * t->sums_stride + at + i] + (uint32_t)t->adjust[row];
+    const uint32_t *sums = (const uint32_t *)t->sums + row * t->sums_stride + at;
+    for (size_t i = 0; i < n && lanes >> i; i++)
+        if (lanes >> i & 1) {
             const tq_multiplier *m = &s->multiplier[t->first + at + i];
-            out[i] = (uint8_t)tq_requantize((int32_t)sum, m, m->rule, s->zero_point, s->low, s->high);
+            const int32_t sum = (int32_t)(sums[i] + (uint32_t)t->adjust[row]);
+            out[i] = (uint8_t)tq_requantize(sum, m, m->rule, s->zero_point, s->low, s->high);
         }
+}
+
+/* Stores by the scalar rule the undecided values of a block: n channels from c on, in `vectors` of v each, of rows
+   [r, r + together). */
+static __attribute__((noinline, cold)) TARGET void put_undecided(const tq_tile_store *t, size_t r, size_t together,
+                                                                 size_t c, size_t n, size_t vectors, const vi v[4])
+{
+    for (size_t k = 0; k < together; k++) {
+        uint64_t lanes = 0;
+        for (size_t i = 0; i < vectors; i++)
+            lanes |= (uint64_t)lanes_below(v[k * vectors + i], 2 * TQ_FIXED_ERROR) << (i * LANES);
+        store_exactly(t, r + k, c, n, lanes);
     }
 }
 

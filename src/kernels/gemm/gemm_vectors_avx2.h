@@ -29,6 +29,22 @@ INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
     _mm_storel_epi64((__m128i *)(void *)(p + 3 * stride), _mm_unpackhi_epi64(high, high));
 }
 
+/* The first n bytes of each of these rows. */
+INLINE void store_row_parts(char *p, size_t stride, vi values, size_t vectors, size_t n)
+{
+    char part[4 * LANES];
+    put(part, values, false);
+    for (size_t i = 0; i < 4; i += vectors, p += stride)
+        tq_copy_part(p, part + i * LANES, n);
+}
+
+/* Bit i: the low half of lane i is below `limit`. */
+INLINE uint32_t lanes_below(vi x, int32_t limit)
+{
+    vi below = _mm256_cmpgt_epi32(splat_s32(limit), _mm256_and_si256(x, splat_s32(0xFFFF)));
+    return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(below));
+}
+
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
 INLINE void store_vectors(void *p, vi values, size_t vectors)
 {

@@ -28,6 +28,28 @@ INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
     _mm_storeu_si128((__m128i *)(void *)(p + 3 * stride), _mm512_extracti32x4_epi32(values, 3));
 }
 
+/* The first n bytes of each of these rows. */
+INLINE void store_row_parts(char *p, size_t stride, vi values, size_t vectors, size_t n)
+{
+    if (vectors == 2) {
+        const __mmask32 some = (__mmask32)(((uint64_t)1 << n) - 1);
+        _mm256_mask_storeu_epi8(p, some, _mm512_castsi512_si256(values));
+        _mm256_mask_storeu_epi8(p + stride, some, _mm512_extracti64x4_epi64(values, 1));
+        return;
+    }
+    const __mmask16 some = (__mmask16)(((uint32_t)1 << n) - 1);
+    _mm_mask_storeu_epi8(p, some, _mm512_castsi512_si128(values));
+    _mm_mask_storeu_epi8(p + stride, some, _mm512_extracti32x4_epi32(values, 1));
+    _mm_mask_storeu_epi8(p + 2 * stride, some, _mm512_extracti32x4_epi32(values, 2));
+    _mm_mask_storeu_epi8(p + 3 * stride, some, _mm512_extracti32x4_epi32(values, 3));
+}
+
+/* Bit i: the low half of lane i is below `limit`. */
+INLINE uint32_t lanes_below(vi x, int32_t limit)
+{
+    return _mm512_cmplt_epu32_mask(_mm512_and_si512(x, splat_s32(0xFFFF)), splat_s32(limit));
+}
+
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
 INLINE void store_vectors(void *p, vi values, size_t vectors)
 {

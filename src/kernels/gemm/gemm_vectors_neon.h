@@ -19,6 +19,26 @@ INLINE void store_rows(char *p, size_t stride, vi values, size_t vectors)
         memcpy(p + i / vectors * stride, lanes + i, vectors * LANES);
 }
 
+/* The first n bytes of each of these rows. */
+INLINE void store_row_parts(char *p, size_t stride, vi values, size_t vectors, size_t n)
+{
+    char part[4 * LANES];
+    put(part, values, false);
+    for (size_t i = 0; i < 4; i += vectors, p += stride)
+        tq_copy_part(p, part + i * LANES, n);
+}
+
+/* Bit i: the low half of lane i is below `limit`. */
+INLINE uint32_t lanes_below(vi x, int32_t limit)
+{
+    int32_t lanes[4];
+    uint32_t below = 0;
+    vst1q_s32(lanes, x);
+    for (uint32_t i = 0; i < LANES; i++)
+        below |= (uint32_t)((lanes[i] & 0xFFFF) < limit) << i;
+    return below;
+}
+
 /* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
 INLINE void store_vectors(void *p, vi values, size_t vectors)
 {

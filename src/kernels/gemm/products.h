@@ -9,6 +9,8 @@
 #ifndef TQ_KERNELS_PRODUCTS_H
 #define TQ_KERNELS_PRODUCTS_H
 
+#include <string.h>
+
 #include "kernels/gemm/gemm.h"
 
 /* Whether the compiler has intrinsics for AVX-VNNI. */
@@ -26,7 +28,8 @@ static inline float tq_bounded(float x, float low, float high)
     return x > high ? high : x;
 }
 
-#define TQ_TILE_ROWS 8
+#define TQ_TALL_ROWS 12
+#define TQ_TILE_ROWS TQ_TALL_ROWS
 #define TQ_TILE_CHANNELS 128 /* sums of a tile: at most TQ_TILE_ROWS * TQ_TILE_CHANNELS */
 #define TQ_LANES 16          /* of the widest panel */
 
@@ -77,6 +80,7 @@ struct tq_gemm_kernel {
     uint8_t row_bytes, weight_bytes; /* of an element */
     uint8_t rows, panels;            /* of the largest tile; at most TQ_TILE_ROWS and TQ_TILE_CHANNELS / lanes */
     uint8_t wide_panels;             /* of the largest tile with one row */
+    uint8_t tall_panels;             /* of the largest tile with TQ_TALL_ROWS rows; 0: there is none */
     uint8_t flip_i8, flip_u8;        /* exclusive-ored with int8, uint8 elements, gives what the kernel multiplies */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of this size */
     const tq_stores *stores;
@@ -109,6 +113,22 @@ static inline tq_store_fn tq_store_fn_of(const tq_stores *stores, tq_element out
 void tq_store_integers_scalar(const tq_tile_store *store);
 void tq_store_wide_scalar(const tq_tile_store *store);
 void tq_store_floats_scalar(const tq_tile_store *store);
+
+/* n bytes, in pieces of 8, 4 and 1 that may overlap. */
+static inline void tq_copy_part(char *to, const char *from, size_t n)
+{
+    if (n >= 8) {
+        for (size_t i = 0; i + 8 < n; i += 8)
+            memcpy(to + i, from + i, 8);
+        memcpy(to + n - 8, from + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + n - 4, from + n - 4, 4);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
 
 /* n bytes of a row, 1 to 3, as the low bytes of a group of four; the other bytes are 0.  Reads n bytes. */
 static inline uint32_t tq_few_bytes(const void *p, size_t n)

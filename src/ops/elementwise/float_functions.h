@@ -11,8 +11,23 @@
 
 #include "kernels/float_math.h"
 
-/* x for x >= 0, else e^x - 1. */
-static inline float tq_elu(float x)
+/* x for x >= 0, else e^x - 1: for real tensors.  A sum of two parts, one of which is a zero; they are chosen by the
+   sign's bits, since compilers split a loop by a comparison that chooses twice. */
+TQ_BODY float tq_elu(float x)
+{
+    uint32_t bits, above_bits, below_bits;
+    float above, below;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t negative = 0u - (bits >> 31); /* all ones, or 0 */
+    above_bits = (bits & ~negative) | (negative & 0x80000000u);
+    below_bits = bits & negative;
+    memcpy(&above, &above_bits, sizeof above);
+    memcpy(&below, &below_bits, sizeof below);
+    return above + tq_expm1f_below_zero(below);
+}
+
+/* The same for tables of quantized values: by libm's expm1f. */
+static inline float tq_elu_libm(float x)
 {
     return x < 0.0f ? expm1f(x) : x;
 }

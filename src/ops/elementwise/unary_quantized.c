@@ -333,7 +333,7 @@ static float real_exp(float x, const void *params)
 static float real_elu(float x, const void *params)
 {
     (void)params;
-    return tq_elu(x);
+    return tq_elu_libm(x);
 }
 
 static float real_tanh(float x, const void *params)

@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits.
+ * FULLY_CONNECTED of float32 activations with weights of 8, 4 or 2 bits; those with a scale for each block of columns:
+ * blockwise_fully_connected.c.
  *
  * Each row of the input is quantized separately (ops/products/hybrid.h), then
  *     one scale, or one for each unit out = act(bias + f32(acc - z * sum) * f32(s_row * s_w))
- *     one for each block of columns   out = act((sum_b f32(acc_b * s_b) - z * sum_b f32(s_b * sum_b)) * s_row + bias),
- *                                     b in order, always asymmetric
- *                                     XNNPACK: block_products_fused
  *     optimized, 4 bits, at least 4 units and 32 columns, always symmetric:
  *                                     act(f32(f32(-7 x) * s_row * s_w + bias) + f32(acc + 7 x) * s_row * s_w), x: the
  *                                     sum of the row's quantized values
  * acc: the sum of products; sum: the sum of the weights.  For weights that are sparse in the file, the zero point comes
  * first: act((bias - f32(s_row * s_w * z) * sum) + f32(acc) * f32(s_row * s_w))
  *
- * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit,
- * EvalBlockwise4Bit), internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8, and
- * only the optimized kernel has blockwise weights, without an activation (the reference kernel returns the bias).
- * LiteRT drops input elements after the last whole row; here they are an error.
+ * Source: LiteRT f6745779, tflite/kernels/fully_connected.cc (EvalHybridDense, EvalHybridDense4Bit),
+ * internal/optimized/4bit/sse_fully_connected.cc.  In LiteRT, a 4-bit weight of -8 counts as 8.  LiteRT drops input
+ * elements after the last whole row; here they are an error.
  */
 #include "ops/products/hybrid_fully_connected.h"
 
@@ -24,9 +21,8 @@
 #include <string.h>
 
 #include "kernels/gemm/gemm.h"
-#include "kernels/half.h"
 #include "ops/check.h"
-#include "ops/products/dot.h"
+#include "ops/products/blockwise_fully_connected.h"
 #include "ops/products/hybrid.h"
 #include "ops/products/product.h"
 #include "ops/parallel.h"
@@ -37,15 +33,10 @@ typedef struct product {
     tq_hybrid_rule rule;
     int64_t activation;
     uint64_t rows_at, quantized_at, work_at; /* offsets in scratch */
-    /* one scale, or one for each unit */
     tq_gemm gemm;
     bool constant;      /* node->prepacked has the packed gemm, then the weights */
     uint64_t packed_at; /* constant: offset in node->prepacked; else in scratch */
     bool sparse;        /* the file stores the weights sparse */
-    /* blockwise */
-    size_t block;
-    float *block_scales; /* [units][cols / block] */
-    float *scaled_sums;  /* [units]: f32 sum of block scale * block sum */
     /* set by eval */
     const tq_node *node;
     const int8_t *quantized;
@@ -57,7 +48,7 @@ static const tq_tensor *bias_of(const tq_node *node)
     return node->in_count > 2 ? node->in[2] : NULL;
 }
 
-/* ---- one scale, or one for each unit: integer sums are stored in the output, and scaled in place ---- */
+/* ---- integer sums are stored in the output, and scaled in place ---- */
 
 static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
@@ -133,69 +124,6 @@ static void eval_units(product *p)
     tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
 }
 
-/* ---- one scale for each block ---- */
-
-static float block_products(const product *p, const int8_t *w, const int8_t *quantized, size_t unit)
-{
-    size_t blocks = p->cols / p->block;
-    float sum = 0;
-    for (size_t b = 0; b < blocks; b++) {
-        int64_t acc = tq_dot_i8(w + b * p->block, quantized + b * p->block, p->block);
-        sum += (float)acc * p->block_scales[unit * blocks + b];
-    }
-    return sum;
-}
-
-/* XNNPACK's order (qd8-f32-qb4w-gemm, AVX2): four partial sums, each of two columns of every eight, block by block. */
-enum { PARTS = 4, STEP = 2 * PARTS };
-
-static float block_products_fused(const product *p, const int8_t *w, const int8_t *quantized, float start, size_t unit)
-{
-    size_t blocks = p->cols / p->block;
-    float sums[PARTS] = {start};
-    for (size_t b = 0; b < blocks; b++) {
-        uint32_t acc[PARTS] = {0};
-        for (size_t k = b * p->block; k < (b + 1) * p->block; k += STEP)
-            for (size_t i = 0; i < PARTS; i++)
-                acc[i] += (uint32_t)(w[k + 2 * i] * quantized[k + 2 * i] + w[k + 2 * i + 1] * quantized[k + 2 * i + 1]);
-        for (size_t i = 0; i < PARTS; i++)
-            sums[i] = fmaf((float)(int32_t)acc[i], p->block_scales[unit * blocks + b], sums[i]);
-    }
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-}
-
-static float blocks_fused(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
-{
-    const tq_hybrid_row *r = &p->row[row];
-    float start = p->scaled_sums[unit] * (float)r->zero_point;
-    float sum = block_products_fused(p, w, p->quantized + row * p->cols, start, unit);
-    return fmaf(sum, r->scale, bias ? ((const float *)bias->data)[unit] : 0);
-}
-
-static float blocks_plain(const product *p, const int8_t *w, size_t row, size_t unit, const tq_tensor *bias)
-{
-    float sum = block_products(p, w, p->quantized + row * p->cols, unit);
-    sum -= (float)p->row[row].zero_point * p->scaled_sums[unit];
-    sum *= p->row[row].scale;
-    return bias ? sum + ((const float *)bias->data)[unit] : sum;
-}
-
-static void eval_blocks(void *context, size_t begin, size_t end)
-{
-    size_t work = 0;
-    const product *p = context;
-    const tq_tensor *weights = p->node->in[1], *bias = bias_of(p->node);
-    float *out = p->node->out[0]->data;
-    for (size_t unit = begin; unit < end; unit++) {
-        const int8_t *w = (const int8_t *)weights->data + unit * p->cols;
-        for (size_t r = 0; r < p->rows && !tq_stop_count(&work, p->cols); r++) {
-            float *y = out + r * p->units + unit;
-            *y = (p->rule == tq_hybrid_even ? blocks_fused : blocks_plain)(p, w, r, unit, bias);
-            tq_activate(p->activation, y, 1);
-        }
-    }
-}
-
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -208,68 +136,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     p.node = node;
     p.quantized = quantized;
     p.row = row;
-    if (p.block)
-        tq_parallel_for(p.units, tq_grain(p.rows * p.cols), node->threads, eval_blocks, &p);
-    else
-        eval_units(&p);
+    eval_units(&p);
     return TQ_OK;
-}
-
-/* XNNPACK rounds block scales to bfloat16, and subtracts scaled sums of 16 weights each. */
-static tq_status prepare_block_scales_fused(tq_node *node, product *p, const tq_tensor *scales)
-{
-    enum { GROUP = 16 };
-    const int8_t *w = node->in[1]->data;
-    const size_t blocks = p->cols / p->block;
-    for (size_t i = 0; i < p->units * blocks && !tq_stop_after(p->block); i++) {
-        const float scale = tq_half_to_float(((const uint16_t *)scales->data)[i]);
-        p->block_scales[i] = tq_bfloat_to_float(tq_float_to_bfloat(scale));
-        for (size_t k = 0; k < p->block; k += GROUP) {
-            int32_t sum;
-            tq_row_sums(w + i * p->block + k, 1, GROUP, &sum);
-            p->scaled_sums[i / blocks] -= (float)sum * p->block_scales[i];
-        }
-    }
-    return TQ_OK;
-}
-
-static tq_status prepare_block_scales(tq_node *node, product *p, const tq_tensor *scales, tq_error *error)
-{
-    const int8_t *w = node->in[1]->data;
-    size_t blocks = p->cols / p->block;
-    TQ_TRY(tq_node_memory(node, p->units * blocks, sizeof(float), &p->block_scales, error));
-    TQ_TRY(tq_node_memory(node, p->units, sizeof(float), &p->scaled_sums, error));
-    if (p->rule == tq_hybrid_even)
-        return prepare_block_scales_fused(node, p, scales);
-    for (size_t i = 0; i < p->units * blocks && !tq_stop_after(p->block); i++) {
-        p->block_scales[i] = tq_half_to_float(((const uint16_t *)scales->data)[i]);
-        int32_t sum;
-        tq_row_sums(w + i * p->block, 1, p->block, &sum);
-        p->scaled_sums[i / blocks] += p->block_scales[i] * (float)sum;
-    }
-    return TQ_OK;
-}
-
-/* Checks blockwise weights, and converts their scales to float32. */
-static tq_status prepare_blocks(tq_node *node, product *p, tq_error *error)
-{
-    const tq_affine *q = &node->in[1]->quantization;
-    if (!tq_is_constant(node->in[1]))
-        return tq_input_fail(node, 1, error, "has blockwise scales; such weights must be constant");
-    if (q->block_size < 0 || p->cols == 0 || p->cols % (size_t)q->block_size)
-        return tq_input_fail(node, 1, error, "has blocks of %d; they must divide its %zu columns", q->block_size,
-                             p->cols);
-    p->block = (size_t)q->block_size;
-    const tq_tensor *scales = tq_node_tensor(node, q->block_scales);
-    if (!scales || !tq_is_constant(scales) || scales->type != TQ_TensorType_FLOAT16)
-        return tq_input_fail(node, 1, error, "takes its scales from tensor %d; that must be a constant of FLOAT16",
-                             q->block_scales);
-    if (tq_tensor_count(scales) != p->units * (p->cols / p->block))
-        return tq_input_fail(node, 1, error, "has %zu block scales; it needs %zu", tq_tensor_count(scales),
-                             p->units * (p->cols / p->block));
-    /* XNNPACK takes blocks of multiples of 32 only. */
-    p->rule = node->numerics == TQ_NUMERICS_XNNPACK && p->block % 32 == 0 ? tq_hybrid_even : tq_hybrid_asymmetric;
-    return prepare_block_scales(node, p, scales, error);
 }
 
 static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
@@ -314,6 +182,9 @@ static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
 tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
                                  bool asymmetric, tq_error *error)
 {
+    const tq_affine *q = &node->in[1]->quantization;
+    if (q->count == 0 && q->block_size)
+        return tq_prepare_blockwise_rows(node, rows, cols, units, activation, error);
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->rows = rows;
@@ -321,14 +192,10 @@ tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t
     p->units = units;
     p->activation = activation;
     p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
-    const tq_affine *q = &node->in[1]->quantization;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
     p->quantized_at = tq_scratch_part(&total, p->rows, p->cols);
-    if (q->count == 0 && q->block_size)
-        TQ_TRY(prepare_blocks(node, p, error));
-    else
-        TQ_TRY(prepare_units(node, p, &total, error));
+    TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

@@ -6,7 +6,8 @@
  *     average  float: sum / n;  int8, int16: tdiv(sum +- n / 2, n), away from zero;  uint8: (sum + n / 2) / n
  *              XNNPACK's of floats: cells column by column, nine at a time, times f32(1 / n)
  *     max      of quantized values or floats;  L2: sqrt(sum(x * x) / n)
- * then the fused activation.  Windows are walked row by row, so float sums round as in the reference.
+ * then the fused activation.  Windows of floats are walked row by row, so that sums round as in the reference;
+ * pool_integers.c has the integers.
  * Source: LiteRT f6745779, tflite/kernels/pooling.cc, internal/reference/pooling.h, integer_ops/pooling.h; XNNPACK
  * 75db3c09, src/f32-avgpool.
  */
@@ -18,6 +19,7 @@
 #include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/quantized.h"
+#include "ops/reductions/pool.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
@@ -32,30 +34,21 @@ typedef struct window {
     size_t row_step, step;  /* elements from one row, one cell, to the next */
 } window;
 
-typedef struct pool pool;
+typedef tq_pool pool;
 
 /* Pools n <= CHANNELS channels of one window, whose first cell is at `in`. */
-typedef void (*pool_fn)(const pool *p, const window *w, const void *in, void *out, size_t n);
-
-struct pool {
-    int64_t stride_h, stride_w, filter_h, filter_w, pad_h, pad_w;
-    int32_t low, high;         /* bounds of quantized values */
-    float float_low, float_high;
-    size_t element;
-    bool integer_average;
-    pool_fn run, few;
-};
+typedef void (*pool_fn)(const pool *p, const window *w, const float *in, float *out, size_t n);
 
 /* ---- one window ----
    EACH_CELL runs its body with x, the cell's channels. */
 
-#define EACH_CELL(type, in, body)                                                                        \
-    for (int64_t y = 0; y < w->height; y++)                                                              \
-        for (int64_t c = 0; c < w->width; c++) {                                                         \
-            const type *restrict x = (const type *)(in) + (size_t)y * w->row_step + (size_t)c * w->step; \
-            for (size_t i = 0; i < n; i++) {                                                             \
-                body;                                                                                    \
-            }                                                                                            \
+#define EACH_CELL(body)                                                                   \
+    for (int64_t y = 0; y < w->height; y++)                                               \
+        for (int64_t c = 0; c < w->width; c++) {                                          \
+            const float *restrict x = in + (size_t)y * w->row_step + (size_t)c * w->step; \
+            for (size_t i = 0; i < n; i++) {                                              \
+                body;                                                                     \
+            }                                                                             \
         }
 
 TQ_BODY float clamp_float(const pool *p, float x)
@@ -64,12 +57,12 @@ TQ_BODY float clamp_float(const pool *p, float x)
     return p->float_high < x ? p->float_high : x;
 }
 
-TQ_BODY void average_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void average_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
-    float sum[CHANNELS] = {0}, *restrict y_out = out, cells = (float)w->cells;
-    EACH_CELL(float, in, sum[i] += x[i])
+    float sum[CHANNELS] = {0}, cells = (float)w->cells;
+    EACH_CELL(sum[i] += x[i])
     for (size_t i = 0; i < n; i++)
-        y_out[i] = clamp_float(p, sum[i] / cells);
+        out[i] = clamp_float(p, sum[i] / cells);
 }
 
 /* Adds nine cells, in XNNPACK's order: column by column, padding included as 0.  last: the last cell of the nine that
@@ -85,11 +78,11 @@ TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t 
         sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
 }
 
-TQ_BODY void average_xnnpack(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
     static const float zeros[CHANNELS];
     const float *x[9], inverse = 1 / (float)w->cells;
-    float sum[CHANNELS], *restrict y_out = out;
+    float sum[CHANNELS];
     int64_t held = -1, last = 0;
     memset(sum, 0, n * sizeof *sum);
     for (int64_t c = 0; c < w->width; c++)
@@ -103,199 +96,105 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const void *in, voi
                 held = at / 9;
             }
             last = at % 9;
-            x[last] = (const float *)in + (size_t)y * w->row_step + (size_t)c * w->step;
+            x[last] = in + (size_t)y * w->row_step + (size_t)c * w->step;
         }
     if (held >= 0)
         add_nine(x, last, sum, n);
     for (size_t i = 0; i < n; i++)
-        y_out[i] = clamp_float(p, sum[i] * inverse);
+        out[i] = clamp_float(p, sum[i] * inverse);
 }
 
-TQ_BODY void l2_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void l2_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
-    float sum[CHANNELS] = {0}, *restrict y_out = out, cells = (float)w->cells;
-    EACH_CELL(float, in, sum[i] += x[i] * x[i])
+    float sum[CHANNELS] = {0}, cells = (float)w->cells;
+    EACH_CELL(sum[i] += x[i] * x[i])
     for (size_t i = 0; i < n; i++)
-        y_out[i] = clamp_float(p, sqrtf(sum[i] / cells));
+        out[i] = clamp_float(p, sqrtf(sum[i] / cells));
 }
 
-TQ_BODY void max_f32(const pool *p, const window *w, const void *in, void *out, size_t n)
+TQ_BODY void max_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
-    float *restrict most = out;
     for (size_t i = 0; i < n; i++)
-        most[i] = p->float_low;
-    EACH_CELL(float, in, most[i] = most[i] < x[i] ? x[i] : most[i])
+        out[i] = p->float_low;
+    EACH_CELL(out[i] = out[i] < x[i] ? x[i] : out[i])
     for (size_t i = 0; i < n; i++)
-        most[i] = clamp_float(p, most[i]);
-}
-
-#define MAX_INTEGERS(name, type, least)                                                          \
-    TQ_BODY void max_##name(const pool *p, const window *w, const void *in, void *out, size_t n) \
-    {                                                                                            \
-        type *restrict most = out;                                                               \
-        const type low = (type)p->low, high = (type)p->high;                                     \
-        for (size_t i = 0; i < n; i++)                                                           \
-            most[i] = least;                                                                     \
-        EACH_CELL(type, in, most[i] = most[i] < x[i] ? x[i] : most[i])                           \
-        for (size_t i = 0; i < n; i++) {                                                         \
-            type raised = most[i] < low ? low : most[i];                                         \
-            most[i] = raised > high ? high : raised;                                             \
-        }                                                                                        \
-    }
-MAX_INTEGERS(i8, int8_t, INT8_MIN)
-MAX_INTEGERS(u8, uint8_t, 0)
-MAX_INTEGERS(i16, int16_t, INT16_MIN)
-
-/* tdiv(s +- n / 2, n), in floating point.  A quotient that is no integer is at least 1 / n away from every integer,
-   more than its rounding error while s is below 2^24 for float (2^53 for double) and the quotient below 2^8 (2^16).
-   Sums of fewer than 2^16 cells of 8 bits are below 2^24. */
-#define AVERAGE_INTEGERS(name, type, sum_t, real)                                          \
-    TQ_BODY void name(const pool *p, const window *w, const void *in, void *out, size_t n) \
-    {                                                                                      \
-        sum_t sum[CHANNELS] = {0};                                                         \
-        type *restrict y_out = out;                                                        \
-        const int32_t half = (int32_t)(w->cells / 2), low = p->low, high = p->high;        \
-        const real cells = (real)w->cells;                                                 \
-        EACH_CELL(type, in, sum[i] = (sum_t)(sum[i] + x[i]))                               \
-        for (size_t i = 0; i < n; i++) {                                                   \
-            int32_t s = sum[i], rounded = s + (s > 0 ? half : -half);                      \
-            int32_t q = (int32_t)((real)rounded / cells);                                  \
-            q = q < low ? low : q; /* compilers do not vectorize nested choices */         \
-            y_out[i] = (type)(q > high ? high : q);                                        \
-        }                                                                                  \
-    }
-AVERAGE_INTEGERS(average_few_i8, int8_t, int16_t, float)
-AVERAGE_INTEGERS(average_few_u8, uint8_t, uint16_t, float)
-AVERAGE_INTEGERS(average_i8, int8_t, int32_t, float)
-AVERAGE_INTEGERS(average_u8, uint8_t, int32_t, float)
-AVERAGE_INTEGERS(average_i16, int16_t, int32_t, double)
-
-/* Windows of 2^16 cells and more, beyond that bound.  Sums wrap where the reference's would overflow. */
-static int32_t sum_at(const tq_tensor *in, const window *w, size_t at)
-{
-    uint32_t sum = 0;
-    for (int64_t y = 0; y < w->height && !tq_stop_after((size_t)w->width); y++)
-        for (int64_t c = 0; c < w->width; c++)
-            sum += (uint32_t)tq_integer_at(in, at + (size_t)y * w->row_step + (size_t)c * w->step);
-    return (int32_t)sum;
-}
-
-static void average_huge(const pool *p, const window *w, const tq_tensor *in, size_t at, void *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int64_t s = sum_at(in, w, at + i);
-        s = (s > 0 ? s + w->cells / 2 : s - w->cells / 2) / w->cells;
-        int32_t q = tq_clamp_i64(s, p->low, p->high);
-        if (in->type == TQ_TensorType_INT16)
-            ((int16_t *)out)[i] = (int16_t)q;
-        else
-            ((uint8_t *)out)[i] = (uint8_t)(q & 0xFF);
-    }
+        out[i] = clamp_float(p, out[i]);
 }
 
 /* ---- the rows: each body, for each instruction set ---- */
 
-#define POOL(isa, target, name)                                                                          \
-    target static void name##_##isa(const pool *p, const window *w, const void *in, void *out, size_t n) \
-    {                                                                                                    \
-        name(p, w, in, out, n);                                                                          \
+#define POOL(isa, target, name)                                                                                    \
+    target static void name##_##isa(const pool *p, const window *w, const float *restrict in, float *restrict out, \
+                                    size_t n)                                                                      \
+    {                                                                                                              \
+        name(p, w, in, out, n);                                                                                    \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
     POOL(isa, target, average_xnnpack) \
     POOL(isa, target, l2_f32)          \
-    POOL(isa, target, max_f32)         \
-    POOL(isa, target, max_i8)          \
-    POOL(isa, target, max_u8)          \
-    POOL(isa, target, max_i16)         \
-    POOL(isa, target, average_few_i8)  \
-    POOL(isa, target, average_few_u8)  \
-    POOL(isa, target, average_i8)      \
-    POOL(isa, target, average_u8)      \
-    POOL(isa, target, average_i16)
+    POOL(isa, target, max_f32)
 TQ_EVERY_ISA(POOLS)
 
-/* few: for windows of up to 128 cells, whose sums fit 16 bits; may equal run. */
 typedef struct row {
-    int32_t code, type;
-    pool_fn run[TQ_ISAS], few[TQ_ISAS];
+    int32_t code;
+    pool_fn run[TQ_ISAS];
 } row;
 
-#define ROW(code, type, run, few) \
-    {TQ_BuiltinOperator_##code, TQ_TensorType_##type, TQ_ISA_FUNCTIONS(run), TQ_ISA_FUNCTIONS(few)}
+#define ROW(code, run) {TQ_BuiltinOperator_##code, TQ_ISA_FUNCTIONS(run)}
 
 static const row rows[] = {
-    ROW(AVERAGE_POOL_2D, FLOAT32, average_f32, average_f32),
-    ROW(AVERAGE_POOL_2D, INT8, average_i8, average_few_i8),
-    ROW(AVERAGE_POOL_2D, UINT8, average_u8, average_few_u8),
-    ROW(AVERAGE_POOL_2D, INT16, average_i16, average_i16),
-    ROW(MAX_POOL_2D, FLOAT32, max_f32, max_f32),
-    ROW(MAX_POOL_2D, INT8, max_i8, max_i8),
-    ROW(MAX_POOL_2D, UINT8, max_u8, max_u8),
-    ROW(MAX_POOL_2D, INT16, max_i16, max_i16),
-    ROW(L2_POOL_2D, FLOAT32, l2_f32, l2_f32),
+    ROW(AVERAGE_POOL_2D, average_f32),
+    ROW(MAX_POOL_2D, max_f32),
+    ROW(L2_POOL_2D, l2_f32),
 };
-#define ROWS (sizeof rows / sizeof rows[0])
 
 /* The row where XNNPACK's bits differ. */
-static const row xnnpack_row = ROW(AVERAGE_POOL_2D, FLOAT32, average_xnnpack, average_xnnpack);
+static const row xnnpack_row = ROW(AVERAGE_POOL_2D, average_xnnpack);
 
 static const row *row_of(const tq_node *node)
 {
-    const row *x = &xnnpack_row;
-    if (node->numerics == TQ_NUMERICS_XNNPACK && node->row.code == x->code && node->in[0]->type == x->type)
-        return x;
-    for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].code == node->row.code && rows[i].type == node->in[0]->type)
-            return &rows[i];
-    return NULL;
+    if (node->numerics == TQ_NUMERICS_XNNPACK && node->row.code == xnnpack_row.code)
+        return &xnnpack_row;
+    const row *x = rows;
+    while (x->code != node->row.code)
+        x++;
+    return x;
 }
 
 /* ---- all windows ---- */
 
+typedef struct state {
+    pool pool;
+    pool_fn run;
+} state;
+
 typedef struct job {
-    const pool *p;
+    const state *s;
     const tq_tensor *in, *out;
 } job;
-
-/* The part in the input of the window at output `at`: *first, its first index; returns its size. */
-static int64_t clip_window(int64_t at, int64_t stride, int64_t pad, int64_t filter, int64_t dim, int64_t *first)
-{
-    int64_t begin = at * stride - pad, end = begin + filter;
-    *first = begin > 0 ? begin : 0;
-    return (end < dim ? end : dim) - *first;
-}
-
-static void pool_channels(const job *j, const window *w, size_t from, size_t to, size_t n)
-{
-    const pool *p = j->p;
-    void *out = (char *)j->out->data + to * p->element;
-    if (p->integer_average && w->cells >= 1 << 16)
-        average_huge(p, w, j->in, from, out, n);
-    else
-        (w->cells <= 128 ? p->few : p->run)(p, w, (const char *)j->in->data + from * p->element, out, n);
-}
 
 static void pool_rows(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const job *j = context;
-    const pool *p = j->p;
+    const pool *p = &j->s->pool;
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
     size_t depth = (size_t)in[3], width = (size_t)in[2];
     for (size_t unit = begin; unit < end; unit++) {
         int64_t y0, x0, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
         window w = {.row_step = width * depth, .step = depth};
-        w.height = clip_window(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
+        w.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
         w.top = y0 - (out_y * p->stride_h - p->pad_h);
         for (int64_t out_x = 0; out_x < out[2]; out_x++) {
-            w.width = clip_window(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
+            w.width = tq_pool_clip(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
             w.left = x0 - (out_x * p->stride_w - p->pad_w);
             w.cells = w.height * w.width;
             size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
             size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
             for (size_t c = 0; c < depth && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS)
-                pool_channels(j, &w, from + c, to + c, depth - c < CHANNELS ? depth - c : CHANNELS);
+                j->s->run(p, &w, (const float *)j->in->data + from + c, (float *)j->out->data + to + c,
+                          depth - c < CHANNELS ? depth - c : CHANNELS);
         }
     }
 }
@@ -343,11 +242,9 @@ static uint64_t cells_in(int64_t filter, int64_t dim)
 
 tq_status tq_prepare_pool(tq_node *node, tq_error *error)
 {
-    pool *p = NULL;
-    unsigned types = 0;
-    for (size_t i = 0; i < ROWS; i++)
-        types |= rows[i].code == node->row.code ? tq_type_set(rows[i].type) : 0;
-    TQ_TRY(tq_check_input(node, 0, types, error));
+    pool p = {0};
+    const bool l2 = node->row.code == TQ_BuiltinOperator_L2_POOL_2D;
+    TQ_TRY(tq_check_input(node, 0, l2 ? TQ_T(FLOAT32) : TQ_T(FLOAT32) | TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16), error));
     TQ_TRY(tq_check_output_like(node, 0, 0, error));
     TQ_TRY(tq_check_rank(node, 0, 4, 4, error));
     const tq_table *options = &node->options.table;
@@ -355,28 +252,28 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
         node->in[0]->type != TQ_TensorType_FLOAT32)
         TQ_TRY(
             tq_check_activation_bounds(node, tq_get_int(options, TQ_Pool2DOptions_fused_activation_function), error));
-    TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
-    p->stride_h = tq_get_int(options, TQ_Pool2DOptions_stride_h);
-    p->stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);
-    p->filter_h = tq_get_int(options, TQ_Pool2DOptions_filter_height);
-    p->filter_w = tq_get_int(options, TQ_Pool2DOptions_filter_width);
+    p.stride_h = tq_get_int(options, TQ_Pool2DOptions_stride_h);
+    p.stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);
+    p.filter_h = tq_get_int(options, TQ_Pool2DOptions_filter_height);
+    p.filter_w = tq_get_int(options, TQ_Pool2DOptions_filter_width);
     const int64_t padding = tq_get_int(options, TQ_Pool2DOptions_padding);
     if (padding != TQ_Padding_SAME && padding != TQ_Padding_VALID)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "padding is %lld; there are SAME (0) and VALID (1)",
                           (long long)padding);
     const bool same = padding == TQ_Padding_SAME;
     tq_shape shape = node->in[0]->shape;
-    TQ_TRY(output_size(node, same, shape.dims[1], p->stride_h, p->filter_h, &p->pad_h, &shape.dims[1], error));
-    TQ_TRY(output_size(node, same, shape.dims[2], p->stride_w, p->filter_w, &p->pad_w, &shape.dims[2], error));
-    const row *how = row_of(node); /* the type is one of `types` */
-    p->run = how->run[tq_isa()], p->few = how->few[tq_isa()];
-    p->integer_average =
-        node->row.code == TQ_BuiltinOperator_AVERAGE_POOL_2D && node->in[0]->type != TQ_TensorType_FLOAT32;
-    p->element = tq_element_bytes(node->in[0]->type);
-    bounds(node, p);
-    node->eval = eval_pool;
+    TQ_TRY(output_size(node, same, shape.dims[1], p.stride_h, p.filter_h, &p.pad_h, &shape.dims[1], error));
+    TQ_TRY(output_size(node, same, shape.dims[2], p.stride_w, p.filter_w, &p.pad_w, &shape.dims[2], error));
+    bounds(node, &p);
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    tq_node_work(node, tq_shape_size(&shape),
-                 cells_in(p->filter_h, node->in[0]->shape.dims[1]) * cells_in(p->filter_w, node->in[0]->shape.dims[2]));
+    const uint64_t cells =
+        cells_in(p.filter_h, node->in[0]->shape.dims[1]) * cells_in(p.filter_w, node->in[0]->shape.dims[2]);
+    tq_node_work(node, tq_shape_size(&shape), cells);
+    if (node->in[0]->type != TQ_TensorType_FLOAT32)
+        return tq_prepare_pool_integers(node, &p, &shape, cells, error);
+    state *s = NULL;
+    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
+    *s = (state){p, row_of(node)->run[tq_isa()]};
+    node->eval = eval_pool;
     return TQ_OK;
 }

@@ -2,6 +2,7 @@
  *
  * kernel_variants(), and the choice of a variant for tests.
  */
+#include "kernels/blockwise/blockwise.h"
 #include "kernels/depthwise/depthwise.h"
 #include "python/arrays/array_args.h"
 #include "python/arrays/functions.h"
@@ -39,7 +40,8 @@ PyObject *tq_py_kernel_variants(PyObject *module, PyObject *const *args, Py_ssiz
     (void)module;
     if (!tq_py_bind(&signature, args, nargs, keywords, NULL))
         return NULL;
-    static bool (*const tables[])(size_t, tq_variant *) = {tq_kernel_variant, tq_gemm_variant, tq_depthwise_variant};
+    static bool (*const tables[])(size_t, tq_variant *) = {tq_kernel_variant, tq_gemm_variant, tq_depthwise_variant,
+                                                           tq_blockwise_variant};
     PyObject *list = PyList_New(0);
     for (size_t t = 0; list && t < sizeof tables / sizeof *tables; t++)
         if (!add_table(list, tables[t]))

@@ -364,6 +364,11 @@ static PyObject *summary(PyObject *self, PyObject *unused)
     return tq_py_call("tq.inspection.summary", "summary", self);
 }
 
+static PyObject *view(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return tq_py_call_with("tq.view.view", "view", self, args, kwargs);
+}
+
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -406,6 +411,13 @@ static PyMethodDef methods[] = {
     {"summary", summary, METH_NOARGS,
      "summary($self, /)\n--\n\nOperators with their types, shapes, bytes, parameters and multiply-adds, and the "
      "totals."},
+    {"view", (PyCFunction)(void (*)(void))view, METH_VARARGS | METH_KEYWORDS,
+     "view($self, /, other=None, *, samples=None, profile=False, output=None, num_threads=None, max_memory=None,\n"
+     "     max_multiply_adds=None)\n--\n\n"
+     "The graph of the model, as a page: a notebook shows it, .open() opens it in a browser, .save(path) writes it.\n\n"
+     "other: a second model, beside which operators show the SQNR of their outputs, over `samples`.\n"
+     "profile: whether to run the model and show the time of each operator.\n"
+     "output: a path to write the page to.  tq.view.view has the other arguments and the errors."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The windows of a pooling operator, which pool.c and pool_integers.c share.
+ */
+#ifndef TQ_OPS_POOL_H
+#define TQ_OPS_POOL_H
+
+#include "ops/op.h"
+
+typedef struct tq_pool {
+    int64_t stride_h, stride_w, filter_h, filter_w, pad_h, pad_w;
+    int32_t low, high; /* bounds of quantized values */
+    float float_low, float_high;
+} tq_pool;
+
+/* The part in the input, of `dim` cells, of the window at output `at`: *first, its first index; returns its size. */
+static inline int64_t tq_pool_clip(int64_t at, int64_t stride, int64_t pad, int64_t filter, int64_t dim, int64_t *first)
+{
+    int64_t begin = at * stride - pad, end = begin + filter;
+    *first = begin > 0 ? begin : 0;
+    return (end < dim ? end : dim) - *first;
+}
+
+/* Prepares AVERAGE_POOL_2D and MAX_POOL_2D of integers.  out: the output's shape; cells: the most of a window. */
+tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, const tq_shape *out, uint64_t cells,
+                                   tq_error *error);
+
+#endif
