@@ -110,7 +110,8 @@ class HessianObserver:
 
     def mean(self) -> Array:
         """The mean patch, [groups, length]."""
-        return self.sums / max(self.count, 1)
+        found: Array = self.sums / max(self.count, 1)
+        return found
 
     def moments(self, group: int) -> Array:
         """The mean of z z^T of a group, [length, length]."""
@@ -118,7 +119,8 @@ class HessianObserver:
         made = np.triu(upper)
         made += np.triu(upper, 1).T
         made /= max(self.count, 1)
-        return made
+        found: Array = made
+        return found
 
 
 def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:

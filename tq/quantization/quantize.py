@@ -17,7 +17,7 @@ from tq.calibration.calibrate import Calibration
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.recipes import Rule
+from tq.quantization.recipes import NEAREST, Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, snapshot
@@ -41,6 +41,7 @@ def quantize_model(
     input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    weight_rounding: str = NEAREST,
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
@@ -114,6 +115,7 @@ def quantize_model(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        weight_rounding=weight_rounding,
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,

@@ -11,7 +11,7 @@ Shapes, options and activations stay: weights, their scales, and biases change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,14 +33,20 @@ Array = NDArray[Any]
 
 METHODS = ("gptq", "comq")
 BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
+NOT_ROUNDED = f"no weights of its own that a {', '.join(LAYERS)} reads are int8, int4 or int2 with zero point 0"
 _WEIGHTS = 1  # the input
 
 # The least and greatest integer of a type.  -128 is left out as in all int8 weights.
 _LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
 # Of the mean of H's diagonal: the weight of "stays near w" beside the samples, which do not show every input.
 DAMPING = 0.01
+SHRINK = 0.0
 # Multiples of the usual scale to try: smaller ones lose the ends of the range, and have finer steps.
-FACTORS = {"INT8": (1.0, 0.95, 0.9), "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62), "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)}
+FACTORS = {
+    "INT8": (1.0, 0.95, 0.9),
+    "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
+    "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
+}
 SWEEPS = {"gptq": 0, "comq": 4}
 MOST_BIAS = 2.0**30
 
@@ -70,9 +76,11 @@ def round_weights(
     *,
     limits: Limits = NONE,
     num_threads: int | None = None,
-) -> bytes:
-    """A quantized model with weights rounded anew, by the methods of the layers."""
+) -> bytes | None:
+    """A quantized model with weights rounded anew, by the methods of the layers; None: it has no such layer."""
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
+    if not layers:
+        return None
     exact = Segments(model, samples, limits, num_threads)
     found = Segments(quantized, samples, limits, num_threads)
     changes: dict[int, Callable[[OperatorPart], None]] = {}
@@ -219,64 +227,86 @@ def _round_matrices(
     shape, kind = layer.shape, layer.weights.type.name
     in_blocks = _block_scales(layer.weights)
     stored = layer.weights.quantization.scale if in_blocks is None else in_blocks[0]
-    block = shape.length if in_blocks is None else in_blocks[1]
-    shared = in_blocks is None and (len(stored) == 1 or bool((stored == stored[0]).all()))
-    table = (
-        np.broadcast_to(stored.reshape(-1, 1) if in_blocks is None else stored, (shape.groups * shape.rows, shape.length // block))
-        .reshape(shape.groups, shape.rows, -1)
-        .swapaxes(1, 2)
-    )
-    squares = [_Square(gathered, group, centered, method, num_threads) for group in range(shape.groups)] if shared else []
+    steps = _Steps(shape.length if in_blocks is None else in_blocks[1], in_blocks is not None, *_LIMITS[kind])
+    given = np.broadcast_to(stored.reshape(-1, steps.count(shape)), (shape.groups * shape.rows, steps.count(shape)))
+    scales = np.array(given.reshape(shape.groups, shape.rows, -1).swapaxes(1, 2), np.float32, order="C")
     values = np.empty(matrices.shape, np.int8)
-    scales = np.array(table, np.float32)
-    factors = FACTORS[kind]
-    options = {"block": block, "halves": in_blocks is not None, "least_most": _LIMITS[kind]}
-    if shared:
+    if in_blocks is None and (len(stored) == 1 or bool((stored == stored[0]).all())):
+        squares = [_Square(gathered, group, centered, method, num_threads) for group in range(shape.groups)]
         best = np.inf
-        for factor in factors:
-            rows = [square.round(matrices[g], table[g], (factor,), refit=False, **options) for g, square in enumerate(squares)]
-            error = sum(float(item[2].sum()) for item in rows)
+        for factor in FACTORS[kind]:
+            found = [square.round(matrices[g], scales[g], (factor,), steps, False) for g, square in enumerate(squares)]
+            error = sum(float(errors.sum()) for _, _, errors in found)
             if error < best:
-                best = error
-                for g, item in enumerate(rows):
-                    values[g], scales[g] = item[0], item[1]
-        return values, np.full(len(stored), scales.flat[0], np.float32)
+                best, made = error, float(np.float32(factor * float(stored[0])))
+                for group, item in enumerate(found):
+                    values[group] = item[0]
+        return values, np.full(len(stored), made, np.float32)
     for group in range(shape.groups):
         square = _Square(gathered, group, centered, method, num_threads)
-        values[group], scales[group], _ = square.round(matrices[group], table[group], factors, refit=True, **options)
-    made = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
-    return values, made if in_blocks is not None else made.ravel()
+        found_rows = square.round(matrices[group], scales[group], FACTORS[kind], steps, True)
+        values[group], scales[group] = found_rows[:2]
+    by_row = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
+    return values, by_row if in_blocks is not None else by_row.ravel()
+
+
+class _Steps(NamedTuple):
+    """The steps of quantized weights.  block: how many of a row have one scale; halves: it is a float16 value."""
+
+    block: int
+    halves: bool
+    least: int
+    most: int
+
+    def count(self, shape: Shape) -> int:
+        """The scales of a row."""
+        return shape.length // self.block
 
 
 class _Square:
     """The damped second moments of a group, in the order of rounding, with their factor."""
 
-    def __init__(self, gathered: HessianObserver, group: int, centered: bool, method: str, num_threads: int | None) -> None:
+    def __init__(
+        self, gathered: HessianObserver, group: int, centered: bool, method: str, num_threads: int | None
+    ) -> None:
         self._method, self._num_threads = method, num_threads
         moments = gathered.moments(group)
         if centered:
             mean = gathered.mean()[group]
             moments -= np.outer(mean, mean)
         diagonal = np.maximum(np.diag(moments), 0)
-        level = float(diagonal.mean()) if diagonal.size else 0.0
-        np.fill_diagonal(moments, diagonal + (DAMPING * level if level > 0 else 1.0))
+        level = float(diagonal.mean()) * (1 + SHRINK * diagonal.size / max(gathered.count, 1))
+        more = DAMPING * level if level > 0 else 1.0
+        np.fill_diagonal(moments, diagonal + more)
         self._order = np.argsort(np.diag(moments), kind="stable").astype(np.int64)
         self._moments = np.ascontiguousarray(moments[self._order][:, self._order])
-        self._triangle = None
-        if method == "gptq":
-            self._triangle = self._moments.copy()
-            while not _core._cholesky(self._triangle, num_threads):
-                np.fill_diagonal(self._moments, np.diag(self._moments) + DAMPING * level)
-                self._triangle = self._moments.copy()
+        self._triangle: Array | None = None
+        while method == "gptq" and self._triangle is None:
+            factor = self._moments.copy()
+            if _core._cholesky(factor, num_threads):
+                self._triangle = factor
+            else:
+                np.fill_diagonal(self._moments, np.diag(self._moments) + more)
 
     def round(
-        self, rows: Array, scales: Array, factors: tuple[float, ...], *, refit: bool, block: int, halves: bool,
-        least_most: tuple[int, int],
+        self, rows: Array, scales: Array, factors: tuple[float, ...], steps: _Steps, refit: bool
     ) -> tuple[Array, Array, Array]:
+        """The integers of rows of weights, their scales, and the errors that are left."""
         return _core._round_rows(
-            self._method, np.ascontiguousarray(rows, np.float64), self._order, self._moments, self._triangle,
-            np.ascontiguousarray(scales, np.float32), block, halves, np.array(factors), SWEEPS[self._method],
-            refit, *least_most, self._num_threads,
+            self._method,
+            np.ascontiguousarray(rows, np.float64),
+            self._order,
+            self._moments,
+            self._triangle,
+            np.ascontiguousarray(scales, np.float32),
+            steps.block,
+            steps.halves,
+            np.array(factors),
+            SWEEPS[self._method],
+            refit,
+            steps.least,
+            steps.most,
+            self._num_threads,
         )
 
 
