@@ -38,16 +38,17 @@ _WEIGHTS = 1  # the input
 
 # The least and greatest integer of a type.  -128 is left out as in all int8 weights.
 _LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
-# Of the mean of H's diagonal: the weight of "stays near w" beside the samples, which do not show every input.
+# Of the mean of H's diagonal: the weight of "stays near w" beside the samples, which do not show every input; of it
+# SHRINK for as many patches as weights, more for fewer.
 DAMPING = 0.01
-SHRINK = 0.0
+SHRINK = 3.0
 # Multiples of the usual scale to try: smaller ones lose the ends of the range, and have finer steps.
 FACTORS = {
     "INT8": (1.0, 0.95, 0.9),
     "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
     "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
 }
-SWEEPS = {"gptq": 0, "comq": 4}
+SWEEPS = {"gptq": 3, "comq": 4}
 MOST_BIAS = 2.0**30
 
 
