@@ -13,9 +13,9 @@ from repository import import_path
 
 import tq
 from tq.accuracy import measuring
+from tq.accuracy.matching import constant_of
 from tq.calibration.hessians import HessianObserver, Shape, matrices_of, shape_of, weights_of
 from tq.cli import demo_float
-from tq.quantization import rounding
 from tq.quantization.recipes import Rule
 from tq.quantization.segments import Segments
 
@@ -149,28 +149,24 @@ def rounded():
 
 def test_a_rule_says_how_an_operator_is_rounded():
     def weights(**options):
-        made = tq.Model(tq.quantize_model(FLOAT, "weight_only_int4", min_elements=1, **options))
-        found = {}
-        for op in made.subgraphs[0].operators:
-            if op.name in rounding.LAYERS:
-                tensor = rounding.constant_of(op, 1)
-                found.setdefault(op.name, []).append(np.array(tensor.data))
-        return found
+        data = tq.quantize_model(NETS["conv"], "weight_only_int4", min_elements=1, **options)
+        layers = [op for op in tq.Model(data).subgraphs[0].operators if op.name == "CONV_2D"]
+        return [np.array(constant_of(op, 1).data) for op in layers]
 
-    plain = weights()
-    rule = Rule("weight_only_int4", operator="FULLY_CONNECTED", weight_rounding="comq")
-    some = weights(rules=[rule], calibration=SEEN)
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    first, second = (Rule("weight_only_int4", index=i, weight_rounding="comq") for i in (0, 1))
+    plain, one = weights(), weights(rules=[first], calibration=seen)
+    two = weights(rules=[second], calibration=seen)
     rest = weights(
-        rules=[Rule("weight_only_int4", operator="FULLY_CONNECTED", weight_rounding="nearest")],
-        weight_rounding="comq",
-        calibration=SEEN,
+        rules=[Rule("weight_only_int4", index=0, weight_rounding="nearest")], weight_rounding="comq", calibration=seen
     )
 
-    def same(a, b, name):
-        return all(np.array_equal(x, y) for x, y in zip(a[name], b[name], strict=True))
+    def same(a, b):
+        return [np.array_equal(x, y) for x, y in zip(a, b, strict=True)]
 
-    assert same(plain, some, "CONV_2D") and not same(plain, some, "FULLY_CONNECTED")
-    assert not same(plain, rest, "CONV_2D") and same(plain, rest, "FULLY_CONNECTED")
+    assert same(plain, one) == [False, True]
+    assert same(plain, two) == [True, False]
+    assert same(two, rest) == [True, True]
 
 
 REFUSED = {
@@ -205,7 +201,7 @@ def test_refused_on_the_command_line(run, tmp_path):
     demo_float.write(tmp_path)
     files = ["quantize", "demo_float.tflite", "out.tflite", "--weight-rounding", "gptq"]
     failed(run(*files, "--recipe", "weight_only_int4"), "--samples is needed")
-    failed(run(*files[:2], *files[3:], "--plan", "--samples", "demo_samples.npz"), "--plan is without")
+    failed(run(*files[:2], *files[3:], "--recipe", "int8", "--plan", "--samples", "demo_samples.npz"), "--plan is without")
 
 
 # ---- observers ----

@@ -102,8 +102,9 @@ tq_status tq_cholesky(double *a, size_t n, int threads, bool *definite, tq_error
         *definite = factor(a + w.first * (n + 1), n, w.depth);
         const size_t rest = n - w.first - w.depth, side = (tq_panel_count(rest) + SUPER - 1) / SUPER;
         if (*definite && rest) {
-            tq_parallel_for((rest + STRIP - 1) / STRIP, 1, threads, solve, &w);
-            tq_parallel_for(side * (side + 1) / 2, 1, threads, subtract, &w);
+            const int some = tq_tile_threads(threads, (double)rest * (double)rest * (double)w.depth / 2);
+            tq_parallel_for((rest + STRIP - 1) / STRIP, 1, some, solve, &w);
+            tq_parallel_for(side * (side + 1) / 2, 1, some, subtract, &w);
         }
     }
     tq_release(&tq_default_allocator, w.panels);

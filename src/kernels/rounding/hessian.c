@@ -49,6 +49,7 @@ typedef struct job {
     tq_tiles tiles;
     /* of a block of positions */
     size_t first, depth, group;
+    bool apart;           /* one channel a group */
     const float **places; /* [taps][depth]: the values of all channels; NULL: padding */
     double *panels;       /* or, of one channel a group, the sums of eight channels each */
 } job;
@@ -67,9 +68,11 @@ static void each_block(job *w, size_t depth, int threads, void (*add)(job *w, in
 {
     for (w->first = 0; w->first < w->positions && !tq_stop_now(); w->first += depth) {
         w->depth = w->positions - w->first < depth ? w->positions - w->first : depth;
-        tq_parallel_for(w->taps, 1, threads, find_places, w);
+        const double terms = (double)w->depth * (double)w->length * (double)w->length / 2;
+        const int some = tq_tile_threads(threads, terms * (w->apart ? (double)w->p->channels : 1));
+        tq_parallel_for(w->taps, 1, some, find_places, w);
         if (!tq_stop_now())
-            add(w, threads);
+            add(w, some);
     }
 }
 
@@ -202,7 +205,7 @@ tq_status tq_hessian_add(const tq_patches *patches, const float *z, double *prod
     };
     if (!w.length || !w.positions)
         return TQ_OK;
-    const bool apart = patches->groups == patches->channels && patches->groups > 1;
+    const bool apart = w.apart = patches->groups == patches->channels && patches->groups > 1;
     const size_t panels = tq_panel_count(apart ? patches->channels : w.length);
     size_t depth = apart ? MOST_DEPTH : MOST_BUFFER / (panels * TQ_PANEL);
     depth = depth < 16 ? 16 : depth > MOST_DEPTH ? MOST_DEPTH : depth;

@@ -263,7 +263,10 @@ tq_status tq_round_rows(const tq_rounding *rounding, int8_t *codes, float *scale
                         tq_error *error)
 {
     job w = {.r = rounding, .codes = codes, .scales = scales, .errors = errors};
+    const double square = (double)rounding->columns * (double)rounding->columns;
+    const double terms = square * (double)rounding->rows * (double)rounding->factor_count * (rounding->sweeps + 1);
     if (rounding->rows && rounding->columns)
-        tq_parallel_for((rounding->rows + TQ_LANES - 1) / TQ_LANES, 1, threads, round_range, &w);
+        tq_parallel_for((rounding->rows + TQ_LANES - 1) / TQ_LANES, 1, tq_tile_threads(threads, terms), round_range,
+                        &w);
     return atomic_load(&w.no_memory) ? tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "no memory") : TQ_OK;
 }

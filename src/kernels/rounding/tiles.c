@@ -92,6 +92,13 @@ void tq_panels_of(const double *matrix, size_t stride, size_t depth, size_t colu
     }
 }
 
+int tq_tile_threads(int wanted, double terms)
+{
+    const double terms_a_thread = 4e6;
+    const double most = terms / terms_a_thread;
+    return most < 1 ? 1 : most < wanted ? (int)most : wanted;
+}
+
 void tq_pair_of(size_t index, size_t count, size_t *i, size_t *j)
 {
     size_t row = 0;

@@ -40,6 +40,9 @@ static inline size_t tq_panel_count(size_t columns)
     return (columns + TQ_PANEL - 1) / TQ_PANEL;
 }
 
+/* Threads for `terms` products and sums, at most `wanted`: fewer would wait for each other longer than they work. */
+int tq_tile_threads(int wanted, double terms);
+
 /* Number `index` of the pairs (*i, *j), *i <= *j < count, row by row. */
 void tq_pair_of(size_t index, size_t count, size_t *i, size_t *j);
 
