@@ -49,7 +49,8 @@ FACTORS = {
     "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
 }
 SWEEPS = {"gptq": 3, "comq": 4}
-MOST_BIAS = 2.0**30
+# A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
+_MANY = 1024
 
 
 class Layer(NamedTuple):
@@ -235,7 +236,7 @@ def _round_matrices(
     if in_blocks is None and (len(stored) == 1 or bool((stored == stored[0]).all())):
         squares = [_Square(gathered, group, centered, method, num_threads) for group in range(shape.groups)]
         best = np.inf
-        for factor in FACTORS[kind]:
+        for factor in _factors(kind, shape):
             found = [square.round(matrices[g], scales[g], (factor,), steps, False) for g, square in enumerate(squares)]
             error = sum(float(errors.sum()) for _, _, errors in found)
             if error < best:
@@ -245,10 +246,14 @@ def _round_matrices(
         return values, np.full(len(stored), made, np.float32)
     for group in range(shape.groups):
         square = _Square(gathered, group, centered, method, num_threads)
-        found_rows = square.round(matrices[group], scales[group], FACTORS[kind], steps, True)
+        found_rows = square.round(matrices[group], scales[group], _factors(kind, shape), steps, True)
         values[group], scales[group] = found_rows[:2]
     by_row = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
     return values, by_row if in_blocks is not None else by_row.ravel()
+
+
+def _factors(kind: str, shape: Shape) -> tuple[float, ...]:
+    return FACTORS[kind][::2] if shape.length > _MANY else FACTORS[kind]
 
 
 class _Steps(NamedTuple):
@@ -303,7 +308,7 @@ class _Square:
             steps.block,
             steps.halves,
             np.array(factors),
-            SWEEPS[self._method],
+            SWEEPS[self._method] if len(self._order) <= _MANY else 1 + (self._method == "comq"),
             refit,
             steps.least,
             steps.most,

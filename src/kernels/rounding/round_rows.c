@@ -158,34 +158,33 @@ static void find_errors(lanes *x)
             x->e[l] += (x->w[k * TQ_LANES + l] - x->v[k * TQ_LANES + l]) * x->g[k * TQ_LANES + l];
 }
 
-static void sweep_all(lanes *x)
+/* ---- all ---- */
+
+/* The first rounding with a set of scales. */
+static void round_once(lanes *x)
 {
-    const tq_rounding *r = x->r;
-    if (r->refit)
+    if (x->r->method == TQ_ROUNDING_GPTQ) {
+        round_gptq(x);
+        return;
+    }
+    memcpy(x->v, x->w, x->r->columns * TQ_LANES * sizeof *x->v);
+    memset(x->g, 0, x->r->columns * TQ_LANES * sizeof *x->g);
+    sweep(x);
+    find_errors(x);
+}
+
+/* Sweeps over rounded weights. */
+static void improve(lanes *x, int sweeps)
+{
+    find_gradient(x);
+    if (x->r->refit)
         multiply(x, x->w, x->hw);
-    for (int i = 0; i < r->sweeps && !tq_stop_now(); i++) {
-        if (r->refit && (i > 0 || r->method == TQ_ROUNDING_GPTQ))
+    for (int i = 0; i < sweeps && !tq_stop_now(); i++) {
+        if (x->r->refit)
             refit(x);
         sweep(x);
     }
     find_errors(x);
-}
-
-/* ---- all ---- */
-
-static void round_lanes(lanes *x)
-{
-    const tq_rounding *r = x->r;
-    if (r->method == TQ_ROUNDING_GPTQ) {
-        round_gptq(x);
-        if (r->sweeps)
-            find_gradient(x);
-    } else {
-        memcpy(x->v, x->w, r->columns * TQ_LANES * sizeof *x->v);
-        memset(x->g, 0, r->columns * TQ_LANES * sizeof *x->g);
-    }
-    if (r->sweeps)
-        sweep_all(x);
 }
 
 typedef struct job {
@@ -220,7 +219,21 @@ static void keep(const lanes *x, const job *w, size_t first, size_t l)
     w->errors[first + l] = x->e[l];
 }
 
-/* Rounds the rows from `first` on, with one factor after the other. */
+/* The weights and scales that were kept. */
+static void take(lanes *x, const job *w, size_t first)
+{
+    const tq_rounding *r = x->r;
+    set_scales(x, first, 1);
+    for (size_t l = 0; l < TQ_LANES && first + l < r->rows; l++) {
+        for (size_t b = 0; b < r->columns / r->block; b++)
+            x->s[b * TQ_LANES + l] = w->scales[b * r->rows + first + l];
+        for (size_t k = 0; k < r->columns; k++)
+            x->v[k * TQ_LANES + l] =
+                w->codes[(first + l) * r->columns + (size_t)r->order[k]] * (double)scales_of(x, k)[l];
+    }
+}
+
+/* Rounds the rows from `first` on, with one factor after the other, and sweeps over the best. */
 static void round_some(lanes *x, const job *w, size_t first)
 {
     const tq_rounding *r = w->r;
@@ -230,13 +243,22 @@ static void round_some(lanes *x, const job *w, size_t first)
                 first + l < r->rows ? r->weights[(first + l) * r->columns + (size_t)r->order[k]] : 0;
     for (size_t f = 0; f < r->factor_count; f++) {
         set_scales(x, first, r->factors[f]);
-        round_lanes(x);
+        round_once(x);
         if (tq_stop_now())
             return;
         for (size_t l = 0; l < TQ_LANES && first + l < r->rows; l++)
             if (f == 0 || x->e[l] < w->errors[first + l])
                 keep(x, w, first, l);
     }
+    const int sweeps = r->method == TQ_ROUNDING_COMQ ? r->sweeps - 1 : r->sweeps;
+    if (sweeps <= 0)
+        return;
+    memset(x->v, 0, r->columns * TQ_LANES * sizeof *x->v);
+    take(x, w, first);
+    improve(x, sweeps);
+    for (size_t l = 0; l < TQ_LANES && first + l < r->rows && !tq_stop_now(); l++)
+        if (x->e[l] < w->errors[first + l])
+            keep(x, w, first, l);
 }
 
 static void round_range(void *context, size_t begin, size_t end)
@@ -264,7 +286,7 @@ tq_status tq_round_rows(const tq_rounding *rounding, int8_t *codes, float *scale
 {
     job w = {.r = rounding, .codes = codes, .scales = scales, .errors = errors};
     const double square = (double)rounding->columns * (double)rounding->columns;
-    const double terms = square * (double)rounding->rows * (double)rounding->factor_count * (rounding->sweeps + 1);
+    const double terms = square * (double)rounding->rows * (double)rounding->factor_count * 2;
     if (rounding->rows && rounding->columns)
         tq_parallel_for((rounding->rows + TQ_LANES - 1) / TQ_LANES, 1, tq_tile_threads(threads, terms), round_range,
                         &w);

@@ -21,8 +21,8 @@
  *
  *     q_k = round((v_k + (H (w - v))_k / H_kk) / s)
  *
- * It begins at v = w.  After each sweep but the last the row's scale becomes the best for its integers:
- * s (v H w) / (v H v).
+ * It begins at v = w.  Before each sweep but the first the row's scale becomes the best for its integers:
+ * s (v H w) / (v H v).  The same sweeps may follow GPTQ.
  *
  * round(): to the nearest, ties to even, within [least, most].  Arithmetic is float64.
  */
@@ -46,7 +46,8 @@ typedef struct tq_rounding {
     const float *scales;     /* [K / block][rows], above 0 */
     size_t block;            /* columns with one scale, by their place in weights; divides K */
     bool halves;             /* scales are float16 values */
-    const double *factors; /* the scales to try, as multiples of `scales`; of each row the one of least e is taken */
+    const double *factors; /* the scales to try, as multiples of `scales`; of each row the one of
+                                least e, by GPTQ or COMQ's first sweep, is taken */
     size_t factor_count; /* at least 1 */
     int sweeps; /* comq: at least 1; gptq: after the rounding */
     bool refit; /* whether scales change after sweeps; not where there are blocks */
