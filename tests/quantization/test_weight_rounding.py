@@ -201,7 +201,8 @@ def test_refused_on_the_command_line(run, tmp_path):
     demo_float.write(tmp_path)
     files = ["quantize", "demo_float.tflite", "out.tflite", "--weight-rounding", "gptq"]
     failed(run(*files, "--recipe", "weight_only_int4"), "--samples is needed")
-    failed(run(*files[:2], *files[3:], "--recipe", "int8", "--plan", "--samples", "demo_samples.npz"), "--plan is without")
+    options = ["--recipe", "int8", "--plan", "--samples", "demo_samples.npz"]
+    failed(run(*files[:2], *files[3:], *options), "--plan is without")
 
 
 # ---- observers ----
@@ -257,3 +258,63 @@ def test_pieces_of_a_model_give_what_the_whole_gives():
         for sample in given.each(interpreter):
             interpreter.invoke()
             assert np.array_equal(interpreter.get_tensor(tensor.index), segments.value(sample, tensor.index))
+
+
+def test_weights_that_overrides_name_stay_as_they_are():
+    name = tq.Model(NETS["conv"]).subgraphs[0].operators[0].inputs[1].name
+    options = {"overrides": {name: (-4.0, 4.0)}, "min_elements": 1}
+    plain = tq.Model(tq.quantize_model(NETS["conv"], "weight_only_int4", **options))
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    rounded = tq.quantize_model(NETS["conv"], "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+    first, second = [
+        np.array_equal(constant_of(a, 1).data, constant_of(b, 1).data)
+        for a, b in zip(plain.subgraphs[0].operators, tq.Model(rounded).subgraphs[0].operators, strict=True)
+        if a.name == "CONV_2D"
+    ]
+    assert first and not second
+
+
+def test_weights_in_float16_and_shared_ones():
+    half = tq.quantize_model(NETS["conv"], "float16")
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    options = {"min_elements": 1}
+    plain = tq.quantize_model(half, "weight_only_int4", **options)
+    made = tq.quantize_model(half, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+    assert sqnr(half, made, seen) > sqnr(half, plain, seen) + 1
+    with tq.edit(
+        net(("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV), ("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV))
+    ) as e:
+        one, two = e.main.operators
+        two.set_input(1, one.inputs[1])
+        shared = e.to_bytes()
+    with pytest.raises(ValueError, match="weight_rounding has no effect: no weights of its own"):
+        tq.quantize_model(shared, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+
+
+def test_inputs_that_are_not_finite_leave_weights_as_they_are():
+    seen = smooth((3, 40), 4, 1)
+    seen[1][0, 3] = np.inf
+    plain = tq.quantize_model(NETS["dense"], "weight_only_int4", min_elements=1)
+    made = tq.quantize_model(
+        NETS["dense"], "weight_only_int4", calibration=seen, weight_rounding="gptq", min_elements=1
+    )
+    assert made == plain
+
+
+def test_inputs_of_zeros_give_nearest_rounding():
+    made = tq.quantize_model(
+        NETS["conv"],
+        "weight_only_int4",
+        calibration=[np.zeros((1, 8, 8, 6), np.float32)],
+        weight_rounding="gptq",
+        min_elements=1,
+    )
+    for op, exact in zip(
+        [op for op in tq.Model(made).subgraphs[0].operators if op.name == "CONV_2D"],
+        tq.Model(NETS["conv"]).subgraphs[0].operators,
+        strict=True,
+    ):
+        weights = constant_of(op, 1)
+        scale = weights.quantization.scale.astype(float)[:, None, None, None]
+        nearest = np.clip(np.rint(np.asarray(exact.inputs[1].data, float) / scale), -8, 7)
+        assert np.array_equal(np.asarray(weights.data, int), nearest)

@@ -24,7 +24,7 @@ from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.options import Options
-from tq.quantization.recipes import STATIC, Rule, find
+from tq.quantization.recipes import NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rounding import NOT_ROUNDED, round_weights
 from tq.quantization.rules import method_of
@@ -139,7 +139,8 @@ def _corrected(model: Model, made: bytes, samples: Samples, options: Options, ma
 
 def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
     def method(op: Operator) -> str:
-        return method_of(op, options)
+        given = any(tensor is not None and tensor.name in options.overrides for tensor in op.inputs[1:2])
+        return NEAREST if given else method_of(op, options)
 
     rounded = round_weights(model, Model(made), samples, method, limits=options.limits)
     if rounded is None and not may_lack_layers:

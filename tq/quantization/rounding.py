@@ -23,6 +23,7 @@ from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
 from tq.calibration.hessians import LAYERS, HessianObserver, Shape, matrices_of, shape_of, weights_of
 from tq.editing.editor import Editor
+from tq.editing.extraction import extract
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.segments import Segments
@@ -136,17 +137,13 @@ def _constant_values(model: Model, operator: Operator, place: int) -> Array | No
         return None
     if tensor.is_constant and tensor.data is not None:
         return np.asarray(tensor.data)
-    interpreter = Interpreter(model=model, numerics="reference", experimental_preserve_all_tensors=True)
+    part = Model(extract(model, [], [tensor.index]))
+    interpreter = Interpreter(model=part, numerics="reference")
     interpreter.allocate_tensors()
-    producer = tensor.producer
-    chain = []
-    while producer is not None:
-        chain.append(producer.index)
-        source = producer.inputs[0]
-        producer = None if source is None else source.producer
-    for index in reversed(chain):
-        interpreter._invoke(0, index, index + 1)
-    return np.array(interpreter._view(tensor.index, 0))
+    interpreter.invoke()
+    output = part.outputs[0]
+    assert output is not None
+    return np.array(interpreter.get_tensor(output.index))
 
 
 # ---- rounding ----
