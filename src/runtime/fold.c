@@ -34,7 +34,9 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_node_shape_later(node, error));
     if (node->request.pack)
         node->request.pack(node);
-    return tq_node_eval(node, error);
+    const tq_status status = tq_node_eval(node, error);
+    tq_run_flush(graph->run, false);
+    return status;
 }
 
 /* Computes the outputs of an operator of constants.  An operator whose data fail (a zero divisor in a branch that is

@@ -187,6 +187,15 @@ enum {
 tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
 void tq_graph_end(tq_graph_run *graph);
 
+/* Sets whether denormal floats are 0 on the thread of a busy graph; at the end of the run they are as before it.
+   Reading and writing the processor's mode takes as long as a small operator: a mode stays until another is needed. */
+void tq_run_switch_flush(tq_run *run);
+static inline void tq_run_flush(tq_run *run, bool flush)
+{
+    if (run->stop.flushed != flush)
+        tq_run_switch_flush(run);
+}
+
 /* TQ_INTERRUPTED where the caller wants a stop. */
 tq_status tq_run_poll(tq_run *run, tq_error *error);
 
@@ -238,7 +247,7 @@ tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error);
 /* The same for an operator that is prepared late. */
 tq_status tq_step_find_cached(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Prepacks the step's constants, unless they are prepacked. */
+/* Prepacks the step's constants, which are to be prepacked (step->to_pack). */
 tq_status tq_step_prepack(tq_step *step, tq_error *error);
 
 /* Releases the step's cached item.  hold: the step is prepared again and may want the same item, so that it moves to
@@ -283,7 +292,8 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
 
 /* ---- eval.c ---- */
 
-/* Calls node->eval, with constants prepacked and the mode of denormal floats set for the node's numerics. */
+/* Calls node->eval, with constants prepacked and the mode of denormal floats for the node's numerics (tq_run_flush), in
+   which the thread stays. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
 /* Calls node->shape_later, if it is set. */

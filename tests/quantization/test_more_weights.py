@@ -63,6 +63,7 @@ def test_weights_of_custom_operators():
     [
         ({"MyOps": [1]}, "no custom operator 'MyOps'"),
         ({"MyOp": [0]}, r"'MyOp' has no effect: its inputs \[0\] are no float32 constants"),
+        ({"MyOp": [1, 7]}, "'MyOp' has no weights at input 7"),
         ({"MyOp": ["a"]}, "the indices of inputs are needed"),
     ],
 )

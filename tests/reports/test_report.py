@@ -179,7 +179,7 @@ def test_pictures_of_nothing():
 class Page(HTMLParser):
     """Well-formedness, and everything that could be fetched."""
 
-    VOID = ("meta", "link", "br", "img")
+    VOID = ("meta", "link", "br", "img", "input")
 
     def __init__(self, page):
         super().__init__()
@@ -223,7 +223,7 @@ def test_a_notebook_shows_the_page(report):
     shown = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"[^>]*></iframe>', report._repr_html_())
     assert html.unescape(shown[1]) == report.to_html()
     assert repr(report).startswith("<tq report: 7 tensors") and len(repr(report)) < 100
-    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 100
+    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 200
 
 
 def test_hostile_names():

@@ -26,7 +26,7 @@ All decisions on a model are made before anything is written, as one plan. `tq.p
 `tq quantize --plan` show it: each operator, its type, or the reason for which it stays float; groups of activations
 that share parameters, and the source of their range; variables and control flow; constants; QUANTIZE and DEQUANTIZE.
 
-Recipe `int4` does the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
+Recipes `int4` and `int16x4` do the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
 weights of one scale and zero point. For lack of uint8 kernels these stay float there: {UINT8}.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16

@@ -8,7 +8,7 @@ and b the real values of the quantized ones.  Equal elements have no error, also
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.matching import type_kind
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
@@ -123,14 +124,21 @@ class Samples:
     """Checked samples of a float model's inputs, for interpreters of it and of models quantized from it.
 
     samples: as tq.calibrate takes them.  most: the greatest number of samples; None: all.
+    quantizes: whether real values are quantized for an integer input of `model`.
     ValueError: there are no samples for the first subgraph, or one does not fit.
     """
 
-    def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        samples: Data,
+        most: int | None = None,
+        quantizes: bool = False,
+    ) -> None:
         self.model = model
         self.values: list[dict[int, Array]] = []
         self.others: list[tuple[str, Any]] = []  # (signature, sample) of other subgraphs
-        for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
+        for number, (inputs, sample) in enumerate(Calls(model, quantizes=quantizes).each(samples, "the samples")):
             if most is not None and number >= most:
                 break
             values = inputs.values(sample, f"sample {number}")
@@ -208,7 +216,7 @@ def outputs(model: Model, samples: Samples, num_threads: int | None = None, limi
     interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
-    for _ in samples.each(interpreter):
+    for _ in tracked(samples.each(interpreter), samples, "measuring the outputs"):
         interpreter.invoke()
         row = [real(np.array(interpreter.get_tensor(tensor.index)), tensor) for tensor in tensors]
         found.append([np.empty(0) if item is None else item for item in row])

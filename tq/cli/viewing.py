@@ -1,13 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that shows a model's graph."""
+"""The command that shows a model's graph, and the page of differences."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
-from tq.cli.commands import FINE, Failure, Result, complain, limits, open_model, refuse_inputs, refusing, saved, using
-from tq.cli.quantize import samples_of
+from tq.cli.commands import (
+    FINE,
+    FOUND,
+    Failure,
+    Result,
+    complain,
+    limits,
+    open_model,
+    refuse_inputs,
+    refusing,
+    saved,
+    using,
+)
+from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -23,8 +36,8 @@ def view(args: argparse.Namespace) -> Result:
         raise Failure(f"--export {args.export} writes OUT: it needs -o OUT")
     model = open_model(args.file)
     other = open_model(args.other) if args.other else None
-    refuse_inputs(args.output, model, other, args.samples)
-    samples = _samples(args.samples, model, other)
+    refuse_inputs(args.output, model, other, sample_files(args.samples or [], model))
+    samples = _samples(args, model, other)
     with refusing():
         shown = view(model, other, samples=samples, profile=args.profile, num_threads=args.threads, **limits(args))
     for note in shown.notes:
@@ -32,15 +45,36 @@ def view(args: argparse.Namespace) -> Result:
     return _export(args, shown) if args.export else _page(args, shown), FINE
 
 
-def _samples(given: list[str] | None, model: Model, other: Model | None) -> list[Any] | None:
+def diff_page(args: argparse.Namespace) -> Result:
+    """`tq diff --html`."""
+    from tq.inspection.differences import diff
+    from tq.saving import Target
+    from tq.view.differences import document
+
+    if not (args.html and args.output):
+        raise Failure("--html writes OUT: it needs -o OUT" if args.html else "-o has no effect without --html")
+    if args.json or args.csv:
+        form = "--json" if args.json else "--csv"
+        raise Failure(f"--html and {form} are two forms of the result: one of them can be written")
+    a, b = open_model(args.a), open_model(args.b)
+    refuse_inputs(args.output, a, b)
+    differences = diff(a, b)
+    names = [os.path.basename(path) for path in (args.a, args.b)]
+    page = document(a, b, names, differences, *([] if args.limit is None else [args.limit]))
+    with using(args.output):
+        Target(args.output, a, b).save(page.encode("utf-8"))
+    text = f"{args.output}: {len(differences):,} differences"
+    return saved(args.output, text), FOUND if differences else FINE
+
+
+def _samples(args: argparse.Namespace, model: Model, other: Model | None) -> list[Any] | None:
     """The samples for the float model of the two."""
     from tq.view.view import in_order
 
-    if not given:
-        return None
-    if other is None:
+    if args.samples and other is None:
         raise Failure("--samples is given and has no effect without OTHER")
-    return samples_of(given, in_order(model, other)[0])
+    found: list[Any] | None = samples_of(args, model if other is None else in_order(model, other)[0])
+    return found
 
 
 def _page(args: argparse.Namespace, shown: View) -> str:

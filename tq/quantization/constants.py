@@ -15,7 +15,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent, unsigned
 from tq.quantization.choice import Choice
-from tq.quantization.grids import Weights
+from tq.quantization.grids import NARROW, Weights, own_scales
 from tq.quantization.parameters import of_range
 from tq.quantization.ranges import Parameters
 from tq.quantization.recipes import WEIGHTS
@@ -100,11 +100,12 @@ class _Planner:
         axis = self._view.row(op).axis if self._per_axis else None
         data = np.asarray(weights.data)
         type_ = "int4" if op in self._int4 else "int8"
-        made = self._on_grid(op, weights, data, axis) or _own_scales(data, axis, type_)
+        made = self._on_grid(op, weights, data, axis) or own_scales(data, axis, type_)
         if bias is not None and bias.data is not None:
             fitted = self._fitted(made.scale, input_scale, bias.data)
             if not np.array_equal(fitted, made.scale):
-                made = _own_scales(data, axis if np.ndim(fitted) else None, type_, fitted)
+                self._view.ranges.grids.leave(weights, NARROW)
+                made = own_scales(data, axis if np.ndim(fitted) else None, type_, fitted)
         is_per_axis, scales = bool(np.ndim(made.scale)), np.atleast_1d(np.asarray(made.scale, np.float32))
         return Constant(
             op,
@@ -122,10 +123,13 @@ class _Planner:
         self, op: OperatorPart, index: int, weights: TensorPart, bias: TensorPart | None, input_scale: np.float32
     ) -> Constant:
         data = np.asarray(weights.data)
-        made = unsigned.weights(data, self._view.ranges.grids.get(weights))
+        made, grids = unsigned.weights(data, self._view.ranges.grids.get(weights)), self._view.ranges.grids
+        if not made.is_on_grid:
+            grids.leave(weights, "recipe 'uint8' takes one scale")
         if bias is not None and bias.data is not None:
             fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
             if fitted != made.scale:
+                grids.leave(weights, NARROW)
                 made = unsigned.of_scale(data, fitted)
         scales = np.array([made.scale], np.float32)
         return Constant(op, index, weights, made.values, "uint8", scales, made.zero_point, is_on_grid=made.is_on_grid)
@@ -139,10 +143,8 @@ class _Planner:
             raise ValueError("FAKE_QUANT of 16 bits; no kernel takes int16 weights, num_bits 4 or 8 is needed")
         types = ("int4",) if op in self._int4 else _types_of(op)
         made = grid.weights(data, axis, types)
-        if made is None and grid.source == "override":
-            raise ValueError(
-                "overrides: with these parameters its values pass -127 or 127, or the scales do not fit it"
-            )
+        if made is None:
+            self._view.ranges.grids.leave(weights)
         return made
 
     def _computed_weights(self, op: OperatorPart, index: int, weights: TensorPart) -> ComputedWeights:
@@ -224,9 +226,3 @@ def _types_of(op: OperatorPart) -> tuple[str, ...]:
     """The types of weights that its kernels take."""
     row = WEIGHTS.get(op.builtin_name or "")
     return () if row is None else row.integer
-
-
-def _own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None = None) -> Weights:
-    """Weights with the scales of their own values, or with these."""
-    made = _core.quantize_weights(data, axis, type, scale=scale)
-    return Weights(made.codes, made.scale if scale is None else scale, type)

@@ -7,11 +7,12 @@ A default that is given explicitly is no error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
 from tq.quantization.recipes import DEQUANTIZED, HYBRID, NEAREST, STATIC, Recipe, Rule, check_rounding, find
 from tq.running.limits import NONE, Limits
@@ -25,7 +26,7 @@ class Options:
     """The arguments of tq.quantize_model, which explains them."""
 
     recipe: Recipe
-    calibration: Calibration | Iterable[Any] | None = None
+    calibration: Calibration | Data | None = None
     observer: str | None = None
     percentile: float = 99.99
     io: str = "float32"
@@ -39,7 +40,7 @@ class Options:
     bias_correction: bool = False
     target_sqnr: float | None = None
     fallback: str = "float"
-    samples: Iterable[Any] | Mapping[str, Any] | None = None
+    samples: Data | None = None
     limits: Limits = NONE  # of each run
     custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
@@ -173,17 +174,19 @@ def _rows(options: Options) -> list[_Row]:
             options.rounds_weights and not any(item.weights in ("int8", "int4", "int2") for item in used),
             f"recipe {names} makes no int8, int4 or int2 weights",
         ),
-        *_sample_rows(options, is_static, no_ranges),
+        *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
     ]
 
 
-def _sample_rows(options: Options, is_static: bool, no_ranges: str) -> list[_Row]:
-    runs, is_saved = options.runs_samples, isinstance(options.calibration, Calibration)
+def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_ranges: str) -> list[_Row]:
+    given, runs = options.calibration, options.runs_samples
+    is_saved = isinstance(given, Calibration)
+    of_weights = has_integers and isinstance(given, Calibration) and bool(given.encodings)
     has_calibration, has_samples = options.calibration is not None, options.samples is not None
     chooses_observer = options.observer not in (None, "minmax")
     return [
-        _Row("calibration", has_calibration and not is_static and (is_saved or not runs), no_ranges),
+        _Row("calibration", has_calibration and not (is_static or of_weights) and (is_saved or not runs), no_ranges),
         _Row(
             "samples",
             has_samples and not runs,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -56,6 +56,7 @@ class GroupParameters:
     groups: Groups
     by_root: Mapping[TensorPart, Parameters]
     agreed: Mapping[Key, Parameters]
+    defaults: frozenset[TensorPart] = frozenset()  # the roots of the groups that got the default range
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.by_root[self.groups.roots[tensor]]
@@ -73,7 +74,8 @@ class GroupParameters:
         low, high = view.range_of_constant(tensor)
         type_ = "int8" if view.row(op).narrow == index else view.type
         grid = view.ranges.grids.get(tensor)
-        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
+        by_toco = view.ranges.is_unsigned and grid is not None and grid.is_range
+        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE and not by_toco else None
         if chosen is not None:
             return of_scale(LIMITS[type_], *chosen)
         if view.row(op).narrow == index:
@@ -130,7 +132,7 @@ def choose(view: View, operators: Collection[OperatorPart], groups: Groups, span
         root: given.get(root) or chooser.parameters(root, tensors, constants.get(root, ()))
         for root, tensors in members.items()
     }
-    made = GroupParameters(view, groups, MappingProxyType(found), MappingProxyType({}))
+    made = GroupParameters(view, groups, MappingProxyType(found), MappingProxyType({}), frozenset(chooser.defaults))
     for _ in range(_MOST_SWEEPS):
         is_wider = False
         for op in operators:
@@ -229,6 +231,7 @@ class _Chooser:
     groups: Groups
     spans: Spans
     passing: Mapping[TensorPart, clipping.Interval]
+    defaults: set[TensorPart] = field(default_factory=set)  # the roots of groups that got the default range
 
     def parameters(
         self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
@@ -248,6 +251,7 @@ class _Chooser:
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
         if not ranges and view.ranges.default is not None:
             ranges = [view.ranges.default]
+            self.defaults.add(root)
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from tq.calibration.calibrate import Calibration
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
@@ -132,26 +133,27 @@ def _used(prepared: Prepared, subgraphs: Iterable[SubgraphPlan]) -> frozenset[st
         grids = [prepared.grids.get(use.tensor) for use in subgraph.uses if use.on_grid is not None]
         found.update(grid.given for grid in grids if grid is not None and grid.given)
         for item in subgraph.activations:
-            found |= _used_by(item.choice)
+            found |= _used_activations(item.choice)
+            grids = [prepared.grids.get(tensor) for tensor in _used_constants(item)]
+            found.update(grid.given for grid in grids if grid is not None and grid.given)
     return frozenset(found)
 
 
-def _used_by(choice: Choice) -> set[str]:
+def _used_activations(choice: Choice) -> set[str]:
     states = [state for op in choice.operators if choice.view.row(op).recurrent for state in inner_states(op)]
     tensors = [*(tensor for tensor in choice.parameters.groups.roots if choice.is_integer(tensor)), *states]
-    names = {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
-    grids = (choice.view.ranges.grids.get(tensor) for tensor in _constants_with_grids(choice))
-    return names | {grid.given for grid in grids if grid is not None and grid.given}
+    return {name for tensor in tensors if (name := choice.view.ranges.override_name(tensor)) is not None}
 
 
-def _constants_with_grids(choice: Choice) -> Iterator[TensorPart]:
-    """The constants whose grids count: weights, and those that are read like activations."""
-    view = choice.view
-    for op in choice.operators:
-        weights = view.weights(op)
-        if weights is not None and view.has_constant_weights(op):
-            yield weights
-        yield from (tensor for _, tensor in view.read(op) if tensor.is_constant)
+def _used_constants(item: Activations) -> Iterator[TensorPart]:
+    """The constants that lie on their grids, and those whose ranges took part in the parameters of a group."""
+    view = item.choice.view
+    for record in item.records:
+        if isinstance(record, Constant) and record.tensor is not None:
+            grid = view.ranges.grids.get(record.tensor)
+            is_read = (record.input, record.tensor) in view.read(record.operator)
+            if record.is_on_grid or (is_read and grid is not None and grid.ends is not None):
+                yield record.tensor
 
 
 def _check(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
@@ -163,6 +165,21 @@ def _check(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
     if given and not options.own_rules:
         names = (name for ranges in prepared.ranges.values() for name in ranges.names())
         check_overrides(given, _used(prepared, subgraphs), names)
+    if not options.own_rules:
+        _check_ranges(prepared, subgraphs)
+
+
+def _check_ranges(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
+    """ValueError: no activation gets the default range; no weights can have the scales of a calibration."""
+    options, given = prepared.options, prepared.options.calibration
+    choices = [item.choice for subgraph in subgraphs for item in subgraph.activations]
+    if options.default_ranges is not None and not any(choice.parameters.defaults for choice in choices):
+        raise ValueError("default_ranges is given and has no effect: the range of every activation is known")
+    if any(prepared.wanted.values()) or options.runs_samples or not isinstance(given, Calibration):
+        return
+    weights = [use.tensor.name for subgraph in subgraphs for use in subgraph.uses if use.on_grid is not None]
+    if given.encodings and not any(name in given.encodings for name in weights):
+        raise ValueError("calibration is given and has no effect: no weights can have the scales that it has")
 
 
 def _nothing(options: Options) -> str:

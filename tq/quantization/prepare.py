@@ -8,7 +8,9 @@ SUM becomes MEAN and MUL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -19,6 +21,7 @@ from tq.calibration.encodings import Encoding
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
+from tq.nearest import hint
 from tq.quantization import unsigned
 from tq.quantization.grids import Grids
 from tq.quantization.options import Options
@@ -27,10 +30,13 @@ from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, ove
 from tq.quantization.recipes import FLOAT, STATIC, Recipe
 from tq.quantization.rules import Ruled, Ruling, check_rules, tensor_names
 from tq.quantization.trained import (
+    complete_pairs,
     fold_moves,
     has_pairs,
     separate,
     spread,
+    take_constant_encodings,
+    take_constants,
     take_encodings,
     take_fake_quants,
     take_pairs,
@@ -41,6 +47,8 @@ from tq.running.watching import subgraph_and_index
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]
 
+# What the quantizer adds to the names of tensors that it makes: a calibration of its result has those too.
+_MADE = re.compile("_(u?int8|int16|int4|float32|float|dequantized|fixed|requantized|bias|hidden|mean|count|gate[0-9])$")
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 
 
@@ -82,9 +90,8 @@ def prepare(editor: Editor, model: Model, options: Options) -> Prepared:
 
     ValueError: a model that is quantized already; rules, overrides or custom weights without effect or without their
     operator or tensor; a calibration that is missing or of another model."""
-    pairs = options.is_static and any(has_pairs(graph) for graph in editor.subgraphs)
-    if not pairs:
-        _check_float(editor)
+    pairs = frozenset(graph for graph in editor.subgraphs if has_pairs(graph))
+    _check_float(editor, pairs)
     if not editor.subgraphs:
         raise ValueError("the model has no subgraphs")
     read = _read(editor, model, options)
@@ -92,8 +99,7 @@ def prepare(editor: Editor, model: Model, options: Options) -> Prepared:
     if not options.own_rules and options.rules:
         check_rules(options.recipe, options.rules, _ruled(read))
     _take_trained(read, pairs)
-    if pairs:
-        _check_float(editor)
+    _check_float(editor, [graph for graph, operators in _wanted(read).items() if graph in pairs and not operators])
     if options.custom_weights:
         uses = [list(find_uses(graph, read.ruling, options)) for graph in read.graphs]
         check_custom_weights(options.custom_weights, read.graphs, uses)
@@ -143,8 +149,8 @@ def _ruled(read: Prepared) -> list[Ruled]:
     return found
 
 
-def _take_trained(read: Prepared, pairs: bool) -> None:
-    """The parameters that training chose.  pairs: QUANTIZE before DEQUANTIZE sets some."""
+def _take_trained(read: Prepared, pairs: Collection[SubgraphPart]) -> None:
+    """The parameters that training chose.  pairs: the subgraphs in which QUANTIZE before DEQUANTIZE sets some."""
     options, grids = read.options, read.grids
     if options.recipe.form == FLOAT and not options.all_rules:
         return
@@ -152,13 +158,18 @@ def _take_trained(read: Prepared, pairs: bool) -> None:
     encodings = given.encodings if isinstance(given, Calibration) else {}
     _check_names(read.graphs, encodings)
     for graph, operators in _wanted(read).items():
-        trained = take_pairs(graph, grids) if pairs and operators else {}
+        if graph in pairs:
+            take_constants(graph, grids)
+        trained = {}
+        if graph in pairs and operators:
+            complete_pairs(graph, read.ranges[graph])
+            trained = take_pairs(graph)
         trained |= take_fake_quants(graph, bool(operators), grids)
         fold_moves(graph, grids)
+        take_constant_encodings(graph, encodings, grids)
         if graph in read.ranges and operators:
             ranges, type_ = read.ranges[graph], next(iter(operators))
-            known = take_encodings(graph, encodings, grids) if encodings else {}
-            trained = known | trained
+            trained = take_encodings(graph, encodings) | trained
             ranges.train(trained)
             if trained:
                 spread(graph, ranges, type_)
@@ -222,10 +233,19 @@ def _check_names(graphs: Sequence[SubgraphPart], encodings: Mapping[str, Encodin
     known = {tensor.name for graph in graphs for tensor in graph.tensors} if encodings else set()
     if encodings and not known & encodings.keys():
         raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
+    missing = [name for name in encodings if name not in known and _MADE.sub("", name) not in known]
+    if missing:
+        near = hint(missing[0], known)
+        warnings.warn(
+            f"the calibration has ranges of {len(missing)} tensors that the model lacks, as {missing[0]!r}{near}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
-def _check_float(editor: Editor) -> None:
-    for graph in editor.subgraphs:
+def _check_float(editor: Editor, pairs: Collection[SubgraphPart]) -> None:
+    """ValueError: a subgraph that is not among `pairs` holds integers that stand for real values."""
+    for graph in [graph for graph in editor.subgraphs if graph not in pairs]:
         for tensor in graph.tensors:
             if tensor.type_name in _INTEGERS and len(tensor.quantization.scale):
                 raise ValueError(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
@@ -27,7 +27,7 @@ def quantize_model(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",
@@ -46,7 +46,7 @@ def quantize_model(
     bias_correction: bool = False,
     target_sqnr: float | None = None,
     fallback: str = "float",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -55,16 +55,17 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  "int4": int8 activations beside int4 weights, where kernels take them.  "uint8": uint8 activations and
-        weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations float32
-        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
+        activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
+        float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+    calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
+        it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
-        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
-        and max, where there is none.
+        DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
+        is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
@@ -80,7 +81,7 @@ def quantize_model(
     custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
         The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
     default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
-        there is data for it; no calibration is needed then.
+        there is data for it; no calibration is needed then.  An error where all ranges are known.
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
@@ -138,7 +139,7 @@ def plan_quantization(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",

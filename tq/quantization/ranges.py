@@ -197,6 +197,12 @@ class Ranges:
         """Ranges that training chose."""
         self._trained.update(ranges)
 
+    def move(self, tensor: TensorPart, made: TensorPart) -> None:
+        """The overrides of a tensor are for another, which has its values."""
+        if tensor in self._overrides:
+            self._overrides[made] = self._overrides.pop(tensor)
+            self._override_names[made] = self._override_names.pop(tensor)
+
     def trained(self, tensor: TensorPart) -> Trained | None:
         return self._trained.get(tensor)
 
@@ -214,6 +220,10 @@ class Ranges:
         if self._calibration is not None and self._was_seen(tensor):
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
+
+    def of_any(self, tensor: TensorPart) -> tuple[float, float] | None:
+        """The range, or that of tensors of which none is known; None: there is neither."""
+        return self.of(tensor) if self.knows(tensor) else self.default
 
     def source(self, tensor: TensorPart) -> str:
         """Where the range comes from: as the table above names it; "" where none is known."""

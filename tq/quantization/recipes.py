@@ -48,6 +48,7 @@ RECIPES = {
         Recipe("weight_only_int4", DEQUANTIZED, "int4"),
         Recipe("float16", DEQUANTIZED, "float16"),
         Recipe("int4", STATIC, "int4", activations="int8"),
+        Recipe("int16x4", STATIC, "int4", activations="int16"),
         Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("float", FLOAT),
     )
@@ -62,7 +63,7 @@ class Weights(NamedTuple):
     hybrid: tuple[str, ...]  # the types that its kernel takes beside float activations
     in_blocks: bool = False  # whether that kernel takes scales of blocks
     scale_per_channel: bool = False  # it wants a scale for each channel, be they equal
-    integer: tuple[str, ...] = ("int8",)  # the types that its kernels take beside integer activations
+    integer: tuple[str, ...] = ("int8",)  # the types that all kernel sets take beside int8 and int16 activations
     gathers: bool = False  # its output holds rows of the weights
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tq import _core
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.quantization.grids import NARROW, own_scales
 from tq.quantization.ranges import Parameters, Ranges
 from tq.quantization.records import Constant, Intermediate, Intermediates, Record, State
 from tq.quantization.view import is_float
@@ -43,7 +44,7 @@ from tq.running.recurrent import (
     Floats,
 )  # fmt: skip
 
-_TIME_MOST = 511  # of 10 bits
+TIME_MOST = 511  # of 10 bits
 _NORM_SHIFT = 2.0**-10
 
 Inputs = Sequence["TensorPart | None"]
@@ -131,10 +132,10 @@ class _Planner:
 
     def svdf(self) -> None:
         self._matrix(FEATURES)
-        time = self._symmetric(TIME, _TIME_MOST)
-        state = _core.choose_quantization_params(*self._range(SVDF_STATE), "int16", rule="mlir")
-        self._state(SVDF_STATE, "int16", np.float32(state.scale), 0)
-        self._bias(SVDF_BIAS, np.float32(state.scale) * time)
+        time = self._symmetric(TIME, TIME_MOST)
+        state, _ = self._inner(SVDF_STATE, "int16")
+        self._state(SVDF_STATE, "int16", state, 0)
+        self._bias(SVDF_BIAS, state * time)
 
     def lstm(self) -> None:
         cell = _core.choose_quantization_params(*self._range(CELL_STATE), "int16", rule="power-of-two")
@@ -145,8 +146,7 @@ class _Planner:
         gates = [self._gate(gate) for gate in range(GATES)]
         hidden = self._y.scale, self._y.zero_point
         if _at(self._inputs, PROJECTION) is not None:
-            found = _core.choose_quantization_params(*self._range(PROJECTION), "int8", rule="mlir")
-            hidden = np.float32(found.scale), int(found.zero_point)
+            hidden = self._inner(PROJECTION, "int8")
             self._bias(PROJECTION_BIAS, hidden[0] * self._matrix(PROJECTION))
         (output,) = self._op.outputs
         name = "" if output is None else output.name
@@ -166,9 +166,9 @@ class _Planner:
             self._bias(BIAS + gate, self._x.scale * weights)
             return None
         self._matrix(WEIGHTS + gate)
-        inner = _core.choose_quantization_params(*self._range(NORM + gate), "int16", rule="mlir")
+        inner, _ = self._inner(NORM + gate, "int16")
         self._bias(BIAS + gate, np.float32(self._symmetric(NORM + gate, 32767) * np.float32(_NORM_SHIFT)))
-        return np.float32(inner.scale)
+        return inner
 
     def _tensor(self, index: int) -> TensorPart:
         """An input that is_eligible found there."""
@@ -183,22 +183,36 @@ class _Planner:
         low, high = self._ranges.of(self._tensor(index))
         return min(low, 0.0), max(high, 0.0)
 
+    def _inner(self, index: int, type_: str) -> tuple[np.float32, int]:
+        """The scale and zero point of values inside the operator: chosen for them, or of their range."""
+        chosen = self._ranges.trained(self._tensor(index))
+        if chosen is not None and chosen.parameters is not None and chosen.type == type_:
+            return np.float32(chosen.parameters.scale), int(chosen.parameters.zero_point)
+        made = _core.choose_quantization_params(*self._range(index), type_, rule="mlir")
+        return np.float32(made.scale), int(made.zero_point)
+
     def _state(self, index: int, type_: str, scale: np.float32, zero: int) -> None:
         self.made.append(State(self._op, self._tensor(index), type_, scale, zero))
 
-    def _put(self, index: int, values: NDArray[Any], type_: str, scale: np.float32) -> None:
-        scales = np.array([scale], np.float32)
-        self.made.append(Constant(self._op, index, self._tensor(index), values, type_, scales))
+    def _put(self, index: int, values: NDArray[Any], type_: str, scale: np.float32, is_on_grid: bool = False) -> None:
+        scales, tensor = np.array([scale], np.float32), self._tensor(index)
+        self.made.append(Constant(self._op, index, tensor, values, type_, scales, is_on_grid=is_on_grid))
 
     def _matrix(self, index: int, bias: Floats | None = None) -> np.float32:
         """int8, and the scale, grown where the bias would not fit."""
-        made = _core.quantize_weights(self._data(index), None, "int8")
+        tensor, data, grids = self._tensor(index), self._data(index), self._ranges.grids
+        grid = grids.get(tensor)
+        found = None if grid is None else grid.weights(data, None, ("int8",))
+        if found is None:
+            grids.leave(tensor)
+        made, is_on_grid = found or own_scales(data, None, "int8"), found is not None
         scale = np.float32(made.scale)
         if bias is not None:
             fitted = np.float32(_core.fit_scales_to_bias(scale, self._x.scale, bias)[0])
             if fitted != scale:
-                made, scale = _core.quantize_weights(self._data(index), None, "int8", scale=fitted), fitted
-        self._put(index, made.codes, "int8", scale)
+                grids.leave(tensor, NARROW)
+                made, scale, is_on_grid = own_scales(data, None, "int8", np.asarray(fitted)), fitted, False
+        self._put(index, made.values, "int8", scale, is_on_grid)
         return scale
 
     def _symmetric(self, index: int, most: int) -> np.float32:
@@ -206,10 +220,16 @@ class _Planner:
         data = self._data(index)
         if not np.isfinite(data).all():
             raise ValueError(f"{self._tensor(index)!r} holds values that are not finite")
-        bound = np.abs(data).max(initial=0)
-        scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
-        values = _core.quantize(data, scale, 0, dtype="int16").clip(-most, most)
-        self._put(index, values, "int16", scale)
+        grid = self._ranges.grids.get(self._tensor(index))
+        found = None if grid is None else grid.symmetric(data, most)
+        if found is None:
+            self._ranges.grids.leave(self._tensor(index))
+            bound = np.abs(data).max(initial=0)
+            scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
+            found = np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), scale
+            grid = None
+        values, scale = found
+        self._put(index, values.astype(np.int16), "int16", scale, grid is not None)
         return scale
 
     def _bias(self, index: int, scale: np.float32) -> None:

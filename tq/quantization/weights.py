@@ -99,13 +99,17 @@ def check_custom_weights(
 ) -> None:
     """ValueError: an operator that the model lacks, or of which nothing becomes integers."""
     names = {op.name for graph in graphs for op in graph.operators if op.builtin_name == "CUSTOM"}
-    used = {use.operator.name for chosen in uses for use in chosen}
+    used: dict[str, set[int]] = {}
+    for use in (use for chosen in uses for use in chosen):
+        used.setdefault(use.operator.name, set()).add(use.input)
     for name, indices in given.items():
         if name not in names:
             raise ValueError(f"custom_weights: the model has no custom operator {name!r}{hint(name, names)}")
         if name not in used:
             wanted = f"its inputs {list(indices)} are no float32 constants with enough elements"
             raise ValueError(f"custom_weights: {name!r} has no effect: {wanted}")
+        if missing := [index for index in indices if index not in used[name]]:
+            raise ValueError(f"custom_weights: {name!r} has no weights at input {missing[0]}")
 
 
 def can_change(operator: OperatorPart, recipe: Recipe, options: Options) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,10 @@ from tq._core import Error, Model
 from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed, match, type_kind
 from tq.calibration.observers import HistogramObserver
+from tq.calibration.samples import Data
 from tq.enums import name_of
-from tq.reports.advice import Tried, attempts
+from tq.progress import tracked
+from tq.reports.advice import OPTIONS, Tried, attempts
 from tq.reports.page import document
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
@@ -145,7 +146,7 @@ class Report:
 def report(
     float_model: Source,
     quantized: Source,
-    samples: Iterable[Any] | Mapping[str, Any],
+    samples: Data,
     *,
     output: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
@@ -187,7 +188,7 @@ def report(
     writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
     rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
     ends = _Outputs(a, b)
-    for _ in zip(fed.each(one), fed.each(two), strict=True):
+    for _ in tracked(zip(fed.each(one), fed.each(two), strict=True), fed, "comparing for the report"):
         one.invoke()
         two.invoke()
         for row in rows:
@@ -213,7 +214,8 @@ def report(
         [name for index, name in floats.items() if index not in matched],
     )
     if advise:
-        made.advice = list(attempts(a, fed, num_threads, limits))
+        tries = attempts(a, fed, num_threads, limits)
+        made.advice = list(tracked(tries, OPTIONS, "trying other options"))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)

@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tq.inspection.plots import new_axes
+from tq.texts import dotted
 
 if TYPE_CHECKING:
     from tq.inspection.plots import Axes
     from tq.running.runs import MemoryPlan, Profile
 
 _MOST_NAMES = 60  # more operators than this have no names on the axis
+_LEAST_SHARE = 0.01  # of the arena: the height of a box that has room for a name
 
 
 def plot_profile(profile: Profile, ax: Axes | None) -> Axes:
@@ -26,8 +28,14 @@ def plot_profile(profile: Profile, ax: Axes | None) -> Axes:
     if len(profile.rows) <= _MOST_NAMES:
         ax.set_yticks([row.index for row in profile.rows], [f"{r.index} {r.name}" for r in profile.rows], fontsize=6)
     ax.legend(fontsize=7)
-    ax.set_title(f"{profile.microseconds:.0f} µs, the mean of {profile.runs} runs")
+    ax.set_title(f"{profile.microseconds:.0f} µs, the median of {profile.runs} runs")
     return ax
+
+
+def _label(name: str) -> str:
+    """The end of a name, which tells tensors apart, as matplotlib's plain text."""
+    shown = dotted(name if len(name) <= 24 else "…" + name[-23:])
+    return shown.replace("$", r"\$")
 
 
 def plot_memory_plan(plan: MemoryPlan, ax: Axes | None) -> Axes:
@@ -37,6 +45,8 @@ def plot_memory_plan(plan: MemoryPlan, ax: Axes | None) -> Axes:
 
     ax = new_axes() if ax is None else ax
     colors = ["#3a8ee0", "#d5690f", "#7b8da3", "#4c9f70", "#b5539c"]
+    tensors = sorted((item for item in plan.placed if item.tensor is not None), key=lambda item: -item.nbytes)
+    named = [item for item in tensors[:_MOST_NAMES] if item.nbytes >= _LEAST_SHARE * plan.arena]
     end = max((item.last for item in plan.placed), default=0) + 1
     for k, item in enumerate(plan.placed):
         color = "#00000020" if item.tensor is None else colors[k % len(colors)]
@@ -49,6 +59,9 @@ def plot_memory_plan(plan: MemoryPlan, ax: Axes | None) -> Axes:
             linewidth=0.3,
         )
         ax.add_patch(box)
+    for item in named:
+        place = ((item.first + item.last + 1) / 2, item.offset + item.nbytes / 2)
+        ax.annotate(_label(item.name), place, ha="center", va="center", fontsize=6)
     ax.set_xlim(-1, end)
     ax.set_ylim(0, max(plan.arena, 1))
     ax.set_xlabel("operator")

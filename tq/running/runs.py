@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from tq.pages.tables import Result, Table
+from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
@@ -40,6 +44,9 @@ def trace(interpreter: Interpreter) -> Iterator[Step]:
 
 # ---- profile ----
 
+# Without a number: runs until the time is over, at least one.
+_WARM_UP_SECONDS, _WARM_UP_RUNS = 0.1, 50
+
 
 @dataclass(frozen=True)
 class OperatorTime:
@@ -48,21 +55,45 @@ class OperatorTime:
     index: int
     name: str
     output: str  # the first output's name
-    microseconds: float  # the mean of the runs; 0 for an operator that was folded at prepare
+    microseconds: float  # the median of the runs; 0 for an operator that was folded at prepare
     bytes: int  # of inputs, constants among them, and outputs
     multiply_adds: int | None  # None: not known
+    mean: float = 0.0  # of the runs' microseconds
+    least: float = 0.0
+    most: float = 0.0
 
 
-@dataclass
-class Profile:
+@dataclass(frozen=True)
+class RunTimes:
+    """The time of whole runs, in microseconds."""
+
+    first: float  # of the first run to warm up, which is no part of the others; 0: there was none
+    least: float
+    median: float
+    mean: float
+    most: float
+    deviation: float  # the standard deviation
+
+    @classmethod
+    def of(cls, first: float, times: Sequence[float]) -> RunTimes:
+        least, most = min(times), max(times)
+        return cls(first, least, float(np.median(times)), float(np.mean(times)), most, float(np.std(times)))
+
+
+@dataclass(repr=False)
+class Profile(Result):
     """The time of each operator of a run.  `str()` is a table."""
 
     rows: list[OperatorTime]
     runs: int
+    warm_up: int = 0
+    times: RunTimes | None = None  # of whole runs
+    memory: int = 0  # bytes of the interpreter, at most
+    init: float = 0.0  # microseconds of making the interpreter and allocating its tensors
 
     @property
     def microseconds(self) -> float:
-        """The sum over all operators: the time of one run."""
+        """The sum over all operators' medians: the time of one run without the steps between operators."""
         return sum(row.microseconds for row in self.rows)
 
     def by_name(self) -> dict[str, float]:
@@ -72,18 +103,51 @@ class Profile:
             total[row.name] = total.get(row.name, 0.0) + row.microseconds
         return dict(sorted(total.items(), key=lambda item: -item[1]))
 
+    def table(self) -> Table:
+        """A row for each operator."""
+        heads = (
+            "#index",
+            "operator",
+            "#median_us",
+            "#mean_us",
+            "#min_us",
+            "#max_us",
+            "#bytes",
+            "#multiply_adds",
+            "output",
+        )
+        rows = [
+            (r.index, r.name, r.microseconds, r.mean, r.least, r.most, r.bytes, r.multiply_adds, r.output)
+            for r in self.rows
+        ]
+        return Table(heads, rows)
+
+    def summary(self) -> list[str]:
+        """The time of runs and of preparing, memory, and the operators that take most."""
+        whole = self.microseconds or 1.0
+        names = [f"{name} {100 * us / whole:.0f} %" for name, us in list(self.by_name().items())[:3]]
+        lines = [f"{len(self.rows)} operators take {self.microseconds:.1f} us: {', '.join(names)}"]
+        if self.times is not None:
+            t = self.times
+            lines.append(
+                f"{self.runs} runs after {self.warm_up} to warm up: median {t.median:.1f} us, mean {t.mean:.1f}, "
+                f"min {t.least:.1f}, max {t.most:.1f}, standard deviation {t.deviation:.1f}"
+            )
+            lines.append(f"first run {t.first:.1f} us; init {self.init:.1f} us; memory {self.memory} bytes at most")
+        return lines
+
     def __str__(self) -> str:
         whole = self.microseconds or 1.0
-        lines = ["   # operator                       us     %        bytes           MACs  output"]
+        lines = ["   # operator                       us     %      min      max        bytes           MACs  output"]
         for row in self.rows:
             macs = "-" if row.multiply_adds is None else f"{row.multiply_adds}"
             lines.append(
                 f"{row.index:4} {row.name[:24]:24} {row.microseconds:8.1f} {100 * row.microseconds / whole:5.1f}"
-                f" {row.bytes:12} {macs:>14}  {row.output[:60]}"
+                f" {row.least:8.1f} {row.most:8.1f} {row.bytes:12} {macs:>14}  {middle(row.output)}"
             )
-        lines.append(f"     {'all':24} {self.microseconds:8.1f}, the mean of {self.runs} runs")
+        lines.append(f"     {'all':24} {self.microseconds:8.1f}, the median of {self.runs} runs")
         lines += [f"     {name[:24]:24} {us:8.1f} {100 * us / whole:5.1f}" for name, us in self.by_name().items()]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.summary()[1:]])
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A bar for each operator.  Needs matplotlib."""
@@ -104,26 +168,47 @@ def _nbytes(tensors: Sequence[Tensor | None], changed: Mapping[int, tuple[int, .
     return total
 
 
-def profile(interpreter: Interpreter, runs: int, warm_up: int) -> Profile:
+def _warmed(interpreter: Interpreter, warm_up: int | None) -> tuple[int, float]:
+    """Runs that are not measured: their number, and the microseconds of the first."""
+    most = _WARM_UP_RUNS if warm_up is None else warm_up
+    end, first = time.perf_counter() + _WARM_UP_SECONDS, 0.0
+    for done in range(most):
+        took = _run(interpreter)
+        first = first if done else took
+        if warm_up is None and time.perf_counter() > end:
+            return done + 1, first
+    return most, first
+
+
+def _run(interpreter: Interpreter) -> float:
+    """The microseconds of one run."""
+    start = time.perf_counter()
+    interpreter._invoke()
+    return 1e6 * (time.perf_counter() - start)
+
+
+def profile(interpreter: Interpreter, runs: int, warm_up: int | None) -> Profile:
     """See Interpreter.profile."""
-    if runs < 1 or warm_up < 0:
+    if runs < 1 or (warm_up is not None and warm_up < 0):
         raise ValueError(f"runs is {runs} and warm_up {warm_up}; they need to be at least 1 and 0")
-    for _ in range(warm_up):
-        interpreter._invoke()
-    interpreter._profile_start(True)
+    warmed, first = _warmed(interpreter, warm_up)
+    operators = interpreter.model.subgraphs[0].operators
+    spent, times = np.zeros((runs, len(operators))), []
     try:
-        for _ in range(runs):
-            interpreter._invoke()
+        for row in spent:
+            interpreter._profile_start(True)  # at zero
+            times.append(_run(interpreter))
+            row[:] = [nanoseconds / 1000 for _count, nanoseconds, _folded in interpreter._profile_read(0)]
     finally:
         interpreter._profile_start(False)
-    rows = []
-    times, changed = interpreter._profile_read(0), interpreter._changed_shapes(0)
-    for op, (count, nanoseconds, _) in zip(interpreter.model.subgraphs[0].operators, times, strict=True):
+    rows, changed = [], interpreter._changed_shapes(0)
+    for op, micros in zip(operators, spent.T, strict=True):
         output = next((t.name for t in op.outputs if t is not None), "")
+        figures = float(np.mean(micros)), float(np.min(micros)), float(np.max(micros))
         size = _nbytes([*op.inputs, *op.outputs], changed)
-        micro = nanoseconds / count / 1000 if count else 0.0
-        rows.append(OperatorTime(op.index, op.name, output, micro, size, op.multiply_adds))
-    return Profile(rows, runs)
+        rows.append(OperatorTime(op.index, op.name, output, float(np.median(micros)), size, op.multiply_adds, *figures))
+    _used, peak = interpreter._memory_used()
+    return Profile(rows, runs, warmed, RunTimes.of(first, times), peak, 1e6 * interpreter.preparation_seconds)
 
 
 # ---- memory ----
@@ -140,8 +225,8 @@ class Placed(NamedTuple):
     last: int  # the last operator that reads it
 
 
-@dataclass
-class MemoryPlan:
+@dataclass(repr=False)
+class MemoryPlan(Result):
     """The layout of a subgraph's memory.  `str()` is a table."""
 
     arena: int  # bytes
@@ -170,12 +255,23 @@ class MemoryPlan:
         lines = ["     offset        bytes  first   last  tensor"]
         for item in sorted(self.placed, key=lambda item: (item.offset, item.first)):
             tensor = "scratch" if item.tensor is None else f"{item.tensor}"
-            lines.append(f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {tensor} {item.name[:60]}")
-        lines.append(f"arena {self.arena} bytes; at least {self.lower_bound} are in use at once")
+            lines.append(
+                f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {tensor} {middle(item.name)}"
+            )
+        return "\n".join([*lines, *self.summary()])
+
+    def table(self) -> Table:
+        """A row for each tensor and scratch."""
+        placed = sorted(self.placed, key=lambda item: (item.offset, item.first))
+        rows = [(i.offset, i.nbytes, i.first, i.last, i.tensor, i.name) for i in placed]
+        return Table(("#offset", "#bytes", "#first", "#last", "#tensor", "name"), rows)
+
+    def summary(self) -> list[str]:
+        """The bytes of the arena, of tensors outside of it, and of the interpreter."""
+        lines = [f"arena {self.arena} bytes; at least {self.lower_bound} are in use at once"]
         if self.own:
             lines.append(f"{len(self.own)} tensors have {sum(self.own.values())} bytes of their own")
-        lines.append(f"the interpreter uses {self.used} bytes, at most {self.peak}")
-        return "\n".join(lines)
+        return [*lines, f"the interpreter uses {self.used} bytes, at most {self.peak}"]
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A box for each tensor: operators across, bytes upwards.  Needs matplotlib."""

@@ -20,6 +20,7 @@ from tq.inspection.graph import INPUT, OPERATOR, OUTPUT, Box, Graph, type_text
 from tq.inspection.notebook import operator_html, tensor_html
 from tq.pages.html import NAME, count, escaped, fold, size_text
 from tq.pages.html import facts as fact_table
+from tq.pages.layout import is_available
 from tq.pages.style import DARK, LIGHT, style_sheet
 from tq.texts import visible
 from tq.view.colors import DARK_BOXES, LIGHT_BOXES
@@ -102,6 +103,8 @@ def _header(view: View, name: str) -> str:
         facts.append(f"beside {escaped(second)}")
     choices = "".join(f'<option value="{overlay.key}">{overlay.title}</option>' for overlay in view.overlays)
     notes = "".join(f'<li class="t-warn">{escaped(note, 400)}</li>' for note in view.notes)
+    if not is_available():
+        notes += "<li class=\"muted\">In order of execution: <code>pip install 'tq[view]'</code> brings layers.</li>"
     return (
         f'<header><h1>{name}</h1><p class="muted">{" · ".join(facts)}</p>'
         '<form id="tools" role="search"><span><label for="search">Search</label> '

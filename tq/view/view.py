@@ -12,15 +12,15 @@ import html
 import os
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tq._core import Error, Model
+from tq.accuracy.comparison import feed
 from tq.accuracy.matching import type_kind
+from tq.calibration.samples import Data
 from tq.inspection.graph import Graph, graph_of
 from tq.reports.report import Report, report
-from tq.running.comparison import feed
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 from tq.running.random_values import random_value
@@ -30,7 +30,7 @@ from tq.specification.check import check
 from tq.view import overlays as o
 from tq.view.page import document
 
-Samples = Iterable[Any] | Mapping[str, Any]
+Samples = Data
 _RANDOM = "Inputs were random: with samples the figures are of real ones."
 
 

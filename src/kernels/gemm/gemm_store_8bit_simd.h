@@ -24,7 +24,7 @@ INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t toget
 {
     OUT_TYPE *y = (OUT_TYPE *)t->out + r * t->out_stride + c;
     if (together == 1)
-        store_values(y, values, n, vectors);
+        store_values(y, values, n);
     else if (n == vectors * LANES)
         store_rows((char *)y, t->out_stride, values, vectors);
     else

@@ -9,24 +9,13 @@
  */
 #include "kernels/fixed_simd.h"
 
-/* Stores the first n bytes of a block, n in (LANES * (vectors - 1), LANES * vectors]: whole vectors directly, the rest
-   through memory.  A load across two halves of a vector that was just stored waits until the store is done. */
-INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
+/* Stores the first n bytes of a block. */
+INLINE void store_values(void *to, vi values, size_t n)
 {
-    char part[4 * LANES];
-    const size_t whole = n / LANES * LANES;
-    if (n == 4 * LANES) {
+    if (n == 4 * LANES)
         put(to, values, false);
-        return;
-    }
-    if (whole == vectors * LANES) {
-        store_vectors(to, values, vectors);
-        return;
-    }
-    put(part, values, false);
-    if (vectors > 1)
-        store_vectors(to, values, vectors - 1);
-    tq_copy_part((char *)to + whole, part + whole, n - whole);
+    else
+        store_part(to, values, n);
 }
 
 /* Stores by the scalar rule those of n values, from channel `at` of row `row` on, whose bit in `lanes` is set. */

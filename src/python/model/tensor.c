@@ -349,7 +349,7 @@ static PyMethodDef methods[] = {
      "an empty name or shape_signature from one left out.\n\n"
      "ValueError: the table has no such field."},
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
-     "plot($self, /, ax=None, **kwargs)\n--\n\n"
+     "plot($self, /, ax=None, *, bins=None, dequantized=True, kind='histogram', log=False)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the "
      "Axes."},
     {"_is_same", is_same, METH_O, NULL},

@@ -218,6 +218,35 @@ def biases_of_another_type(node):
     return [(nearest(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]
 
 
+def packed_filter(m):
+    x = m.input("int16", [1, 4, 4, 6], scale=0.001, zero_point=0)
+    scales = np.linspace(0.01, 0.03, 6).astype(f32)
+    codes = m.integers("int4", [1, 3, 3, 6], -7, 7)
+    w = m.constant("int4", codes, scale=scales, zero_point=[0] * 6, quantized_dimension=3)
+    bias = m.constant("int64", [0] * 6, scale=0.001 * scales, zero_point=[0] * 6, quantized_dimension=0)
+    options = {"depth_multiplier": 1, "stride_h": 1, "stride_w": 1}
+    y = m.output("int16", scale=0.01, zero_point=0)
+    m.operator("DEPTHWISE_CONV_2D", [x, w, bias], [y], **options, version=6)
+
+
+@deviation(
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    when="INT16 with an INT2 filter of one scale; DEPTHWISE_CONV_2D of INT16 with an INT4 or INT2 filter",
+    litert="takes the bytes of packed values for values, and reads past their end",
+    tq="the filter's values",
+    example=packed_filter,
+)
+def packed_filters(node):
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    packed = ("int2",) if node.name == "CONV_2D" else ("int4", "int2")
+    if kind(x) != "int16" or kind(w) not in packed or not known(x, w) or kind(out) != "int16" or len(out.scale) != 1:
+        return None
+    sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
+    return [(nearest(out, np.clip(sums * (float(x.scale[0]) * w.scale), *activation(node))), 2)]
+
+
 def column_scales(m):
     x = m.input("int16", [2, 8], scale=0.001, zero_point=0)
     scales = np.linspace(0.01, 0.03, 5).astype(f32)
