@@ -172,7 +172,7 @@ class Samples:
         Inputs of another model are matched by name where all names are equal, else by order; integer inputs get the
         samples quantized by their own parameters.  ValueError: the number or type of inputs differs.
         """
-        partners = self._partners(interpreter.model)
+        partners = self.partners(interpreter.model)
         shapes: dict[int, tuple[int, ...]] | None = None
         for number, values in enumerate(self.values):
             now = {partners[index].index: value.shape for index, value in values.items()}
@@ -186,7 +186,8 @@ class Samples:
                 interpreter.set_tensor(partners[index].index, as_input(value, partners[index]))
             yield number
 
-    def _partners(self, model: Model) -> dict[int, Tensor]:
+    def partners(self, model: Model) -> dict[int, Tensor]:
+        """The input of another model for each input of the float one, by its index."""
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):

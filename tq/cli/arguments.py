@@ -466,6 +466,9 @@ def _add_quantizing(add: _Add) -> None:
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument(
+        "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
