@@ -46,7 +46,8 @@ if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", "
 # split, unswitched and peeled, which doubles their code.  clang has one level that does the like, -O3.
 VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # Of operators these lose up to a half of their speed without the copies.
-COPIED = ["detection/", "movement/", "products/hybrid", "recurrent/"]
+COPIED = ["detection/", "movement/", "recurrent/", "signal/", "reductions/arg_min_max"]
+COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
 COPIED += ["reductions/pool.c", "reductions/reduce", "reductions/softmax"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},

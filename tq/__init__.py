@@ -15,7 +15,7 @@ The schema's enums are here by name: tq.TensorType, tq.BuiltinOperator, tq.Paddi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 try:
     import tq._core
@@ -71,6 +71,35 @@ from tq._core import (
     unpack,
 )
 
+if TYPE_CHECKING:  # what __getattr__ finds at run time
+    from tq.accuracy.comparison import compare
+    from tq.accuracy.evaluation import evaluate
+    from tq.calibration.calibrate import Calibration, calibrate
+    from tq.calibration.observers import HistogramObserver, MinMaxObserver, MovingAverageObserver
+    from tq.calibration.pictures import pictures
+    from tq.editing.builder import ModelBuilder
+    from tq.editing.editor import edit
+    from tq.editing.extraction import extract
+    from tq.explanation.element import explain
+    from tq.inspection.differences import diff
+    from tq.inspection.explain import RequantizeExplanation, explain_requantize
+    from tq.inspection.explain_params import explain_quantization_params
+    from tq.inspection.export import export_npz
+    from tq.quantization.bias_correction import correct_biases
+    from tq.quantization.dequantize import dequantize_model
+    from tq.quantization.equalization import equalize
+    from tq.quantization.quantize import plan_quantization, quantize_model
+    from tq.quantization.recipes import Rule
+    from tq.quantization.sensitivity import sensitivity
+    from tq.quantization.transcode import transcode
+    from tq.reports.report import report
+    from tq.running.compat import stand_in
+    from tq.running.interpreter import Interpreter, register_op
+    from tq.schema_enums import *  # noqa: F403
+    from tq.specification.check import check
+    from tq.specification.findings import Finding, Findings
+    from tq.specification.repair import Change, Changes, Repaired, repair
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -117,6 +146,7 @@ __all__ = [
     "diff",
     "edit",
     "equalize",
+    "evaluate",
     "explain",
     "explain_quantization_params",
     "explain_requantize",
@@ -130,6 +160,7 @@ __all__ = [
     "multiply_by_quantized_multiplier",
     "multiply_by_quantized_multiplier_int64",
     "pack",
+    "pictures",
     "plan_quantization",
     "quantize",
     "quantize_bias",
@@ -167,17 +198,19 @@ _LAZY = {
     "Rule": "tq.quantization.recipes",
     "calibrate": "tq.calibration.calibrate",
     "correct_biases": "tq.quantization.bias_correction",
-    "compare": "tq.running.comparison",
+    "compare": "tq.accuracy.comparison",
     "check": "tq.specification.check",
     "dequantize_model": "tq.quantization.dequantize",
     "diff": "tq.inspection.differences",
     "edit": "tq.editing.editor",
     "equalize": "tq.quantization.equalization",
+    "evaluate": "tq.accuracy.evaluation",
     "explain": "tq.explanation.element",
     "explain_quantization_params": "tq.inspection.explain_params",
     "explain_requantize": "tq.inspection.explain",
     "export_npz": "tq.inspection.export",
     "extract": "tq.editing.extraction",
+    "pictures": "tq.calibration.pictures",
     "plan_quantization": "tq.quantization.quantize",
     "quantize_model": "tq.quantization.quantize",
     "register_op": "tq.running.interpreter",
@@ -189,19 +222,21 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if not TYPE_CHECKING:  # else no name would be unknown to type checkers
 
-    if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-    elif name[:1].isupper():
-        value = getattr(importlib.import_module("tq.enums"), name, None)
-    else:
-        value = None
-    if value is None:
-        raise AttributeError(f"module 'tq' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name in _LAZY:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+        elif name[:1].isupper():
+            value = getattr(importlib.import_module("tq.enums"), name, None)
+        else:
+            value = None
+        if value is None:
+            raise AttributeError(f"module 'tq' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

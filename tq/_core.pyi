@@ -3,16 +3,22 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, overload
+from typing import IO, Any, Final, Generic, Literal, TypedDict, TypeVar, final, overload
 
 import numpy as np
+from _typeshed import structseq
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer as _SupportsBuffer
+from typing_extensions import Self, disjoint_base
 
 from tq.inspection.plots import Axes
 from tq.inspection.summary import Summary
+from tq.schema_enums import BuiltinOperator, TensorType
+from tq.sources import Source
+from tq.view.view import View
 
 _T = TypeVar("_T", covariant=True)
+_D = TypeVar("_D")
 _TensorFacts = TypeVar("_TensorFacts")
 _ConstantFacts = TypeVar("_ConstantFacts")
 _Details = dict[str, Any]
@@ -29,41 +35,76 @@ class RunError(Error, RuntimeError):
     code: str
     offset: None
 
+@final
 class Sequence(Generic[_T]):
     """A read-only sequence whose items are made at each access.  A str finds the first item of that name."""
 
     def __len__(self) -> int: ...
     @overload
-    def __getitem__(self, index: int | str) -> _T: ...
+    def __getitem__(self, index: int | str, /) -> _T: ...
     @overload
-    def __getitem__(self, index: slice) -> list[_T]: ...
+    def __getitem__(self, index: slice, /) -> list[_T]: ...
     def __iter__(self) -> Iterator[_T]: ...
+    def __contains__(self, name: object, /) -> bool: ...  # an item's name, or an item
+    @overload
+    def get(self, name: str, default: None = None, /) -> _T | None: ...
+    @overload
+    def get(self, name: str, default: _D, /) -> _T | _D: ...
+    def _ipython_key_completions_(self) -> list[str]: ...
 
-class OperatorCode(NamedTuple):
-    name: str  # "CONV_2D", or a custom operator's own name
-    code: Any  # BuiltinOperator; int where the schema does not know it
-    custom_code: str | None
-    version: int
+@final
+class OperatorCode(structseq[Any], tuple[str, BuiltinOperator | Any, str | None, int]):
+    __match_args__: Final = ("name", "code", "custom_code", "version")
+    @property
+    def name(self) -> str: ...  # "CONV_2D", or a custom operator's own name
+    @property
+    def code(self) -> BuiltinOperator | Any: ...  # an int where the schema does not know it
+    @property
+    def custom_code(self) -> str | None: ...
+    @property
+    def version(self) -> int: ...
 
-class Signature(NamedTuple):
-    key: str
-    subgraph_index: int
-    inputs: dict[str, int]  # name -> tensor index in that subgraph, as stored
-    outputs: dict[str, int]
+@final
+class Signature(structseq[Any], tuple[str, int, dict[str, int], dict[str, int]]):
+    __match_args__: Final = ("key", "subgraph_index", "inputs", "outputs")
+    @property
+    def key(self) -> str: ...
+    @property
+    def subgraph_index(self) -> int: ...
+    @property
+    def inputs(self) -> dict[str, int]: ...  # name -> tensor index in that subgraph, as stored
+    @property
+    def outputs(self) -> dict[str, int]: ...
 
-class Problem(NamedTuple):
-    code: str  # "scale-count"
-    place: str  # "subgraph 0, tensor 4 'conv/weights'"
-    text: str  # the finding and the need
-    severity: str  # "error": TFLite refuses the model or cannot compute it; "warning": probably not intended
+@final
+class Problem(structseq[Any], tuple[str, str, str, str]):
+    __match_args__: Final = ("code", "place", "text", "severity")
+    @property
+    def code(self) -> str: ...  # "scale-count"
+    @property
+    def place(self) -> str: ...  # "subgraph 0, tensor 4 'conv/weights'"
+    @property
+    def text(self) -> str: ...  # the finding and the need
+    @property
+    def severity(
+        self,
+    ) -> str: ...  # "error": TFLite refuses or cannot compute it; "warning": hardly intended
 
-class ExternalBuffer(NamedTuple):
-    id: int
-    group: str | None  # the side file's name
-    offset: int
-    length: int
-    packing: str | None
+@final
+class ExternalBuffer(structseq[Any], tuple[int, str | None, int, int, str | None]):
+    __match_args__: Final = ("id", "group", "offset", "length", "packing")
+    @property
+    def id(self) -> int: ...
+    @property
+    def group(self) -> str | None: ...  # the side file's name
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def packing(self) -> str | None: ...
 
+@final
 class Buffer:
     """One of the model's buffers."""
 
@@ -74,20 +115,21 @@ class Buffer:
     data: NDArray[np.uint8] | None  # read-only view
     is_inline: bool  # its data lie inside the flatbuffer; False: behind it, at `offset`
 
+@final
 class Quantization:
     """A tensor's quantization: real value = scale * (q - zero_point); false where the file stores none."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         scale: ArrayLike,
         zero_point: ArrayLike = 0,
         *,
-        dtype: DTypeLike | NarrowType = "int8",
+        dtype: DTypeLike | _NarrowType = "int8",
         quantized_dimension: int = 0,
         block_size: int = 0,
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     dtype: str | None  # of the quantized values: "int8", "int4"; None: not quantized
     scale: NDArray[np.float32]  # blockwise: the scale tensor's values, in its dtype and shape
     zero_point: NDArray[np.int64]
@@ -105,7 +147,7 @@ class Quantization:
         /,
         *,
         narrow_range: bool = False,
-        rounding: QuantizeRounding = "away",
+        rounding: _QuantizeRounding = "away",
         out: NDArray[Any] | None = None,
         num_threads: int | None = None,
     ) -> NDArray[Any]: ...
@@ -122,19 +164,20 @@ class Quantization:
     def __str__(self) -> str: ...  # Netron's line, or one line a channel
     def _repr_html_(self) -> str: ...
 
+@final
 class Requantization:
     """requantize's parameters, checked and prepared once, for many arrays."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         multiplier: ArrayLike,
         zero_point: ArrayLike = 0,
         *,
         input_zero_point: ArrayLike = 0,
         dtype: DTypeLike = "int8",
         axis: int | None = None,
-        rounding: RequantizeRounding = "double",
-    ) -> None: ...
+        rounding: _RequantizeRounding = "double",
+    ) -> Self: ...
     @property
     def multiplier(self) -> NDArray[np.float64]: ...  # read-only: of the shape (), or one a channel
     @property
@@ -146,11 +189,12 @@ class Requantization:
     @property
     def dtype(self) -> str: ...
     @property
-    def rounding(self) -> RequantizeRounding: ...
+    def rounding(self) -> _RequantizeRounding: ...
     def requantize(
         self, q: ArrayLike, /, *, out: NDArray[Any] | None = None, num_threads: int | None = None
     ) -> NDArray[Any]: ...
 
+@final
 class Tensor:
     model: Model
     subgraph: Subgraph
@@ -158,7 +202,7 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     shape_signature: tuple[int, ...]  # equals shape where the file stores none
-    type: Any  # TensorType; int where the schema does not know it
+    type: TensorType | Any  # an int where the schema does not know it
     dtype: np.dtype[Any]
     is_variable: bool
     is_constant: bool
@@ -176,15 +220,24 @@ class Tensor:
     def stored(self, field: str, /) -> Any: ...  # a schema field as stored; None: not stored
     def _is_same(self, other: Tensor, /) -> bool: ...
     def densify(self) -> NDArray[Any]: ...
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Axes: ...
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        bins: int | None = None,
+        dequantized: bool = True,
+        kind: Literal["histogram", "channels"] = "histogram",
+        log: bool = False,
+    ) -> Axes: ...
     def _repr_html_(self) -> str: ...
 
+@final
 class Operator:
     model: Model
     subgraph: Subgraph
     index: int
     name: str
-    code: Any  # BuiltinOperator; int where the schema does not know it
+    code: BuiltinOperator | Any  # an int where the schema does not know it
     version: int
     inputs: list[Tensor | None]  # None: -1, an optional input left out, or an index out of range
     outputs: list[Tensor | None]
@@ -200,6 +253,7 @@ class Operator:
     multiply_adds: int | None  # of one run, from the shapes in the file; None: not known
     def _repr_html_(self) -> str: ...
 
+@final
 class Subgraph:
     model: Model
     index: int
@@ -220,10 +274,15 @@ class Subgraph:
         list[tuple[str, list[_TensorFacts | None], list[_TensorFacts | None], list[_ConstantFacts] | None, int | None]],
     ]: ...
 
+@final
+class DetailsList(list[_Details]):
+    """get_tensor_details' list, whose dicts are made at its first use."""
+
+@disjoint_base
 class Model:
     """A .tflite file, open."""
 
-    def __init__(self, source: str | os.PathLike[str] | _SupportsBuffer) -> None: ...
+    def __new__(cls, source: str | os.PathLike[str] | _SupportsBuffer | IO[bytes]) -> Self: ...
     path: str | None
     nbytes: int  # of the whole file
     has_identifier: bool
@@ -247,9 +306,21 @@ class Model:
     def get_input_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def get_output_details(self, subgraph_index: int = 0) -> list[_Details]: ...
     def summary(self) -> Summary: ...
+    def view(
+        self,
+        other: Source | None = None,
+        *,
+        samples: Iterable[Any] | Mapping[str, Any] | None = None,
+        profile: bool = False,
+        output: str | os.PathLike[str] | None = None,
+        num_threads: int | None = None,
+        max_memory: int | None = None,
+        max_multiply_adds: int | None = None,
+    ) -> View: ...
     def __str__(self) -> str: ...  # the listing
     def _repr_html_(self) -> str: ...
 
+def filetype(head: _SupportsBuffer, /) -> str | None: ...  # what a file is that is no model
 def decode_flexbuffer(buffer: _SupportsBuffer, /) -> Any: ...  # dict, list, int, float, bool, str, bytes or None
 def _flexbuffer_number_at(buffer: _SupportsBuffer, key: str, /) -> tuple[int, int] | None: ...
 def schema_tables() -> dict[str, list[tuple[str, int, str, Any]]]: ...  # name -> (field, slot, kind, default)
@@ -261,6 +332,7 @@ def statuses() -> list[tuple[str, str, str]]: ...  # name, exception, text
 
 # ---- a model's tables, to be changed and written; tq/editing/fields.py and tq/editing/editor.py ----
 
+@final
 class _Node:
     """A table."""
 
@@ -292,8 +364,9 @@ def _become_quantized(
 ) -> None: ...  # makes a Tensor theirs
 def _scales_of(buffer: _Node, /) -> NDArray[np.float32]: ...  # now
 
+@final
 class _Tree:
-    def __init__(self, model: Model | None = None) -> None: ...
+    def __new__(cls, model: Model | None = None) -> Self: ...
     root: _Node
     end: int
     lost: int
@@ -325,8 +398,9 @@ def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an elemen
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 
-class QuantizedMultiplier(tuple[Any, Any]):
-    def __new__(cls, sequence: Iterable[Any], /) -> QuantizedMultiplier: ...
+@final
+class QuantizedMultiplier(structseq[Any], tuple[Any, Any]):
+    __match_args__: Final = ("multiplier", "shift")
     @property
     def multiplier(self) -> Any: ...
     @property
@@ -344,16 +418,21 @@ def saturating_rounding_doubling_high_mul(a: ArrayLike, b: ArrayLike) -> Any: ..
 
 # ---- parameters ----
 
-class QuantizationParams(tuple[Any, Any]):
-    def __new__(cls, sequence: Iterable[Any], /) -> QuantizationParams: ...
+@final
+class QuantizationParams(structseq[Any], tuple[Any, Any]):
+    __match_args__: Final = ("scale", "zero_point")
     @property
     def scale(self) -> Any: ...
     @property
     def zero_point(self) -> Any: ...
 
-class QuantizedWeights(NamedTuple):
-    codes: NDArray[np.integer[Any]]
-    scale: Any
+@final
+class QuantizedWeights(structseq[Any], tuple[NDArray[np.integer[Any]], Any]):
+    __match_args__: Final = ("codes", "scale")
+    @property
+    def codes(self) -> NDArray[np.integer[Any]]: ...
+    @property
+    def scale(self) -> Any: ...
     @property
     def zero_point(self) -> np.int32: ...  # 0, but for rule "toco"; no item of the tuple
 
@@ -433,6 +512,32 @@ def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> N
 def _histogram_counts(
     x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int, num_threads: int | None
 ) -> _Counts: ...
+def _hessian_add(
+    z: NDArray[np.float32],
+    geometry: tuple[Any, ...],
+    products: NDArray[np.float64] | None,
+    sums: NDArray[np.float64],
+    num_threads: int | None,
+    /,
+) -> None: ...
+def _cholesky(a: NDArray[np.float64], num_threads: int | None, /) -> bool: ...
+def _round_rows(
+    method: str,
+    weights: NDArray[np.float64],
+    order: NDArray[np.int64],
+    hessian: NDArray[np.float64] | None,
+    triangle: NDArray[np.float64] | None,
+    scales: NDArray[np.float32],
+    block: int,
+    halves: bool,
+    factors: NDArray[np.float64],
+    sweeps: int,
+    refit: bool,
+    least: int,
+    most: int,
+    num_threads: int | None,
+    /,
+) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float64]]: ...
 def _histogram_range(
     exponents: _Exponents,
     counts: _Counts,
@@ -451,15 +556,15 @@ def _requantize_steps(
 
 # ---- arrays ----
 
-class KernelVariant(TypedDict):
+class _KernelVariant(TypedDict):
     name: str
     isa: str
     available: bool
     chosen: bool
 
-QuantizeRounding = Literal["away", "even"]
-RequantizeRounding = Literal["double", "single", "up", "float64-away", "float32-even"]
-NarrowType = Literal["int4", "uint4", "int2"]
+_QuantizeRounding = Literal["away", "even"]
+_RequantizeRounding = Literal["double", "single", "up", "float64-away", "float32-even"]
+_NarrowType = Literal["int4", "uint4", "int2"]
 
 @overload
 def quantize(
@@ -471,7 +576,7 @@ def quantize(
     axis: int | None = None,
     block_size: int | None = None,
     narrow_range: bool = False,
-    rounding: QuantizeRounding = "away",
+    rounding: _QuantizeRounding = "away",
     out: NDArray[np.int8] | None = None,
     num_threads: int | None = None,
 ) -> NDArray[np.int8]: ...
@@ -481,11 +586,11 @@ def quantize(
     scale: ArrayLike,
     zero_point: ArrayLike = 0,
     *,
-    dtype: DTypeLike | NarrowType,
+    dtype: DTypeLike | _NarrowType,
     axis: int | None = None,
     block_size: int | None = None,
     narrow_range: bool = False,
-    rounding: QuantizeRounding = "away",
+    rounding: _QuantizeRounding = "away",
     out: NDArray[Any] | None = None,
     num_threads: int | None = None,
 ) -> NDArray[Any]: ...
@@ -522,7 +627,7 @@ def requantize(
     input_zero_point: ArrayLike = 0,
     dtype: Literal["int8"] = "int8",
     axis: int | None = None,
-    rounding: RequantizeRounding = "double",
+    rounding: _RequantizeRounding = "double",
     out: NDArray[np.int8] | None = None,
     num_threads: int | None = None,
 ) -> NDArray[np.int8]: ...
@@ -535,17 +640,18 @@ def requantize(
     input_zero_point: ArrayLike = 0,
     dtype: DTypeLike,
     axis: int | None = None,
-    rounding: RequantizeRounding = "double",
+    rounding: _RequantizeRounding = "double",
     out: NDArray[Any] | None = None,
     num_threads: int | None = None,
 ) -> NDArray[Any]: ...
-def pack(values: ArrayLike, dtype: DTypeLike | NarrowType) -> NDArray[np.uint8]: ...
+def pack(values: ArrayLike, dtype: DTypeLike | _NarrowType) -> NDArray[np.uint8]: ...
 def unpack(
-    packed: bytes | bytearray | memoryview | NDArray[Any], shape: int | Iterable[int], dtype: DTypeLike | NarrowType
+    packed: bytes | bytearray | memoryview | NDArray[Any], shape: int | Iterable[int], dtype: DTypeLike | _NarrowType
 ) -> NDArray[Any]: ...
-def kernel_variants() -> list[KernelVariant]: ...
+def kernel_variants() -> list[_KernelVariant]: ...
 def _force_isa(isa: str | None) -> None: ...
 
+@disjoint_base
 class Interpreter:
     """What tq.Interpreter stands on."""
 

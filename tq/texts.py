@@ -24,3 +24,11 @@ def steps_table(steps: Iterable[tuple[str, Any, str]]) -> list[str]:
     rows = [(name, str(value), note) for name, value, note in steps]
     names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
     return [f"{name:<{names}}  {value:>{values}}  {note}".rstrip() for name, value, note in rows]
+
+
+def middle(text: str, most: int = 60) -> str:
+    """A name of at most `most` characters, with an ellipsis in its middle where it is longer; see dotted."""
+    if len(text) > most:
+        front = (most - 1) // 2
+        text = f"{text[:front]}…{text[len(text) - (most - 1 - front) :]}"
+    return dotted(text)

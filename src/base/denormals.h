@@ -37,15 +37,19 @@ static inline tq_denormals tq_denormals_mode(void)
    changes, since a write stalls the processor. */
 static inline void tq_denormals_restore(tq_denormals mode)
 {
-    if (tq_denormals_mode() == mode)
-        return;
 #if defined(__SSE2__)
-    _mm_setcsr((_mm_getcsr() & ~TQ_DENORMALS_MASK) | mode);
+    const uint32_t control = _mm_getcsr();
+    if ((control & TQ_DENORMALS_MASK) != mode)
+        _mm_setcsr((control & ~TQ_DENORMALS_MASK) | mode);
 #elif defined(__aarch64__)
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
-    control = (control & ~(uint64_t)TQ_DENORMALS_MASK) | mode;
-    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    if ((control & TQ_DENORMALS_MASK) != mode) {
+        control = (control & ~(uint64_t)TQ_DENORMALS_MASK) | mode;
+        __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    }
+#else
+    (void)mode;
 #endif
 }
 

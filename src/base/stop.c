@@ -10,13 +10,6 @@ enum {
 
 _Thread_local tq_stop_state tq_stop_mine TQ_STATIC_TLS;
 
-tq_listener tq_stop_enter(tq_listener now)
-{
-    const tq_listener before = tq_stop_mine.listener;
-    tq_stop_mine.listener = now;
-    return before;
-}
-
 tq_listener tq_stop_helper(void)
 {
     return (tq_listener){tq_stop_mine.listener.stop, false};
@@ -30,11 +23,12 @@ bool tq_stop_listens(void)
 /* `ask` runs arbitrary code of the caller, which may begin another computation: with no listener, in its own mode. */
 static bool ask_outside(tq_stop *stop)
 {
-    const tq_denormals mode = tq_denormals_mode();
     const tq_listener before = tq_stop_enter((tq_listener){NULL, false});
-    tq_denormals_restore(stop->denormals);
+    if (stop->flushed)
+        tq_denormals_restore(stop->denormals);
     const bool wanted = stop->ask(stop->context);
-    tq_denormals_restore(mode);
+    if (stop->flushed)
+        tq_denormals_restore(TQ_DENORMALS_ZERO);
     tq_stop_enter(before);
     return wanted;
 }

@@ -21,7 +21,8 @@
 typedef struct tq_stop {
     bool (*ask)(void *context); /* whether to stop; called on the thread that entered alone; NULL: never stop */
     void *context;
-    tq_denormals denormals; /* the mode that `ask` runs in */
+    bool flushed;           /* the thread that entered is in TQ_DENORMALS_ZERO, and leaves it for `ask` */
+    tq_denormals denormals; /* its mode before */
     uint64_t last_asked;    /* nanoseconds */
     atomic_bool stopped;
 } tq_stop;
@@ -48,7 +49,12 @@ typedef struct tq_stop_state {
 extern _Thread_local tq_stop_state tq_stop_mine TQ_STATIC_TLS;
 
 /* This thread listens to `now`.  Returns the listener before, which the caller enters again at the end. */
-tq_listener tq_stop_enter(tq_listener now);
+static inline tq_listener tq_stop_enter(tq_listener now)
+{
+    const tq_listener before = tq_stop_mine.listener;
+    tq_stop_mine.listener = now;
+    return before;
+}
 
 /* The listener for helpers of this thread. */
 tq_listener tq_stop_helper(void);

@@ -28,13 +28,19 @@ static void run_range(tq_range_fn body, void *context, size_t begin, size_t end,
         body(context, begin, end);
         return;
     }
-    for (size_t piece = first; begin < end && !tq_stop_now();) {
-        const uint64_t start = tq_nanoseconds_coarse();
+    uint64_t tick = tq_nanoseconds_coarse(); /* reading it takes as long as a small range: once a piece */
+    for (size_t piece = first; begin < end;) {
         const size_t count = piece < end - begin ? piece : end - begin;
         body(context, begin, begin + count);
         begin += count;
-        if (tq_nanoseconds_coarse() == start && piece <= SIZE_MAX / 4)
+        if (begin == end)
+            return;
+        const uint64_t now = tq_nanoseconds_coarse();
+        if (now == tick ? tq_stop_after(0) : tq_stop_now())
+            return;
+        if (now == tick && piece <= SIZE_MAX / 4)
             piece *= 4;
+        tick = now;
     }
 }
 

@@ -93,21 +93,23 @@ enum { EVERY_OPERATOR = -1 };
 static const struct {
     int64_t code;
     tq_numerics numerics;
+    bool when_asked; /* `numerics` are those that were asked for, not the chosen ones */
     const failure *failure;
 } failing[] = {
-#define FAILS(operator, numerics, failure) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_##numerics, failure},
-#define FAILS_ALL(numerics, failure) {EVERY_OPERATOR, TQ_NUMERICS_##numerics, failure},
+#define FAILS(operator, numerics, failure) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_##numerics, false, failure},
+#define FAILS_ASKED(operator, failure) {TQ_BuiltinOperator_##operator, TQ_NUMERICS_XNNPACK, true, failure},
+#define FAILS_ALL(numerics, failure) {EVERY_OPERATOR, TQ_NUMERICS_##numerics, false, failure},
 #include "delegate/backends.def"
 };
 
-const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics)
+const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics, tq_numerics asked)
 {
     if (node->wrong_operands)
         return "neither LiteRT nor tq prepares it";
     numerics = numerics == TQ_NUMERICS_SINGLE ? TQ_NUMERICS_REFERENCE : numerics;
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++)
         if ((failing[i].code == node->row.code || failing[i].code == EVERY_OPERATOR) &&
-            failing[i].numerics == numerics && failing[i].failure->has(node))
+            failing[i].numerics == (failing[i].when_asked ? asked : numerics) && failing[i].failure->has(node))
             return failing[i].failure->text;
     return NULL;
 }

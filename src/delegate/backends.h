@@ -20,8 +20,9 @@ typedef struct tq_backend {
 /* The kernel set of a node, before anything is prepared.  asked: the numerics that the interpreter's user named. */
 tq_backend tq_backend_choose(const tq_node *node, tq_numerics asked);
 
-/* How LiteRT fails at the node with these numerics; NULL: no failure is known. */
-const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics);
+/* How LiteRT fails at the node with these numerics, those of tq_backend_choose, where `asked` were asked for; NULL: no
+   failure is known. */
+const char *tq_backend_litert_failure(const tq_node *node, tq_numerics numerics, tq_numerics asked);
 
 /* Whether the node is a DEQUANTIZE or DENSIFY of a constant, whose output the delegate computes once.  Later nodes read
    the output as a constant (tq_tensor.unpacked). */

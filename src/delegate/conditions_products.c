@@ -238,3 +238,12 @@ bool tq_condition_batches(const tq_node *node)
     return tq_view_is_float(a) || (tq_view_is_valid_quantized(a) && tq_view_is_valid_quantized(b) &&
                                    (tq_view_type(b) == TQ_TensorType_UINT8 || tq_view_zero_point(b) == 0));
 }
+
+bool tq_condition_constant_experts(const tq_node *node)
+{
+    enum { FIRST_CONSTANT = 3 };
+    for (int i = FIRST_CONSTANT; i < node->in_count; i++)
+        if (!tq_view_is_in_file(node->in[i]))
+            return false;
+    return true;
+}

@@ -2,6 +2,8 @@
  *
  * Conditions on which LiteRT fails at a node with the kernels that it chooses.
  */
+#include <string.h>
+
 #include "model/quantization.h"
 #include "delegate/conditions.h"
 
@@ -9,6 +11,11 @@ bool tq_litert_failure_no_kernel(const tq_node *node)
 {
     (void)node;
     return true;
+}
+
+bool tq_litert_failure_only_delegate(const tq_node *node)
+{
+    return node->op && !strcmp(node->op->name, "moe");
 }
 
 bool tq_litert_failure_no_bias(const tq_node *node)
@@ -99,6 +106,29 @@ bool tq_litert_failure_empty_matrices(const tq_node *node)
 bool tq_litert_failure_uint8_matrices(const tq_node *node)
 {
     return tq_view_type(tq_view_input(node, 0)) == TQ_TensorType_UINT8;
+}
+
+static bool is_invalid(const tq_tensor *t)
+{
+    return tq_view_is_quantized(t) && !tq_view_is_valid_quantized(t);
+}
+
+bool tq_litert_failure_invalid_conversion(const tq_node *node)
+{
+    const tq_tensor *x = tq_view_input(node, 0), *y = tq_view_output(node, 0);
+    return tq_view_is_float_or_quantized(x) && tq_view_is_float_or_quantized(y) && (is_invalid(x) || is_invalid(y));
+}
+
+bool tq_litert_failure_invalid_factor(const tq_node *node)
+{
+    return tq_view_type(tq_view_input(node, 0)) == tq_view_type(tq_view_input(node, 1)) &&
+           is_invalid(tq_view_input(node, 0));
+}
+
+bool tq_litert_failure_large_factors(const tq_node *node)
+{
+    return tq_view_is_in_file(tq_view_input(node, 1)) && tq_view_is_valid_quantized(tq_view_output(node, 0)) &&
+           tq_litert_failure_large_multiplier(node);
 }
 
 /* Quantized tensors that the delegate accepts by type, and XNNPACK refuses to define. */

@@ -7,9 +7,6 @@
  *     static const sum_fn sums[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum);
  *     run = sums[tq_isa()];
  *
- * TQ_EVERY_ISA_TO_AVX2 and TQ_ISA_TO_AVX2 leave out AVX-512, for loops that it speeds up by less than a tenth: those
- * that wait for memory, or cannot be vectorized far.
- *
  * The body is integer arithmetic, or floating point without contraction (-ffp-contract=off), so that every
  * variant gives the same bits; tests mask instruction sets with TQ_DISABLE_CPU.
  */
@@ -26,16 +23,22 @@
 #define TQ_EVERY_ISA(DEFINE) DEFINE(scalar, ) DEFINE(avx2, TQ_TARGET_AVX2) DEFINE(avx512, TQ_TARGET_AVX512)
 #define TQ_ISAS 3
 #define TQ_ISA_FUNCTIONS(name) {name##_scalar, name##_avx2, name##_avx512}
-#define TQ_EVERY_ISA_TO_AVX2(DEFINE) DEFINE(scalar, ) DEFINE(avx2, TQ_TARGET_AVX2)
-#define TQ_ISA_TO_AVX2(name) {name##_scalar, name##_avx2, name##_avx2}
 #define TQ_ISA_SAME(name) {name, name, name}
 #else
 #define TQ_EVERY_ISA(DEFINE) DEFINE(scalar, )
 #define TQ_ISAS 1
 #define TQ_ISA_FUNCTIONS(name) {name##_scalar}
-#define TQ_EVERY_ISA_TO_AVX2(DEFINE) DEFINE(scalar, )
-#define TQ_ISA_TO_AVX2(name) {name##_scalar}
 #define TQ_ISA_SAME(name) {name}
+#endif
+
+/* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
+#if TQ_X86
+#define TQ_ISA_DEFINE(DEFINE, name, ...)             \
+    DEFINE(name##_scalar, , __VA_ARGS__)             \
+    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__) \
+    DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
+#else
+#define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)
 #endif
 
 /* The index in TQ_ISA_FUNCTIONS of the best of the chosen features: 0 to TQ_ISAS - 1. */

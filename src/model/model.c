@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "flatbuffer/verify.h"
+#include "model/filetypes.h"
 
 static int compare_u64(const void *a, const void *b)
 {
@@ -32,12 +35,24 @@ static tq_status index_external_buffers(tq_model *model, tq_error *error)
     return TQ_OK;
 }
 
+/* Adds to a refusal's text what the file is in place of a model. */
+static void name_filetype(tq_bytes file, tq_error *error)
+{
+    const char *found = tq_filetype(file);
+    if (!found || !error)
+        return;
+    const size_t length = strlen(error->text);
+    snprintf(error->text + length, sizeof error->text - length, "; this is %s, not a TFLite model", found);
+}
+
 tq_status tq_model_open(tq_bytes file, const tq_allocator *allocator, tq_model *model, tq_error *error)
 {
     tq_table root;
     tq_status status = tq_verify(file, TQ_TABLE_Model, NULL, &root, error);
-    if (status != TQ_OK)
+    if (status != TQ_OK) {
+        name_filetype(file, error);
         return status;
+    }
     tq_model opened = {
         .file = file,
         .root = root,

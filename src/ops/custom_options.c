@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers of a custom operator's options, by their keys.
+ * Numbers and names of a custom operator's options, by their keys.
  */
 #include "ops/custom_options.h"
 
@@ -28,21 +28,29 @@ static tq_status find_key(const tq_node *node, const char *key, tq_flex_reader *
     return TQ_OK;
 }
 
+/* *found is false where the map has no such key or a null. */
+static tq_status read_value(const tq_node *node, const char *key, tq_flex_reader *reader, tq_flex *out, bool *found,
+                            tq_error *error)
+{
+    tq_error inner;
+    tq_status status = find_key(node, key, reader, out, found, &inner);
+    if (status != TQ_OK)
+        return tq_op_fail(node, error, status, "has options that cannot be read: %s", inner.text);
+    *found = *found && out->kind != TQ_FLEX_NULL;
+    return TQ_OK;
+}
+
 /* *found is false, and *out unchanged, where the map has no such key or a null. */
 static tq_status read_number(const tq_node *node, const char *key, tq_value *out, bool *found, tq_error *error)
 {
     tq_flex_reader reader;
     tq_flex value;
-    tq_error inner;
-    bool there = false;
-    tq_status status = find_key(node, key, &reader, &value, &there, &inner);
-    if (status != TQ_OK)
-        return tq_op_fail(node, error, status, "has options that cannot be read: %s", inner.text);
-    if (there && value.kind != TQ_FLEX_NULL && (value.kind < TQ_FLEX_BOOL || value.kind > TQ_FLEX_FLOAT))
+    TQ_TRY(read_value(node, key, &reader, &value, found, error));
+    if (!*found)
+        return TQ_OK;
+    if (value.kind < TQ_FLEX_BOOL || value.kind > TQ_FLEX_FLOAT)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has an option %s that is no number", key);
-    *found = there && value.kind != TQ_FLEX_NULL;
-    if (*found)
-        *out = tq_flex_scalar(&reader, &value);
+    *out = tq_flex_scalar(&reader, &value);
     return TQ_OK;
 }
 
@@ -90,4 +98,29 @@ tq_status tq_option_float(const tq_node *node, const char *key, float *out, tq_e
     else
         *out = value.kind == TQ_VALUE_INT ? (float)value.i : (float)value.u;
     return TQ_OK;
+}
+
+tq_status tq_option_name(const tq_node *node, const char *key, const char *const *names, int absent, int *out,
+                         tq_error *error)
+{
+    tq_flex_reader reader;
+    tq_flex value;
+    bool found = false;
+    tq_bytes text = {NULL, 0};
+    TQ_TRY(read_value(node, key, &reader, &value, &found, error));
+    *out = absent;
+    if (!found && absent >= 0)
+        return TQ_OK;
+    if (found && value.kind != TQ_FLEX_STRING)
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has an option %s that is no string", key);
+    if (found)
+        text = tq_flex_bytes(&reader, &value);
+    for (int i = 0; found && names[i]; i++)
+        if (text.size == strlen(names[i]) && !memcmp(text.data, names[i], text.size)) {
+            *out = i;
+            return TQ_OK;
+        }
+    return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %s option %s%s%.*s; it needs %s", found ? "the" : "no", key,
+                      found ? " " : "", (int)(text.size < 40 ? text.size : 40),
+                      text.size ? (const char *)text.data : "", names[0]);
 }

@@ -52,6 +52,7 @@ enum {
     TQ_OP_PACKED = 2, /* reads constants of 4 and 2 bits in the file's layout (tq_tensor.packed) */
     TQ_OP_SPARSE = 4, /* reads sparse constants in the file's layout */
     TQ_OP_NO_FLOATS = 8, /* prepare reads no float of the inputs: float constants may be computed in the first run */
+    TQ_OP_COPIES = 32, /* eval copies, and has no float arithmetic: the mode of denormal floats is nothing to it */
     TQ_OP_SAME = 16 /* output 0 has input 0's bytes, and may share its memory: eval then has nothing to do */
 };
 

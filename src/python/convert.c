@@ -117,6 +117,21 @@ PyObject *tq_py_call(const char *module_name, const char *function_name, PyObjec
     return result;
 }
 
+PyObject *tq_py_call_with(const char *module_name, const char *function_name, PyObject *first, PyObject *args,
+                          PyObject *kwargs)
+{
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *function = module ? PyObject_GetAttrString(module, function_name) : NULL;
+    PyObject *own = function ? PyTuple_Pack(1, first) : NULL;
+    PyObject *all = own ? PySequence_Concat(own, args) : NULL;
+    PyObject *result = all ? PyObject_Call(function, all, kwargs) : NULL;
+    Py_XDECREF(all);
+    Py_XDECREF(own);
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return result;
+}
+
 PyObject *tq_py_enum_member(tq_state *state, tq_enum_id which, int64_t value)
 {
     PyObject *members = state->members[which];

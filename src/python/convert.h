@@ -59,6 +59,9 @@ int tq_py_append(PyObject *list, PyObject *item);
 /* Calls module.function(argument), a function of tq that is written in Python. */
 PyObject *tq_py_call(const char *module, const char *function, PyObject *argument);
 
+/* The same: module.function(first, *args, **kwargs).  kwargs may be NULL. */
+PyObject *tq_py_call_with(const char *module, const char *function, PyObject *first, PyObject *args, PyObject *kwargs);
+
 /* The result of __reduce__ for an object that its type makes of these arguments.  Consumes them; they may be NULL. */
 PyObject *tq_py_reduced(PyObject *self, PyObject *positional, PyObject *keywords);
 

@@ -4,6 +4,7 @@
  */
 #include "delegate/chains.h"
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads
@@ -32,7 +33,7 @@ const char *tq_step_litert_failure(const tq_graph_run *graph, const tq_step *ste
 {
     if (tq_backend_unpacks(&step->node) && graph->slots[step->node.out[0]->index].unwritten)
         return tq_backend_unwritten;
-    return tq_backend_litert_failure(&step->node, step->backend.numerics);
+    return tq_backend_litert_failure(&step->node, step->backend.numerics, graph->run->options.numerics);
 }
 
 /* In the file's order: the output of a node that unpacks a constant is constant for later nodes. */

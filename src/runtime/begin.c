@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A busy graph, while it is prepared or run: the budget of nested calls, and Ctrl-C.
+ * A busy graph, while it is prepared or run: the budget of nested calls, Ctrl-C, and the mode of denormal floats.
  */
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 static void listen(tq_run *run)
 {
-    run->stop.denormals = tq_denormals_mode();
-    atomic_store(&run->stop.stopped, false);
+    atomic_store_explicit(&run->stop.stopped, false, memory_order_relaxed); /* helpers begin after it */
     run->listener = tq_stop_enter((tq_listener){&run->stop, true});
 }
 
@@ -21,6 +21,7 @@ tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error)
         return tq_fail(error, TQ_CALL_BUDGET, TQ_NO_OFFSET,
                        "subgraph %u is number %u of a chain of subgraphs that call one another; the limit is %d",
                        graph->index, run->depth + 1, TQ_CALL_DEPTH);
+    tq_run_flush(run, false);
     graph->busy = true;
     if (run->depth++ == 0)
         listen(run);
@@ -31,8 +32,19 @@ void tq_graph_end(tq_graph_run *graph)
 {
     tq_run *run = graph->run;
     graph->busy = false;
-    if (--run->depth == 0)
-        tq_stop_enter(run->listener);
+    if (--run->depth > 0)
+        return;
+    tq_run_flush(run, false);
+    tq_stop_enter(run->listener);
+}
+
+void tq_run_switch_flush(tq_run *run)
+{
+    tq_stop *stop = &run->stop;
+    if (!stop->flushed)
+        stop->denormals = tq_denormals_mode();
+    tq_denormals_restore(stop->flushed ? stop->denormals : TQ_DENORMALS_ZERO);
+    stop->flushed = !stop->flushed;
 }
 
 tq_status tq_run_interrupted(tq_error *error)

@@ -15,6 +15,7 @@
 
 #include "ops/check.h"
 #include "ops/scratch.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 enum { OF_STEP, OF_TENSOR, OF_FOLDED };
@@ -194,8 +195,7 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
 {
     tq_run *run = tq_graph_of(&step->node)->run;
     bool again = false;
-    if (!step->to_pack)
-        return TQ_OK;
+    tq_run_flush(run, false);
     if (tq_shared_begin(step->cached, &again)) {
         if (again)
             memset(step->node.prepacked, 0, (size_t)step->node.request.prepacked_bytes);

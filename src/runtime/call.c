@@ -85,7 +85,7 @@ tq_status tq_call(tq_node *node, tq_graph_run *callee, tq_tensor *const *argumen
             TQ_TRY(tq_tensor_allocate(input, callee->run->pool, arguments[i]->bytes, error));
         tq_copy(input->data, arguments[i]->data, input->bytes);
     }
-    return within(callee, tq_graph_invoke(callee, error), error);
+    return within(callee, tq_graph_invoke_range(callee, 0, callee->step_count, error), error);
 }
 
 tq_status tq_call_results(tq_node *node, tq_graph_run *callee, tq_error *error)

@@ -2,34 +2,32 @@
  *
  * Evaluating one operator; resetting the state of operators and variables.
  */
-#include "base/denormals.h"
 #include "base/stop.h"
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
-
-/* XNNPACK flushes denormal floats to 0 while it runs, not while it packs. */
-static tq_status eval_flushed(tq_node *node, tq_error *error)
-{
-    const tq_denormals before = tq_denormals_mode();
-    tq_denormals_restore(TQ_DENORMALS_ZERO);
-    tq_status status = node->eval(node, error);
-    tq_denormals_restore(before);
-    return status;
-}
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
-    if (tq_step_of(node)->writes_nothing)
+    tq_step *step = tq_step_of(node);
+    tq_run *run = tq_graph_of(node)->run;
+    if (step->writes_nothing)
         return TQ_OK;
-    TQ_TRY(tq_step_prepack(tq_step_of(node), error));
-    const tq_status status =
-        node->numerics == TQ_NUMERICS_XNNPACK ? eval_flushed(node, error) : node->eval(node, error);
-    return tq_run_heard(tq_graph_of(node)->run, status, error);
+    if (step->to_pack)
+        TQ_TRY(tq_step_prepack(step, error));
+    if (!(node->op->flags & TQ_OP_COPIES))
+        tq_run_flush(run, node->numerics ==
+                              TQ_NUMERICS_XNNPACK); /* XNNPACK flushes them while it runs, not while it packs */
+    return tq_run_heard(run, node->eval(node, error), error);
 }
 
 tq_status tq_node_shape_later(tq_node *node, tq_error *error)
 {
-    return node->shape_later ? tq_run_heard(tq_graph_of(node)->run, node->shape_later(node, error), error) : TQ_OK;
+    tq_run *run = tq_graph_of(node)->run;
+    if (!node->shape_later)
+        return TQ_OK;
+    tq_run_flush(run, false);
+    return tq_run_heard(run, node->shape_later(node, error), error);
 }
 
 void tq_graph_reset_variables(tq_graph_run *graph)

@@ -7,6 +7,7 @@
  * operator reads their values.
  */
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* ---- computing at once ---- */
@@ -34,7 +35,9 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_node_shape_later(node, error));
     if (node->request.pack)
         node->request.pack(node);
-    return tq_node_eval(node, error);
+    const tq_status status = tq_node_eval(node, error);
+    tq_run_flush(graph->run, false);
+    return status;
 }
 
 /* Computes the outputs of an operator of constants.  An operator whose data fail (a zero divisor in a branch that is

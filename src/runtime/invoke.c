@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* Operations that a step counts for in tq_stop_after, besides its own. */
@@ -20,7 +21,8 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
     tq_node *node = &step->node;
     if (step->phase == TQ_NODE_LATE)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
-    TQ_TRY(tq_node_shape_later(node, error));
+    if (node->shape_later)
+        TQ_TRY(tq_node_shape_later(node, error));
     uint64_t spent = 0;
     TQ_TRY(spend(graph, step, &spent, error));
     TQ_TRY(tq_node_eval(node, error));

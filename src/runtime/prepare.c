@@ -9,6 +9,7 @@
 #include "ops/check.h"
 #include "ops/scratch.h"
 #include "runtime/unsupported.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* ---- reset to the file's state ---- */
@@ -437,6 +438,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     tq_node *node = &step->node;
     if (step->prepared_shapes && has_prepared_shapes(step))
         return TQ_OK;
+    tq_run_flush(graph->run, false);
     clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
     for (int i = 0; i < node->out_count; i++)

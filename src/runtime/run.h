@@ -175,36 +175,6 @@ static inline bool tq_ends_the_pass(tq_status status)
            status == TQ_INTERRUPTED;
 }
 
-/* ---- begin.c ---- */
-
-enum {
-    TQ_CALL_DEPTH = 32, /* graphs that may be busy at once: some 2 KB of stack each, of 256 KB that a thread may have */
-    TQ_PREPARED_AGAIN = 1000000 /* operators and tensors of graphs that one pass prepares more than once: seconds */
-};
-
-/* Makes a graph busy until tq_graph_end; the first busy graph begins to listen for Ctrl-C.  TQ_BAD_GRAPH: it is busy
-   already; TQ_CALL_BUDGET: TQ_CALL_DEPTH graphs are busy. */
-tq_status tq_graph_begin(tq_graph_run *graph, tq_error *error);
-void tq_graph_end(tq_graph_run *graph);
-
-/* TQ_INTERRUPTED where the caller wants a stop. */
-tq_status tq_run_poll(tq_run *run, tq_error *error);
-
-/* tq_run_heard: TQ_INTERRUPTED if the caller wanted a stop, otherwise `status`. */
-tq_status tq_run_interrupted(tq_error *error);
-static inline tq_status tq_run_heard(const tq_run *run, tq_status status, tq_error *error)
-{
-    return atomic_load_explicit(&run->stop.stopped, memory_order_relaxed) ? tq_run_interrupted(error) : status;
-}
-
-/* Called before and after the preparation of a graph. */
-void tq_graph_begin_prepare(tq_graph_run *graph);
-void tq_graph_end_prepare(tq_graph_run *graph);
-
-/* TQ_CALL_BUDGET where graphs were prepared again more often than TQ_PREPARED_AGAIN allows: each of a chain of graphs
-   that calls the next one with two shapes doubles their number. */
-tq_status tq_graph_check_again(tq_graph_run *graph, tq_error *error);
-
 /* ---- prepare.c ---- */
 
 /* Makes a graph ready to run, unless it is ready.  Returns the first error; run->report has all of them. */
@@ -238,7 +208,7 @@ tq_status tq_graph_find_cached(tq_graph_run *graph, tq_error *error);
 /* The same for an operator that is prepared late. */
 tq_status tq_step_find_cached(tq_graph_run *graph, tq_step *step, tq_error *error);
 
-/* Prepacks the step's constants, unless they are prepacked. */
+/* Prepacks the step's constants, which are to be prepacked (step->to_pack). */
 tq_status tq_step_prepack(tq_step *step, tq_error *error);
 
 /* Releases the step's cached item.  hold: the step is prepared again and may want the same item, so that it moves to
@@ -280,14 +250,11 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 
 /* Runs the operators [begin, end) of an allocated graph; begin <= end <= step_count. */
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
-static inline tq_status tq_graph_invoke(tq_graph_run *graph, tq_error *error)
-{
-    return tq_graph_invoke_range(graph, 0, graph->step_count, error);
-}
 
 /* ---- eval.c ---- */
 
-/* Calls node->eval, with constants prepacked and the mode of denormal floats set for the node's numerics. */
+/* Calls node->eval, with constants prepacked and the mode of denormal floats for the node's numerics (tq_run_flush), in
+   which the thread stays. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);
 
 /* Calls node->shape_later, if it is set. */

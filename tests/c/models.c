@@ -92,7 +92,7 @@ static tq_status run_graph(tq_graph_run *graph, uint64_t *sum, tq_error *error)
         if (at >= 0 && at < graph->tensor_count && graph->tensors[at].data)
             fill(&graph->tensors[at]);
     }
-    status = tq_graph_invoke(graph, error);
+    status = tq_graph_invoke_range(graph, 0, graph->step_count, error);
     for (uint32_t i = 0; status == TQ_OK && i < subgraph->outputs.count; i++) {
         const int64_t at = tq_vector_i32(&subgraph->outputs, i);
         if (at >= 0 && at < graph->tensor_count)

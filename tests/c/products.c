@@ -288,7 +288,7 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
 {
     tq_depthwise d;
     size_t pixels = p->images * (size_t)p->scan.in_h * (size_t)p->scan.in_w;
-    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, tq_scan_taps(&p->scan), flags_of(p), NULL))
+    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, &p->scan, flags_of(p), NULL))
         exit(2);
     void *packed = make_aligned(d.packed_bytes);
     void *scratch = make_aligned(tq_depthwise_scratch_bytes(&d, pixels, (int)p->threads));

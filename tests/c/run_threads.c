@@ -53,7 +53,7 @@ static tq_status run_graph(tq_graph_run *graph, uint64_t *sum)
         memset(input->data, 1, input->bytes);
     }
     if (status == TQ_OK)
-        status = tq_graph_invoke(graph, NULL);
+        status = tq_graph_invoke_range(graph, 0, graph->step_count, NULL);
     for (uint32_t i = 0; status == TQ_OK && i < subgraph->outputs.count; i++) {
         const tq_tensor *output = tensor_at(graph, &subgraph->outputs, i);
         for (size_t k = 0; k < output->bytes; k++)

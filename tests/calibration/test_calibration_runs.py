@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from two_inputs import network, samples
 
 import tq
+from tq import progress
 from tq.calibration.samples import Reservoir, chosen
 
 NAMES = ["minmax", "moving_average", "histogram", "percentile", "mse", "entropy"]
@@ -341,9 +342,12 @@ def test_no_progress_but_on_terminals(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     tq.calibrate(network(), samples())
     assert not sys.stderr.getvalue()
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)  # as if there were none
+    monkeypatch.setitem(sys.modules, "tqdm", None)  # as if there were none
     monkeypatch.setattr(sys, "stderr", Terminal())
     tq.calibrate(network(), samples())
-    assert not sys.stderr.getvalue()
+    assert not sys.stderr.getvalue()  # it takes less than a second
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    tq.calibrate(network(), samples(3), num_threads=1)
+    assert "\rcalibrating 1 of 3 samples, 0 s" in sys.stderr.getvalue()
     with pytest.raises(ImportError, match="progress=True needs tqdm, which is not installed: pip install tqdm"):
         tq.calibrate(network(), samples(), progress=True)

@@ -2,6 +2,7 @@
 """Ranges as a file: of any quantized model, saved as JSON, edited, applied again; ONNX Runtime's and AIMET's files."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -59,6 +60,48 @@ def test_a_models_parameters_give_the_same_model(recipe, tmp_path):
     assert tq.quantize_model(network(), recipe, calibration=loaded) == again
     known.save(tmp_path / "ranges.npz")
     assert tq.Calibration.load(tmp_path / "ranges.npz") == known
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8", "weight_only_int4"])
+def test_weights_beside_floats_get_their_scales(recipe):
+    first = tq.quantize_model(network(), recipe, overrides={"w": (-4, 4)}, min_elements=0)
+    known = tq.Calibration.from_model(first)
+    again = tq.quantize_model(network(), recipe, calibration=known, min_elements=0)
+    assert parameters(again) == parameters(first) and values(again) == values(first)
+    given = tq.Calibration({}, {})
+    given.set_range("w", -3, 3)
+    made = tq.quantize_model(network(), recipe, calibration=given, min_elements=0)
+    assert set(parameters(made)["w"][1]) == {F(3 / (7 if recipe.endswith("4") else 127))}
+
+
+def test_a_calibration_without_an_effect_is_an_error():
+    given = tq.Calibration({}, {})
+    given.set_range("y", -3, 3)
+    with pytest.raises(ValueError, match="no weights can have the scales"):
+        tq.quantize_model(network(), "dynamic_int8", calibration=given, min_elements=0)
+    with pytest.raises(ValueError, match="observer 'mse' has no effect: the calibration holds ranges, and no values"):
+        tq.quantize_model(network(), "int8", calibration=given, observer="mse")
+
+
+def test_names_that_the_model_lacks_are_told():
+    given = tq.Calibration.from_model(tq.quantize_model(network(), "int8", calibration=samples()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # x_int8 and its like are the quantizer's own
+        tq.quantize_model(network(), "int8", calibration=given)
+    given.set_range("ww", -3, 3)
+    with pytest.warns(RuntimeWarning, match="1 tensors that the model lacks, as 'ww'; did you mean 'w'"):
+        tq.quantize_model(network(), "int8", calibration=given)
+
+
+def test_scales_of_blocks_are_left_out():
+    """They are no scales along an axis."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64)), b.constant("b", normal(8))], [y])
+    b.output(y)
+    model = tq.quantize_model(b.to_bytes(), "blockwise_int4", min_elements=0)
+    with pytest.raises(ValueError, match="the model holds no quantized values"):
+        tq.Calibration.from_model(model)
 
 
 def test_weights_are_included():

@@ -179,7 +179,7 @@ def test_compare_and_profile(run, tmp_path):
     text = fine(run("compare", DEMO, "other.tflite"), code=1)
     assert "tensors differ; the first is" in text and "CONV_2D" in text
     text = fine(run("profile", DEMO, "--runs", "2"))
-    assert "CONV_2D" in text and "the mean of 2 runs" in text
+    assert "CONV_2D" in text and "the median of 2 runs" in text
 
 
 def _compared(path):

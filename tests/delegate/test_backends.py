@@ -21,6 +21,8 @@ TAKEN = set(re.findall(r"^(?:TAKES|UNARY|BINARY)\((\w+),", DEFINITIONS, re.M))
 CONDITION_ROWS = re.findall(r'^CONDITION\((\w+), "(.*)"\)', DEFINITIONS, re.M)
 CONDITIONS = {name: f"XNNPACK needs {text}" for name, text in CONDITION_ROWS}
 FAILING_ROWS = re.findall(r"^FAILS\((\w+), (\w+), (\w+)\)", DEFINITIONS, re.M)
+ASKED_ROWS = re.findall(r"^FAILS_ASKED\((\w+), (\w+)\)", DEFINITIONS, re.M)
+BUILTIN_ROWS = [row for row in FAILING_ROWS if row[0] != "CUSTOM"]
 LITERT_FAILURES = dict(re.findall(r'^FAILURE\((\w+), "(.*)"\)', DEFINITIONS, re.M))
 ROWS = [row for row in generators.rows() if row[0] in {*TAKEN, *generators.GRAPHS}]
 TAKES = "XNNPACK takes it"
@@ -179,6 +181,12 @@ def unequal(name):
     return draw
 
 
+def large_factors(m):
+    b = m.constant("int8", np.ones([4, 4]), scale=16.0, zero_point=0)
+    y = m.output("int8", [2, 4], scale=1.0, zero_point=0)
+    m.operator("BATCH_MATMUL", [codes(m, shape=(2, 4), scale=16.0), b], [y], version=3)
+
+
 MODELS = {
     **{
         ("CONV_2D", name): made("CONV_2D")
@@ -199,6 +207,7 @@ MODELS = {
     ("DEPTHWISE_CONV_2D", "large_multiplier"): large_multiplier("DEPTHWISE_CONV_2D"),
     ("FULLY_CONNECTED", "large_multiplier"): large_layer,
     ("BATCH_MATMUL", "uint8_matrices"): unsigned_batches,
+    ("BATCH_MATMUL", "large_factors"): large_factors,
     ("BATCH_MATMUL", "empty_matrices"): empty_matrices,
     ("SOFTMAX", "empty_rows"): empty_rows,
 }
@@ -210,7 +219,7 @@ def asked(case, resolver):
     return answer
 
 
-@pytest.mark.parametrize("failure", [f for f in FAILING_ROWS if f[1] != "REFERENCE"], ids="-".join)
+@pytest.mark.parametrize("failure", [f for f in BUILTIN_ROWS if f[1] != "REFERENCE"], ids="-".join)
 def test_what_litert_does_not_run(failure):
     operator, numerics, failure = failure
     m = Draft(1)
@@ -225,13 +234,66 @@ def test_what_litert_does_not_run(failure):
         assert isinstance(asked(case, differential.candidate_of(name)), list)
 
 
-@pytest.mark.parametrize("operator", [f[0] for f in FAILING_ROWS if f[1] == "REFERENCE"])
+INVALID = [{"scale": s} for s in (0.0, 1e-39, -0.1, np.inf, np.nan)] + [{"zero_point": z} for z in (128, -129)]
+
+
+def converted(m, broken, where):
+    x, y = codes(m), m.output("int8", [1, 4, 4, 4], scale=0.2, zero_point=0)
+    m.operator("QUANTIZE", [x], [y], version=2)
+    m.tensors[(x, y)[where]].fields.update(broken)
+
+
+def multiplied(m, broken, where):
+    a, b = codes(m, shape=(2, 4, 4)), codes(m, shape=(2, 4, 4))
+    m.operator("BATCH_MATMUL", [a, b], [m.output("int8", [2, 4, 4], scale=0.5, zero_point=0)], version=3)
+    m.tensors[(a, b)[where]].fields.update(broken)
+
+
+@pytest.mark.parametrize("broken", INVALID, ids=str)
+@pytest.mark.parametrize(
+    ("draw", "where", "failure"),
+    [
+        (converted, 0, "invalid_conversion"),
+        (converted, 1, "invalid_conversion"),
+        (multiplied, 0, "invalid_factor"),
+        (multiplied, 1, None),
+    ],
+)
+def test_operators_at_whose_question_the_delegate_dies(draw, where, failure, broken):
+    """Whatever it would answer; the optimized kernels by themselves live."""
+    m = Draft(1)
+    m.fixed = True
+    draw(m, broken, where)
+    case = m.case()
+    (row,) = predicted(case)
+    assert row.litert == (failure and LITERT_FAILURES[failure])
+    assert isinstance(asked(case, "BUILTIN"), oracle.Abort) == (failure is not None)
+    (alone,) = tq.Interpreter(model_content=case.model, numerics="optimized").backends()
+    assert alone.litert is None
+    for finding in tq.check(case.model):
+        assert (finding.kernels["xnnpack"] == "dies") == (failure is not None), finding
+
+
+def test_every_such_operator_is_asked():
+    assert sorted(ASKED_ROWS) == [("BATCH_MATMUL", "invalid_factor"), ("QUANTIZE", "invalid_conversion")]
+
+
+@pytest.mark.parametrize("operator", [f[0] for f in BUILTIN_ROWS if f[1] == "REFERENCE"])
 def test_what_has_no_reference_kernel(operator):
     row = next(row for row in generators.rows() if row[0] == operator)
     case = differential.draw(*row, 1, 0)
     rows = tq.Interpreter(model_content=case.model, numerics="reference").backends()
     assert LITERT_FAILURES["no_kernel"] in {row.litert for row in rows}
     assert isinstance(asked(case, "BUILTIN_REF"), oracle.Refusal)
+
+
+@pytest.mark.parametrize("name", generators.NUMERICS)
+def test_experts_run_by_the_delegate_alone(name):
+    case = differential.draw("moe", "hybrid", 1, 0)
+    (row,) = tq.Interpreter(model_content=case.model, numerics=name).backends()
+    assert row.numerics == name and row.litert == (None if name == "xnnpack" else LITERT_FAILURES["only_delegate"])
+    assert isinstance(asked(case, generators.NUMERICS[name]), list if name == "xnnpack" else oracle.Refusal)
+    assert isinstance(asked(case, differential.candidate_of(name)), list)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-39])

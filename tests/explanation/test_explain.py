@@ -16,10 +16,10 @@ NUMERICS = ("reference", "optimized", "xnnpack")
 ROWS = [row for name in _OPERATORS for row in generators.rows(name)]
 
 
-def run_case(case, numerics):
+def run_case(case, numerics, **options):
     """An interpreter that has run a case with all tensors preserved; None where tq refuses the model."""
     interpreter = tq.Interpreter(
-        model_content=case.model, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1
+        model_content=case.model, experimental_preserve_all_tensors=True, numerics=numerics, num_threads=1, **options
     )
     try:
         interpreter.allocate_tensors()
@@ -100,6 +100,55 @@ def test_the_parts_of_a_sum_are_named():
     assert (explanation.code, explanation.value) == (-1, 2.0)  # 13 / 8 rounded, less 3
     assert explanation.as_dict()["steps"][0]["name"] == "sum(qx qw)"
     assert "accumulator" in str(explanation) and "<table>" in explanation._repr_html_()
+
+
+@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize(("name", "scale"), [("LOGISTIC", 2.0**-12), ("TANH", 2.0**-12), ("TANH", 2.0**-11)])
+def test_int16_at_powers_of_two(name, scale, numerics):
+    """Where the optimized kernels have a function in fixed point in place of a table."""
+    values = np.int16([*range(-32768, 32768, 331), -32768, 32767, -1, 0, 1, -16384, 16384])
+    b = tq.ModelBuilder()
+    x = b.input("x", [len(values)], "int16", scale=scale)
+    y = b.tensor("y", [len(values)], "int16", scale=2.0**-15)
+    b.operator(name, [x], [y])
+    b.output(y)
+    run = tq.Interpreter(model_content=b.to_bytes(), experimental_preserve_all_tensors=True, numerics=numerics)
+    run.allocate_tensors()
+    run.set_tensor(0, values)
+    run.invoke()
+    found = run.get_tensor(1)
+    for index, code in enumerate(found):
+        assert tq.explain(run, "y", index).code == code
+    assert ("e" in {step.name for step in tq.explain(run, "y", 0).steps}) == (numerics != "reference")
+
+
+@pytest.mark.parametrize("numerics", NUMERICS)
+def test_shuffled_weights_whose_sums_of_two_products_wrap(numerics):
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 16], "uint8", scale=1.0, zero_point=128)
+    w = b.constant("w", np.full((4, 16), 0x80, np.uint8), scale=1.0, zero_point=128)
+    y = b.tensor("y", [1, 4], "int16", scale=64.0)
+    reordered = b.tensor("reordered", [1, 16], "uint8")
+    b.operator("FULLY_CONNECTED", [x, w], [y, reordered], weights_format="SHUFFLED4x16INT8", version=2)
+    b.output(y)
+    run = tq.Interpreter(model_content=b.to_bytes(), experimental_preserve_all_tensors=True, numerics=numerics)
+    run.allocate_tensors()
+    run.set_tensor(0, np.zeros((1, 16), np.uint8))
+    run.invoke()
+    sum = 16 * 128 * 128 * (1 if numerics == "reference" else -1)
+    assert tq.explain(run, "y", 3).code == run.get_tensor(y.index)[0, 3] == sum // 64
+    with pytest.raises(ValueError, match="a further output of operator 0"):
+        tq.explain(run, "reordered", 0)
+
+
+@pytest.mark.parametrize("name", ["RELU", "LEAKY_RELU", "HARD_SWISH", "RESIZE_BILINEAR"])
+def test_single_rounding_is_explained_too(name):
+    rng, found = np.random.default_rng(3), 0
+    for row in generators.rows(name):
+        for number in range(3):
+            run = run_case(differential.draw(*row, 8, number), "reference", rounding="single")
+            found += explained(run, name, rng, 8) if run else 0
+    assert found >= 40
 
 
 def test_the_float_models_value_stands_beside():

@@ -155,7 +155,7 @@ static bool run(tq_graph_run *graph, session *s)
         return false;
     for (int n = 0; n < 2; n++) {
         fill(graph, s);
-        holds(s, tq_graph_invoke(graph, &error), &error);
+        holds(s, tq_graph_invoke_range(graph, 0, graph->step_count, &error), &error);
         look(graph, s);
     }
     return true;

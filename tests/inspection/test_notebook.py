@@ -28,11 +28,11 @@ HOSTILE = [
 ]
 TAGS = {
     "div", "span", "style", "p", "b", "br", "code", "pre", "details", "summary",
-    "table", "thead", "tbody", "tr", "th", "td", "svg", "path", "rect", "text",
+    "table", "thead", "tbody", "tr", "th", "td", "svg", "path", "rect", "text", "g", "title",
 }  # fmt: skip
 ATTRIBUTES = {
     "class", "open", "scope", "role", "aria-label", "viewbox", "width", "height",
-    "fill", "stroke", "stroke-width", "d", "x", "y", "rx", "text-anchor",
+    "fill", "stroke", "stroke-width", "d", "x", "y", "rx", "text-anchor", "tabindex",
 }  # fmt: skip
 
 

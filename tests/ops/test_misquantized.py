@@ -98,6 +98,27 @@ def sum_of(zero_point):
     return draw
 
 
+def int16(name):
+    """An operator of INT16 whose inputs and output have zero points."""
+
+    def draw(m):
+        x = m.input("int16", [3, 20], scale=0.002, zero_point=300)
+        others = {"PRELU": [m.constant("int8", m.integers("int8", [20], -99, 99), scale=0.01, zero_point=7)]}
+        others["EQUAL"] = [m.input("int16", [3, 20], scale=0.003, zero_point=-77)] if name == "EQUAL" else []
+        y = m.output("bool", [3, 20]) if name == "EQUAL" else m.output("int16", [3, 20], scale=0.002, zero_point=-45)
+        m.operator(name, [x, *others.get(name, [])], [y])
+
+    return draw
+
+
+def shuffled(m):
+    x = m.input("uint8", [1, 32], scale=0.05, zero_point=7)
+    w = m.constant("uint8", m.integers("uint8", [8, 32], 0, 255), scale=0.01, zero_point=99)
+    b = m.constant("int32", m.integers("int32", [8], -99, 99), scale=0.0005, zero_point=0)
+    outputs = [m.output("int16", [1, 8], scale=0.001, zero_point=5), m.output("uint8", [1, 32], scale=None)]
+    m.operator("FULLY_CONNECTED", [x, w, b], outputs, weights_format="SHUFFLED4x16INT8", version=2)
+
+
 RULES = {
     "LOGISTIC with a scale of 0.0042": (logistic, ["xnnpack"]),
     "FULLY_CONNECTED with a bias zero point of 5": (lambda m: layer(m, zero_point=5), NUMERICS),
@@ -109,6 +130,8 @@ RULES = {
     ),
     "CONV_2D of a per-axis input": (lambda m: convolution(m, image=along(SCALES, 3)), NUMERICS),
     **{f"{name} of a per-axis input": (per_axis(name), NUMERICS) for name in ("MUL", "MEAN", "TANH")},
+    **{f"{name} of INT16 with zero points": (int16(name), NUMERICS) for name in ("EQUAL", "GELU", "PRELU")},
+    "shuffled weights with zero points": (shuffled, NUMERICS),
     "ADD with a zero point of 200": (sum_of(200), ["reference", "optimized"]),
     "ADD with a zero point of -768": (sum_of(-768), ["reference", "optimized"]),
 }

@@ -54,6 +54,7 @@ BITS = {
     "DEPTHWISE_CONV_2D": ("float32", "float16"),
     "FULLY_CONNECTED": ("float32", "float16", "hybrid", "hybrid-int4", "hybrid-int2"),
     "TRANSPOSE_CONV": ("float32", "hybrid"),
+    "moe": ("float32", "hybrid", "hybrid-int4"),
 }
 AVX2 = {"FULLY_CONNECTED": ("blockwise-int4",), "LOGISTIC": ("float32",), "SOFTMAX": ("float32",)}
 NEAR = dict.fromkeys(("ELU", "EXP", "MEAN", "RSQRT", "SQRT", "SUM"), ("float32",))  # within the harness's tolerance
@@ -283,6 +284,32 @@ def test_denormal_numbers_are_zero_on_every_thread_and_only_there(threads):
     assert not run(product(values, 1e-10), threads=threads).any()
     assert run(product(values, 1e-10), "reference", threads).all()
     assert (np.full(4, 1e-30, np.float32) * np.float32(1e-10)).all()  # the caller's arithmetic is as it was
+
+
+def test_denormal_numbers_are_zero_in_those_operators_alone_that_xnnpack_runs():
+    b = tq.ModelBuilder()
+    x, tiny = b.input("x", [4], "float32"), b.constant("tiny", np.float32([1e-10]))
+    axis, shape = b.constant("axis", np.int32(0)), b.constant("shape", np.int32([2, 2]))
+    results = [b.tensor(name, [4], "float32") for name in ("product", "sums", "again")]
+    copy = b.tensor("copy", [2, 2], "float32")
+    b.operator("MUL", [x, tiny], [results[0]])
+    b.operator("RESHAPE", [x, shape], [copy])
+    b.operator("CUMSUM", [x, axis], [results[1]])  # no operator of XNNPACK
+    b.operator("MUL", [x, tiny], [results[2]])
+    for output in [*results, copy]:
+        b.output(output)
+    it = tq.Interpreter(model_content=b.to_bytes(), numerics="xnnpack")
+    it.allocate_tensors()
+    denormal = np.full(4, 1e-40, np.float32)
+    it.set_tensor(it.get_input_details()[0]["index"], denormal)
+    for _ in range(2):
+        it.invoke()
+        product, sums, again, copied = (it.get_tensor(d["index"]) for d in it.get_output_details())
+        assert not product.any()
+        assert sums.all()
+        assert not again.any()
+        assert (copied == denormal[0]).all()
+        assert (denormal * np.float32(0.5)).all()  # the caller's arithmetic is as it was
 
 
 def test_an_infinity_stays_one_without_an_activation():

@@ -601,7 +601,7 @@ def test_command_line(run, tmp_path):
     fine(run("quantize", *files, "--equalize", "--bias-correction", "--target-sqnr", "50", "--observer", "mse"))
     samples = list(demo_float.pictures()[0])
     assert sqnr(FLOAT, (tmp_path / "out.tflite").read_bytes(), samples) >= 50
-    failed(run("quantize", *files, "--target-sqnr", "200"), "target_sqnr is 200 dB", "best")
+    failed(run("quantize", *files, "--target-sqnr", "200"), "--target-sqnr is 200 dB", "best")
     failed(run("quantize", *files[:4], "--bias-correction"), "--samples is needed")
     text = fine(run("sensitivity", "demo_float.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"))
     assert "DEPTHWISE_CONV_2D" in text and "all of it" in text
@@ -613,14 +613,14 @@ def test_damaged_models():
     """What a damaged model gives is a result or an error of tq's, from every function here and from the report."""
     model = network(activation="RELU6")
     samples = images(model, 1)
-    codes = tq.quantize_model(model, "int8", calibration=samples)
+    integers = tq.quantize_model(model, "int8", calibration=samples)
     made = 0
     for seed in range(60):
-        bad, worse = damaged(model, seed), damaged(codes, seed)
+        bad, worse = damaged(model, seed), damaged(integers, seed)
         for function in (
             lambda bad=bad: tq.equalize(bad, relu6="minimum", samples=samples),
             lambda bad=bad: tq.sensitivity(bad, samples),
-            lambda bad=bad: tq.report(bad, codes, samples).to_html(),
+            lambda bad=bad: tq.report(bad, integers, samples).to_html(),
             lambda worse=worse: tq.report(model, worse, samples).to_html(),
             lambda worse=worse: correct_biases(model, worse, samples),
         ):

@@ -8,7 +8,7 @@ import pytest
 from commands import TQ, environment
 from test_quantize_model import noise_db, outputs
 from test_quantize_static import CONV, ROWS, check, network, quantized
-from test_trained_grids import LAYERS, fake, layer, paired
+from test_trained_grids import LAYERS, fake, layer, pair, paired
 
 import tq
 from tq.quantization import ends
@@ -114,6 +114,70 @@ def test_fake_quants_keep_two_scales_of_one_value():
     kept = tq.dequantize_model(first, fake_quant=True)
     assert names(tq.quantize_model(kept, "int8")).count("QUANTIZE") >= 2
     assert noise_db(outputs(first, "TQ"), outputs(kept, "TQ")) > 35
+
+
+POOL = {"filter_height": 3, "filter_width": 3, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
+BETWEEN = {"MAX_POOL_2D": POOL, "AVERAGE_POOL_2D": POOL, "LEAKY_RELU": {"alpha": 0.5}}
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8"])
+@pytest.mark.parametrize("name", BETWEEN)
+def test_fake_quants_keep_a_requantization_behind_each_operator(name, recipe):
+    type_, shift = {"int8": ("int8", 1), "int16x8": ("int16", 0)}[recipe]
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 4, 4, 4]), "x1", 2 / 255, 0, type_)
+    p, y = b.tensor("p", [1, 4, 4, 4]), b.tensor("y", [1, 4, 4, 4])
+    b.operator(name, [x], [p], **BETWEEN[name])
+    b.operator("LEAKY_RELU", [pair(b, pair(b, p, "p1", 2 / 255, 0, type_), "p2", 0.006, -20 * shift, type_)], [y])
+    b.output(pair(b, y, "z", 0.005, 4 * shift, type_))
+    first = tq.quantize_model(b.to_bytes(), recipe)
+    assert names(first) == ["QUANTIZE", name, "QUANTIZE", "LEAKY_RELU", "DEQUANTIZE"]
+    again = tq.quantize_model(tq.dequantize_model(first, fake_quant=True), recipe)
+    assert names(again) == names(first) and rows(again) == rows(first)
+
+
+def test_biases_of_int64_come_back():
+    """Their steps are finer than float32's."""
+    rng = np.random.default_rng(8)
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 16]), b.tensor("y", [1, 64])
+    w, bias = rng.standard_normal((64, 16)).astype(F), rng.uniform(-900, 900, 64).astype(F)
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", w), b.constant("bias", bias)], [y])
+    b.output(y)
+    first = tq.quantize_model(b.to_bytes(), "int16x8", default_ranges=(-1, 1))
+    assert (np.abs(tq.Model(first).tensors["bias"].data) > 2**25).any()
+    real = tq.dequantize_model(first)
+    assert rows(tq.quantize_model(real, "int16x8")) == rows(first)
+
+
+@pytest.mark.parametrize("fake_quant", [False, True])
+@pytest.mark.parametrize("name", [*LAYERS, "network", "TRANSPOSE_CONV"])
+def test_uint8_comes_back_too(name, fake_quant):
+    first = quantized(MODELS[name](), "uint8")
+    again = tq.quantize_model(tq.dequantize_model(first, fake_quant=fake_quant), "uint8")
+    assert rows(again) == rows(first) and names(again) == names(first)
+
+
+def test_ranges_of_uint8_weights_give_the_scale_and_the_zero_point():
+    rng = np.random.default_rng(2)
+    exact = 0
+    for scale in np.exp(rng.uniform(-8, 2, 300)).astype(F):
+        zero = int(rng.integers(1, 256))
+        low, high = ends.of_unsigned_weights(float(scale), zero)
+        made = tq.choose_quantization_params(low, high, "uint8", narrow_range=True, rule="toco")
+        exact += (F(made.scale), int(made.zero_point)) == (scale, zero)
+    assert exact >= 296
+
+
+def test_a_sum_of_given_ranges_is_split_the_first_time():
+    b = tq.ModelBuilder()
+    x, m, y = b.input("x", [1, 8]), b.tensor("m", [1, 8]), b.tensor("y", [1])
+    b.operator("LEAKY_RELU", [x], [m], alpha=0.5)
+    b.operator("SUM", [m, b.constant("axes", np.array([1], np.int32))], [y], keep_dims=False)
+    b.output(y)
+    first = tq.quantize_model(b.to_bytes(), "int8", default_ranges=(-1, 2))
+    assert "SUM" not in names(first)
+    assert rows(tq.quantize_model(tq.dequantize_model(first), "int8")) == rows(first)
 
 
 def cast():

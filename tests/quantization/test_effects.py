@@ -27,17 +27,17 @@ IDLE = [
     ([*DYNAMIC, "--operator", "SOFTMAX=float"], ["operator 'SOFTMAX'", "has no effect", "changes SOFTMAX here"]),
     ([*STATIC, "--range", "energi=0,1"], ["no tensor 'energi'", "did you mean 'energy'"]),
     ([*STATIC, "--range", "energy/bias=0,1"], ["'energy/bias' has no effect", "no integer operator"]),
-    ([*DYNAMIC, "--range", "energy=0,1"], ["overrides", "has no effect"]),
-    ([*DYNAMIC, "--io", "int8"], ["io is given and has no effect", "'dynamic_int8'"]),
+    ([*DYNAMIC, "--range", "energy=0,1"], ["--range", "has no effect"]),
+    ([*DYNAMIC, "--io", "int8"], ["--io is given and has no effect", "'dynamic_int8'"]),
     ([*DYNAMIC, "--samples", "demo_samples.npz"], ["calibration", "has no effect"]),
     ([*DYNAMIC, "--observer", "mse"], ["observer", "has no effect"]),
     ([*STATIC, "--percentile", "99"], ["percentile", "only observer 'percentile'"]),
     ([*STATIC, "--observer", "mse", "--percentile", "99"], ["percentile", "only observer 'percentile'"]),
-    ([*STATIC, "--fallback", "int16x8"], ["fallback", "target_sqnr"]),
+    ([*STATIC, "--fallback", "int16x8"], ["fallback", "--target-sqnr"]),
     ([*STATIC, "--fallback", "int8", "--target-sqnr", "10"], ["fallback", "the recipe itself"]),
-    ([*STATIC, "--min-elements", "5000"], ["min_elements", "weights of any size"]),
-    ([*STATIC, "--block-size", "64"], ["block_size", "blockwise_int4"]),
-    (["--recipe", "float16", "--per-tensor"], ["per_axis", "makes no scales"]),
+    ([*STATIC, "--min-elements", "5000"], ["--min-elements", "weights of any size"]),
+    ([*STATIC, "--block-size", "64"], ["--block-size", "blockwise_int4"]),
+    (["--recipe", "float16", "--per-tensor"], ["--per-tensor", "makes no scales"]),
     (["--recipe", "int9"], ["there is no recipe 'int9'", "did you mean 'int8'"]),
     ([*STATIC[:2], "--samples", "nokey=demo_samples.npz"], ["no signature is called 'nokey'"]),
 ]
@@ -76,7 +76,7 @@ def test_other_commands(run, tmp_path):
 
 
 def quantized(recipe="int8", **options):
-    if recipe in ("int8", "int16x8", "int4", "uint8"):
+    if recipe in ("int8", "int16x8", "int4", "int16x4", "uint8"):
         options.setdefault("calibration", PICTURES)
     return tq.quantize_model(FLOAT, recipe, **options)
 

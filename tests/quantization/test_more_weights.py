@@ -63,7 +63,8 @@ def test_weights_of_custom_operators():
     [
         ({"MyOps": [1]}, "no custom operator 'MyOps'"),
         ({"MyOp": [0]}, r"'MyOp' has no effect: its inputs \[0\] are no float32 constants"),
-        ({"MyOp": ["a"]}, "the places of inputs are needed"),
+        ({"MyOp": [1, 7]}, "'MyOp' has no weights at input 7"),
+        ({"MyOp": ["a"]}, "the indices of inputs are needed"),
     ],
 )
 def test_custom_weights_that_are_none(given, words):

@@ -157,7 +157,7 @@ def test_branches(recipe, shared):
 
 
 def test_what_one_branch_takes_as_floats():
-    """The other input and output are codes all the same."""
+    """The other input and output are integers all the same."""
     model = branches("COS")
     data = quantized(model, calibration=samples())
     for graph in tq.Model(data).subgraphs[1:]:
@@ -241,7 +241,9 @@ def test_a_loop_in_a_branch_in_a_loop():
     model = b.to_bytes()
     data = quantized(model, "int16x8")
     graphs = tq.Model(data).subgraphs
-    codes = [t for graph in graphs[1:] for t in (*graph.inputs, *graph.outputs) if t.type.name not in ("INT32", "BOOL")]
-    assert {t.type.name for t in codes} == {"INT16"} and len(parameters(*codes)) == 1
+    integers = [
+        t for graph in graphs[1:] for t in (*graph.inputs, *graph.outputs) if t.type.name not in ("INT32", "BOOL")
+    ]
+    assert {t.type.name for t in integers} == {"INT16"} and len(parameters(*integers)) == 1
     check(model, data, least=18)
     check(model, quantized(model), least=15)

@@ -201,7 +201,7 @@ def away(x):
 
 
 def converter_int8(w, axes):
-    """TFLiteConverter's codes, a scale for each index of the axis that `axes` leaves (see quant/weights.def)."""
+    """TFLiteConverter's values, a scale for each index of the axis that `axes` leaves (see quant/weights.def)."""
     bound = np.abs(w).max(axes, keepdims=True)
     scale = ((bound + bound) / np.float32(254)).astype(np.float32)
     return np.clip(away(w * (np.float32(1) / scale)), -127, 127), scale.ravel()
@@ -219,8 +219,8 @@ def test_weights(make, axes, recipe):
     model = tq.Model(quantized(make(), recipe))
     tensor = model.tensors["w1"]
     w = tq.Model(make()).tensors["w1"].data
-    codes, scale = (peer_int4 if recipe.endswith("4") else converter_int8)(w, axes)
-    np.testing.assert_array_equal(np.asarray(tensor.data).astype(int), codes)
+    values, scale = (peer_int4 if recipe.endswith("4") else converter_int8)(w, axes)
+    np.testing.assert_array_equal(np.asarray(tensor.data).astype(int), values)
     np.testing.assert_array_equal(tensor.quantization.scale, scale)
     assert tensor.quantization.zero_point.tolist() == [0] * len(scale)
     assert tensor.quantization.quantized_dimension == next(i for i in range(w.ndim) if i not in axes)
@@ -281,7 +281,7 @@ def test_rows_that_blocks_do_not_divide_get_a_scale_each():
     ("source", "converted", "recipe", "differing"),
     [
         ("k_mnv2s_float", "k_mnv2s_drq", "dynamic_int8", 0),
-        ("k_mnv2_float", "k_mnv2_drq", "dynamic_int8", 2),  # codes of two tensors, by one each: see docs/recipes.md
+        ("k_mnv2_float", "k_mnv2_drq", "dynamic_int8", 2),  # values of two tensors, by one each: see docs/recipes.md
         ("k_mnv2s_float", "k_mnv2s_f16", "float16", 0),
     ],
 )

@@ -49,7 +49,7 @@ def view_of(data, type_="int8"):
 
 
 def planned(data, recipe="int8", **options):
-    if "calibration" not in options and recipe in ("int8", "int16x8", "int4", "uint8"):
+    if "calibration" not in options and recipe in ("int8", "int16x8", "int4", "int16x4", "uint8"):
         options["calibration"] = draws(data)
     return tq.plan_quantization(data, recipe, **options)
 

@@ -158,7 +158,7 @@ def test_outputs_that_were_always_zero(name, recipe, activation):
     assert floats(data) == []
     for resolver in RESOLVERS:
         worst = np.abs(outputs(data, resolver)).max()
-        assert worst < (1e-3 if recipe == "int8" else 1e-30), resolver  # int8: some codes of a tiny scale, sums wrap
+        assert worst < (1e-3 if recipe == "int8" else 1e-30), resolver  # int8: some values of a tiny scale, sums wrap
 
 
 @pytest.mark.parametrize("name", ["ADD", "MUL"])
@@ -370,7 +370,7 @@ def test_int16_parameters():
 
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_a_bias_beyond_its_codes(recipe):
-    """The channel's scale grows, until the bias has a code that kernels can add."""
+    """The channel's scale grows, until the bias has a quantized value that kernels can add."""
     weights, bias = normal(4, 16), np.array([13.3, -8.2, 0.5, 1e4], np.float32)
     weights[:2] = 1e-20
     model = build(("FULLY_CONNECTED", [weights, bias], (1, 4), {}), shape=(1, 16))
@@ -409,7 +409,7 @@ def test_computed_weights(name):
 
 
 def test_constants_that_operators_share():
-    """A padding value of two PADV2 of other ranges, and a factor: each reads codes of its own, and no group grows."""
+    """A padding value of two PADV2 of other ranges, and a factor: each reads values of its own, and no group grows."""
     b = tq.ModelBuilder()
     x, c = b.input("x", [1, 8]), b.constant("c", np.float32([0.25]))
     pads = b.constant("pads", i32([0, 0], [1, 1]))
@@ -464,14 +464,14 @@ def test_operators_that_become_products(name):
     data = quantized(model)
     assert names(data) == ["QUANTIZE", "MUL", "DEQUANTIZE"]
     check(model, data)
-    codes = tq.Model(quantized(model, io="int8"))
+    integers = tq.Model(quantized(model, io="int8"))
     lowest = np.full((1, 8), -128, np.int8)
-    found = tq.Interpreter(model=codes)
+    found = tq.Interpreter(model=integers)
     found.allocate_tensors()
-    found.set_tensor(codes.inputs[0].index, lowest)
+    found.set_tensor(integers.inputs[0].index, lowest)
     found.invoke()
     if name == "NEG":
-        assert (found.get_tensor(codes.outputs[0].index) >= 126).all()
+        assert (found.get_tensor(integers.outputs[0].index) >= 126).all()
 
 
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
@@ -495,7 +495,7 @@ def test_logarithms_of_small_numbers(recipe):
 
 @pytest.mark.parametrize("keep_dims", [False, True])
 def test_a_sum_becomes_a_mean_times_a_count(keep_dims):
-    """The product only turns the scale: a code of the mean is the code of the sum."""
+    """The product only turns the scale: a quantized value of the mean is that of the sum."""
     model = build(("SUM", [i32(-1, 0)], (1, 3, 1) if keep_dims else (3,), {"keep_dims": keep_dims}), shape=(4, 3, 5))
     data = quantized(model)
     assert names(data) == ["QUANTIZE", "MEAN", "MUL", "DEQUANTIZE"]
@@ -506,8 +506,8 @@ def test_a_sum_becomes_a_mean_times_a_count(keep_dims):
     interpreter.allocate_tensors()
     interpreter.set_tensor(tq.Model(data).inputs[0].index, normal(4, 3, 5))
     interpreter.invoke()
-    codes = [interpreter.get_tensor(tensor(data, name).index) for name in ("t0_mean", "t0_int8")]
-    np.testing.assert_array_equal(*codes)
+    values = [interpreter.get_tensor(tensor(data, name).index) for name in ("t0_mean", "t0_int8")]
+    np.testing.assert_array_equal(*values)
 
 
 def pair(name, low=-1.0, **options):
@@ -536,7 +536,7 @@ def masked(size):
 @pytest.mark.parametrize("size", [-1e9, -3e38])
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_masks_stay_float(recipe, size):
-    """In codes of the sum's range the numbers beside the mask would be lost."""
+    """In quantized values of the sum's range the values beside the mask would be lost."""
     data = quantized(masked(size), recipe)
     assert floats(data) == ["ADD", "SOFTMAX"] if size > -1e38 else "ADD" in floats(data)
     check(masked(size), data)
@@ -670,7 +670,7 @@ def test_branches_in_a_loop(recipe):
     model = b.to_bytes()
     data = quantized(model, recipe)
     found = [[op.name for op in graph.operators] for graph in tq.Model(data).subgraphs]
-    if recipe == "int8":  # which has too few codes for one range of both branches
+    if recipe == "int8":  # which has too few quantized values for one range of both branches
         assert found[3] == found[4] == ["QUANTIZE", "ABS", "ADD", "DEQUANTIZE"]
     else:
         assert found[3] == found[4] == ["ABS", "ADD"] and found[0] == ["QUANTIZE", "WHILE", "DEQUANTIZE"]

@@ -49,7 +49,7 @@ def check(model, data, least=25, without=()):
 
 
 def chain(name, constants, output, shape=(1, 4, 4, 8), place=0, results=1, first="LEAKY_RELU", **options):
-    """x -> LEAKY_RELU -> the operator -> LEAKY_RELU: the operator's input and output are codes."""
+    """x -> LEAKY_RELU -> the operator -> LEAKY_RELU: the operator's input and output are quantized."""
     b = tq.ModelBuilder()
     x, middle = b.input("x", shape), b.tensor("middle", shape)
     b.operator(first, [x], [middle], **({"alpha": 0.75} if first == "LEAKY_RELU" else {}))
@@ -302,7 +302,7 @@ def test_every_row_has_a_model():
 
 
 def test_every_integer_kernel_has_a_row():
-    """Each operator that LiteRT runs on codes becomes an integer one, or the table says why it does not."""
+    """Each operator that LiteRT runs on quantized values becomes an integer one, or the table says why not."""
     missing = []
     for type_, excused in (("int8", FLOAT), ("int16", {**FLOAT, **NOT_INT16})):
         for operator in quantization_table.kernels(type_) - excused.keys():
@@ -490,7 +490,7 @@ def test_fixed_parameters_that_others_do_not_share():
 
 
 def test_a_bias_that_would_overflow():
-    """Weights near 0 give their channel a scale for which the bias' code passes int32: the scale grows."""
+    """Weights near 0 give their channel a scale for which the bias' quantized value passes int32: the scale grows."""
     b = tq.ModelBuilder()
     weights, bias = normal(4, 16), np.array([13.3, 0.5, -7, 1], np.float32)
     weights[0] = 1e-9
@@ -602,11 +602,12 @@ def test_command(tmp_path):
 
 def test_oracle_runs_the_integer_interface():
     data = quantized(network(), io="int8")
-    codes = np.arange(192, dtype=np.uint8).view(np.int8).reshape(1, 8, 8, 3)
+    values = np.arange(192, dtype=np.uint8).view(np.int8).reshape(1, 8, 8, 3)
     model = tq.Model(data)
     places = model.inputs[0].index, model.outputs[0].index
     answers = [
-        next(oracle.ask("tensors", [(data, resolver, [{places[0]: codes}], {}, [places[1]])])) for resolver in RESOLVERS
+        next(oracle.ask("tensors", [(data, resolver, [{places[0]: values}], {}, [places[1]])]))
+        for resolver in RESOLVERS
     ]
     np.testing.assert_array_equal(answers[1][0][places[1]], answers[3][0][places[1]])
 

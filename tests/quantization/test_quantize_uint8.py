@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes "uint8" and "int4", ranges without data, and the mean and std of inputs."""
+"""Recipes "uint8", "int4" and "int16x4", ranges without data, and the mean and std of inputs."""
 
 import numpy as np
 import pytest
 import quantization_table
 from test_quantize_model import noise_db, outputs
-from test_quantize_static import RESOLVERS, ROWS, draws, network, quantized
+from test_quantize_static import RESOLVERS, ROWS, network, quantized
 from test_trained_grids import LAYERS, fake, layer
 
 import tq
@@ -127,19 +127,25 @@ def test_back_and_across():
 # ---- int4 ----
 
 
+@pytest.mark.parametrize("recipe", ["int4", "int16x4"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_int4_weights_beside_int8_activations(name):
-    """DEPTHWISE_CONV_2D has int8 weights: LiteRT's reference set has no kernel for int4."""
+def test_int4_weights_beside_integer_activations(name, recipe):
+    """DEPTHWISE_CONV_2D has int8 weights: LiteRT's reference set has no such version, and no kernel beside int16."""
     model = layer(name, lambda b, w: w)
-    data = tq.quantize_model(model, "int4")
+    data = tq.quantize_model(model, recipe)
     weights = tq.Model(data).tensors["weights"]
     assert weights.type.name == ("INT8" if name == "DEPTHWISE_CONV_2D" else "INT4")
+    (made,) = (item for item in tq.Model(data).subgraphs[0].operators if item.name == name)
+    assert {tensor.type.name for tensor in (made.inputs[0], made.outputs[0])} == {
+        "INT8" if recipe == "int4" else "INT16"
+    }
     channels = LAYERS[name][0][3 if name == "DEPTHWISE_CONV_2D" else 0]
     assert len(weights.quantization.scale) == channels and not weights.quantization.zero_point.any()
     exact = outputs(model, "TQ")
     found = {resolver: outputs(data, resolver) for resolver in RESOLVERS}
     assert all(noise_db(exact, given) > 12 for given in found.values())
     np.testing.assert_array_equal(found["TQ"], found["BUILTIN_REF"])
+    np.testing.assert_array_equal(outputs(data, "TQ xnnpack"), found["AUTO"])
 
 
 def test_a_range_of_int4_weights():
@@ -151,6 +157,11 @@ def test_a_range_of_int4_weights():
 # ---- ranges without data, mean and std ----
 
 
+def test_default_ranges_that_no_tensor_gets_are_an_error():
+    with pytest.raises(ValueError, match="default_ranges is given and has no effect: the range of every activation is"):
+        tq.quantize_model(layer("CONV_2D", lambda b, w: w), "int8", default_ranges=(-4, 6))
+
+
 def test_default_ranges_need_no_calibration():
     data = tq.quantize_model(network(), "int8", default_ranges=(-4, 6))
     assert names(data)[0] == "QUANTIZE" and ("INT8", [F(10 / 255)], [-26]) in parameters(data).values()
@@ -159,8 +170,12 @@ def test_default_ranges_need_no_calibration():
 
 
 def test_ranges_that_are_known_come_before_the_default():
-    data = tq.quantize_model(network(), "int8", calibration=draws(network()), default_ranges=(-40, 60))
-    assert parameters(data) == parameters(quantized(network()))
+    (name,) = (t.name for t in tq.Model(network()).inputs)
+    given = tq.Calibration({}, {})
+    given.set_range(name, -3, 3)
+    data = tq.quantize_model(network(), "int8", calibration=given, default_ranges=(-4, 6))
+    found = [scale for _, scale, _ in parameters(data).values()]
+    assert [F(6 / 255)] in found and [F(10 / 255)] in found
 
 
 @pytest.mark.parametrize(("recipe", "mean", "zero"), [("uint8", 127.5, 128), ("uint8", 128, 128), ("int8", 0, 0)])

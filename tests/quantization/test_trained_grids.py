@@ -3,8 +3,8 @@
 
 import numpy as np
 import pytest
-from test_quantize_model import noise_db, normal, outputs
-from test_quantize_static import CONV, check, i32, quantized
+from test_quantize_model import noise_db, normal, outputs, rnn
+from test_quantize_static import CONV, check, i32, lstm, quantized, svdf
 
 import tq
 
@@ -171,6 +171,43 @@ def test_trained_weights_that_are_moved(move):
     check(model, data)
 
 
+def trained_convolution():
+    rng = np.random.default_rng(0)
+    b = tq.ModelBuilder()
+    x = fake(b, b.input("x", [1, 32, 32, 3]), "q", -1.0, 1.0)
+    w = b.constant("weights", (rng.standard_normal((15, 3, 3, 3)) * 0.3).astype(F))
+    y = b.tensor("y", [1, 32, 32, 15])
+    bias = b.constant("bias", (rng.standard_normal(15) * 0.2).astype(F))
+    b.operator("CONV_2D", [x, fake(b, w, "w", -0.7, 0.7, narrow=True), bias], [y], **CONV)
+    b.output(fake(b, y, "z", -4.0, 4.0))
+    return b.to_bytes()
+
+
+def test_outputs_are_those_that_were_trained():
+    """15 of 15,360 round the other way with the trained scale, 911 with max|w| / 127 of each channel."""
+    model = trained_convolution()
+    x = np.random.default_rng(1).uniform(-1, 1, (1, 32, 32, 3)).astype(F)
+
+    def differing(data):
+        steps = [run_once(item, x) / F(8 / 255) for item in (model, data)]
+        differences = np.rint(np.abs(steps[0] - steps[1]))
+        assert differences.max() <= 1 and differences.size == 15360
+        return int(differences.sum())
+
+    assert differing(tq.quantize_model(model, "int8")) <= 17
+    w = tq.fake_quant(tensor(model, "weights").data, -0.7, 0.7, narrow_range=True)
+    own = tq.QuantizationParams(((np.abs(w).max((1, 2, 3)) / 127).astype(F), np.zeros(15, np.int32)))
+    assert differing(tq.quantize_model(model, "int8", overrides={"weights": own})) > 500
+
+
+def run_once(data, x):
+    interpreter = tq.Interpreter(model_content=bytes(data), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
 # ---- FAKE_QUANT on activations ----
 
 
@@ -311,10 +348,239 @@ def test_biases_and_constants_with_pairs():
     check(model, data)
 
 
+def integer_ends(type_):
+    """The model of pairs between inputs and outputs of integers: DEQUANTIZE comes first, QUANTIZE last."""
+    with tq.edit(paired(type_)[0]) as editor:
+        graph = editor.main
+        first, last = graph.operators[0], graph.operators[-1]
+        graph.inputs, graph.outputs = first.outputs, last.inputs
+        graph.remove_operator(last)
+        graph.remove_operator(first)
+        editor.prune()
+        return editor.to_bytes()
+
+
+@pytest.mark.parametrize("io", ["float32", "int8", "uint8"])
+@pytest.mark.parametrize("type_", ["int8", "uint8"])
+def test_pairs_whose_other_halves_are_the_callers(type_, io):
+    whole = tq.quantize_model(paired(type_)[0], "int8", io=io)
+    data = tq.quantize_model(integer_ends(type_), "int8", io=io)
+    assert names(data) == names(whole) and data.weights_on_grid == (2, 2)
+    assert {t.type.name for t in (*tq.Model(data).inputs, *tq.Model(data).outputs)} == {io.upper()}
+    assert [t.name for t in tq.Model(data).inputs] == [t.name for t in tq.Model(integer_ends(type_)).inputs]
+    np.testing.assert_array_equal(outputs(data, "TQ"), outputs(whole, "TQ"))
+
+
+def test_a_range_for_an_input_of_integers_counts():
+    model = integer_ends("int8")
+    (x,) = tq.Model(model).inputs
+    data = tq.quantize_model(model, "int8", overrides={x.name: (-2.0, 2.0)})
+    assert tensor(data, f"{x.name}_int8").quantization.scale == F(4 / 255)
+
+
+def test_an_input_of_integers_that_is_an_output_too_is_refused():
+    with tq.edit(integer_ends("int8")) as editor:
+        editor.main.outputs = [*editor.main.outputs, *editor.main.inputs]
+        model = editor.to_bytes()
+    with pytest.raises(ValueError, match="quantized already"):
+        tq.quantize_model(model, "int8")
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
+@pytest.mark.parametrize("ends", [False, True])
+def test_beside_floats_pairs_of_activations_stay_and_weights_keep_their_grid(recipe, ends):
+    whole, scale, steps = paired()
+    model = integer_ends("int8") if ends else whole
+    data = tq.quantize_model(model, recipe, min_elements=0)
+    assert data.weights_on_grid == (2, 2)
+    np.testing.assert_array_equal(tensor(data, "w").quantization.scale, scale)
+    np.testing.assert_array_equal(tensor(data, "w").data, steps)
+    hidden = 2 if recipe == "weight_only_int8" else 0  # weights behind DEQUANTIZE
+    assert names(data).count("QUANTIZE") == names(model).count("QUANTIZE") - 1  # that of the weights
+    assert names(data).count("DEQUANTIZE") == names(model).count("DEQUANTIZE") - 2 + hidden
+    if not ends:
+        assert noise_db(outputs(model, "TQ"), outputs(data, "TQ")) > 30
+
+
+def test_a_pair_behind_a_pair_rounds_twice():
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 8]), "x1", 2 / 255, 0)
+    w = pair(b, b.constant("w", normal(8, 8) / 4), "w1", 0.01, 0)
+    y, z = b.tensor("y", [1, 8]), b.tensor("z", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, w], [y])
+    b.operator("LEAKY_RELU", [pair(b, pair(b, y, "y1", 6 / 255, 0), "y2", 4 / 255, 3)], [z], alpha=0.5)
+    b.output(pair(b, z, "out", 4 / 255, 0))
+    data = tq.quantize_model(b.to_bytes(), "int8")
+    assert names(data) == ["QUANTIZE", "FULLY_CONNECTED", "QUANTIZE", "LEAKY_RELU", "DEQUANTIZE"]
+    found = [op.outputs[0].quantization for op in tq.Model(data).operators[1:3]]
+    assert [(q.scale, q.zero_point) for q in found] == [(F(6 / 255), 0), (F(4 / 255), 3)]
+    check(b.to_bytes(), data)
+
+
+BLOCK = {  # of MobileNetV2: the operator, its weights, and the range of its result
+    "expand": ("CONV_2D", (24, 1, 1, 8), (0.0, 6.0)),
+    "deep": ("DEPTHWISE_CONV_2D", (1, 3, 3, 24), (0.0, 6.0)),
+    "project": ("CONV_2D", (8, 1, 1, 24), (-5.0, 4.0)),
+}
+
+
+def grid_of(low, high):
+    """The scale and the zero point that FakeQuantWithMinMaxVars gives uint8 values."""
+    return F((high - low) / 255), round(-low * 255 / (high - low))
+
+
+def mobile_block():
+    """As TFLiteConverter writes FakeQuantWithMinMaxVars, and FakeQuantWithMinMaxVarsPerChannel on weights."""
+    b = tq.ModelBuilder()
+    x = y = pair(b, b.input("x", [1, 8, 8, 8]), "x1", *grid_of(-1.0, 1.0), "uint8")
+    for name, (kind, shape, span) in BLOCK.items():
+        axis, channels = (3, shape[3]) if kind.startswith("DEPTH") else (0, shape[0])
+        most = np.abs(normal(*shape)).max(tuple(i for i in range(4) if i != axis)) * F(0.27)
+        w = b.constant(f"{name}_w", normal(*shape) * F(0.3))
+        fused = {"fused_activation_function": "RELU6" if span == (0.0, 6.0) else "NONE"}
+        more = {"depth_multiplier": 1} if kind.startswith("DEPTH") else {}
+        made = b.tensor(f"{name}_y", [1, 8, 8, channels])
+        q = pair(b, w, f"{name}_v", most / F(127), [128] * channels, "uint8", axis)
+        b.operator(kind, [y, q, b.constant(f"{name}_b", normal(channels) / 5)], [made], **CONV, **fused, **more)
+        y = pair(b, made, name, *grid_of(*span), "uint8")
+    total = b.tensor("total", [1, 8, 8, 8])
+    b.operator("ADD", [x, y], [total])
+    b.output(pair(b, total, "z", *grid_of(-5.5, 5.0), "uint8"))
+    return b.to_bytes()
+
+
+def test_a_block_of_mobilenet_v2_is_the_converters():
+    """TFLiteConverter 2.21 wrote 18 Keras models so, MobileNetV2's blocks, pools and concatenations among them.  Of 272
+    operands 3 weights differed, which had -128 or a zero point, and 34 scales of biases, by a step of float32."""
+    model = mobile_block()
+    data = tq.quantize_model(model, "int8")
+    assert names(data) == ["QUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "CONV_2D", "ADD", "DEQUANTIZE"]
+    assert data.weights_on_grid == (3, 3)
+    ops = tq.Model(data).operators
+    spans = [(-1.0, 1.0), *(span for *_, span in BLOCK.values()), (-5.5, 5.0)]
+    for op, span in zip(ops, spans, strict=False):
+        scale, zero = grid_of(*span)
+        found = op.outputs[0].quantization
+        assert (found.scale, found.zero_point) == (scale, zero - 128), op.name
+    for op, (name, (_, shape, _)) in zip(ops[1:4], BLOCK.items(), strict=True):
+        x, w, bias = op.inputs
+        axis = w.quantization.quantized_dimension
+        real = normal(*shape) * F(0.3)
+        scale = np.abs(normal(*shape)).max(tuple(i for i in range(4) if i != axis)) * F(0.27) / F(127)
+        np.testing.assert_array_equal(w.quantization.scale, scale)
+        spread = scale.reshape([-1 if i == axis else 1 for i in range(4)])
+        np.testing.assert_array_equal(w.data, np.rint(real / spread).clip(-127, 127))
+        product = x.quantization.scale * scale
+        np.testing.assert_array_equal(bias.quantization.scale, product)
+        np.testing.assert_array_equal(bias.data, np.rint(normal(scale.size) / F(5) / product), name)
+    check(model, data)
+
+
+def converted_concatenation(is_read_twice=False):
+    """What TFLiteConverter writes for two convolutions, 0 to 3 and -2 to 2, and their concatenation of -3 to 3."""
+    b = tq.ModelBuilder()
+    x = pair(b, b.input("x", [1, 4, 4, 4]), "x1", 2 / 255, 128, "uint8")
+    parts = []
+    for place, (scale, zero) in enumerate([(3 / 255, 0), (4 / 255, 128)]):
+        w = b.constant(f"kernel{place}", normal(6, 1, 1, 4, seed=place) / 2)
+        y = b.tensor(f"y{place}", [1, 4, 4, 6])
+        scales = np.full(6, 1.25 / 127)
+        bias = b.constant(f"bias{place}", normal(6) / 4)
+        relu = {"fused_activation_function": "NONE" if place else "RELU"}
+        b.operator("CONV_2D", [x, pair(b, w, f"w{place}", scales, [128] * 6, "uint8"), bias], [y], **CONV, **relu)
+        parts.append(pair(b, y, f"part{place}", scale, zero, "uint8"))
+    both = b.tensor("both", [1, 4, 4, 12])
+    b.operator("CONCATENATION", parts, [both], axis=3)
+    b.output(pair(b, both, "z", 6 / 255, 128, "uint8"))
+    if is_read_twice:
+        other = b.tensor("other", [1, 4, 4, 6])
+        b.operator("LEAKY_RELU", [parts[0]], [other], alpha=0.5)
+        b.output(pair(b, other, "o", 3 / 255, 0, "uint8"))
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("is_read_twice", [False, True])
+def test_a_concatenation_shares_its_scale_as_in_the_converter(is_read_twice):
+    """TFLiteConverter 2.21: what it alone reads is written with its scale; the rest is requantized to it."""
+    model = converted_concatenation(is_read_twice)
+    data = tq.quantize_model(model, "int8")
+    between = [op.name for op in tq.Model(data).operators if op.inputs[0].name.startswith("y")]
+    assert between.count("QUANTIZE") == is_read_twice
+    own = [op.outputs[0].quantization.scale[0] for op in tq.Model(data).operators if op.name == "CONV_2D"]
+    assert own == [F(3 / 255) if is_read_twice else F(6 / 255), F(6 / 255)]
+    check(model, data)
+
+
 def test_a_model_that_is_partly_of_integers_is_still_refused():
     data = tq.quantize_model(layer("CONV_2D", lambda b, w: w), "int8")
     with pytest.raises(ValueError, match="quantized already"):
         tq.quantize_model(data, "int8")
+
+
+# ---- recurrent operators ----
+
+RECURRENT = {"LSTM": lambda: lstm("LSTM", ("peephole", "norm", "projection")), "SVDF": svdf}
+RNNS = {"UNIDIRECTIONAL_SEQUENCE_RNN": lambda: rnn("UNIDIRECTIONAL_SEQUENCE_RNN", (3,)), "RNN": rnn}
+
+
+def trained_weights(model, low=-1.0, high=1.0):
+    """FAKE_QUANT behind each matrix of the first recurrent operator.  Also their names."""
+    with tq.edit(model) as editor:
+        graph = editor.main
+        op = next(op for op in graph.operators if op.builtin_name in (*RECURRENT, *RNNS))
+        names = []
+        for place, source in enumerate(op.inputs):
+            if source is not None and source.is_constant and len(source.shape) == 2:
+                made = graph.add_tensor(f"{source.name}_trained", source.shape)
+                graph.insert_before(op, "FAKE_QUANT", [source], [made], min=low, max=high, num_bits=8)
+                op.set_input(place, made)
+                names.append(made.name)
+        return editor.to_bytes(), names
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_integer_recurrent_operators_keep_the_grids_of_their_weights(name):
+    model, weights = trained_weights(RECURRENT[name]())
+    data = quantized(model)
+    assert data.weights_on_grid == (len(weights), len(weights)) and weights
+    for weight in weights:
+        found = tensor(data, weight)
+        assert found.quantization.scale == F(2 / 255) and found.quantization.zero_point == 0
+        source = tensor(model, weight.removesuffix("_trained"))
+        real = tq.fake_quant(source.data, -1.0, 1.0)
+        most = 511 if found.type.name == "INT16" else 127
+        np.testing.assert_allclose(found.dequantized(), real.clip(-most * 2 / 255, most * 2 / 255), atol=1e-6)
+    assert tq.Model(data).problems == [] and noise_db(outputs(model, "TQ"), outputs(data, "TQ")) > 15
+
+
+@pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
+@pytest.mark.parametrize("name", [*RECURRENT, *RNNS])
+def test_recurrent_operators_beside_floats_keep_them_too(name, recipe):
+    model, weights = trained_weights({**RECURRENT, **RNNS}[name]())
+    data = tq.quantize_model(model, recipe, min_elements=0)
+    assert data.weights_on_grid == (len(weights), len(weights))
+    assert {tensor(data, weight).quantization.scale[0] for weight in weights} == {F(2 / 255)}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_ranges_of_recurrent_weights_count(name):
+    model = RECURRENT[name]()
+    data = quantized(model, overrides={"w1": (-4.0, 3.0)})
+    assert tensor(data, "w1").quantization.scale == F(4 / 127)
+    with pytest.raises(ValueError, match="'w1' cannot have these parameters: its values pass -127 or 127"):
+        quantized(model, overrides={"w1": tq.QuantizationParams((0.005, 100))})
+
+
+@pytest.mark.parametrize("name", ["SVDF", "LSTM"])
+def test_a_calibration_of_a_model_has_the_scales_inside_recurrent_operators(name):
+    model = {"SVDF": svdf, "LSTM": lambda: lstm("LSTM", ("peephole",))}[name]()
+    first = quantized(model)
+    again = tq.quantize_model(model, "int8", calibration=tq.Calibration.from_model(first))
+    for one, other in zip(tq.Model(first).tensors, tq.Model(again).tensors, strict=True):
+        assert one.name == other.name
+        np.testing.assert_array_equal(one.quantization.scale, other.quantization.scale)
+        np.testing.assert_array_equal(one.quantization.zero_point, other.quantization.zero_point)
+        np.testing.assert_array_equal(one.data, other.data)
 
 
 # ---- ranges that the caller or the file gives ----
@@ -342,6 +608,17 @@ def test_parameters_that_weights_cannot_have_are_an_error():
     model = layer("CONV_2D", lambda b, w: w)
     with pytest.raises(ValueError, match="its values pass -127 or 127"):
         tq.quantize_model(model, "int8", overrides={"weights": tq.QuantizationParams((0.005, 100))})
+
+
+def test_parameters_that_recipes_cannot_give_are_an_error():
+    """In place of others in silence."""
+    model = layer("CONV_2D", lambda b, w: w)
+    per_channel = tq.QuantizationParams((np.full(8, 0.02, F), np.zeros(8, np.int32)))
+    with pytest.raises(ValueError, match="'weights' cannot have these parameters: recipe 'uint8' takes one scale"):
+        tq.quantize_model(model, "uint8", overrides={"weights": per_channel})
+    model = layer("CONV_2D", lambda b, w: w, bias=np.full(8, 3e5, F))
+    with pytest.raises(ValueError, match="'weights' cannot have these parameters: its bias needs a wider scale"):
+        tq.quantize_model(model, "int8", overrides={"weights": (-1e-6, 1e-6)})
 
 
 def test_ranges_that_are_stored_on_weights_count():

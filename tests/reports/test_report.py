@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from browser import chromium, faults, opened
 from commands import failed, fine
 
 import tq
@@ -178,7 +179,7 @@ def test_pictures_of_nothing():
 class Page(HTMLParser):
     """Well-formedness, and everything that could be fetched."""
 
-    VOID = ("meta", "link", "br", "img")
+    VOID = ("meta", "link", "br", "img", "input")
 
     def __init__(self, page):
         super().__init__()
@@ -222,7 +223,7 @@ def test_a_notebook_shows_the_page(report):
     shown = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"[^>]*></iframe>', report._repr_html_())
     assert html.unescape(shown[1]) == report.to_html()
     assert repr(report).startswith("<tq report: 7 tensors") and len(repr(report)) < 100
-    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 100
+    assert len(repr(tq.sensitivity(FLOAT, PICTURES[:1]))) < 200
 
 
 def test_hostile_names():
@@ -299,6 +300,70 @@ def test_the_browser_would_tell(tmp_path):
     page = tq.report(FLOAT, FLOAT, PICTURES[:1]).to_html().replace("</main>", '<img src="/x.png"></main>')
     _document, console, asked = browse(page, tmp_path / "b")
     assert console and asked == ["/"]
+
+
+@pytest.fixture(scope="module")
+def poor():
+    """A report of a model that was calibrated on a part of its range."""
+    data = tq.quantize_model(FLOAT, "int8", calibration=[PICTURES[0] / 8])
+    return tq.report(FLOAT, data, PICTURES, advise=True)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as found:
+        yield found
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["wide", "narrow"])
+def test_axe_finds_nothing(browser, poor, tmp_path, size, scheme):
+    poor.save(tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html", size, scheme) as (shown, said):
+        assert faults(shown) == [] and said == []
+        assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        # Labels of charts are legible, and what does not fit can be scrolled to, also by the keyboard.
+        heights = shown.evaluate(
+            "[...document.querySelectorAll('svg text')].map((t) => t.getBoundingClientRect().height)"
+        )
+        assert min(height for height in heights if height) >= 9
+        scrolling = "[...document.querySelectorAll('.scroll')].every((box) => box.tabIndex === 0 && box.ariaLabel)"
+        assert shown.evaluate(scrolling)
+
+
+def test_the_filter_hides_rows(browser, report, tmp_path):
+    report.save(tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as (shown, said):
+        shown.get_by_label("Filter tables").fill("SOFTMAX")
+        rows = shown.evaluate(
+            "[...document.querySelectorAll('table.sorts tbody tr')].map((r) => [r.innerText, r.hidden])"
+        )
+        assert all(hidden != ("softmax" in text.lower()) for text, hidden in rows) and said == []
+        assert shown.inner_text("#left") == f"{sum(not hidden for _, hidden in rows)} rows"
+
+
+def test_the_chart_and_the_graph_lead_to_pictures(browser, report, tmp_path):
+    report.save(tmp_path / "r.html")
+    with opened(browser, tmp_path / "r.html") as (shown, _said):
+        assert shown.locator("svg[role=img] a").count() == 0
+        assert shown.locator("svg.along[role=group] a").count() == len(report.activations)
+        shown.locator("svg.tq-graph a").filter(has_text="DEPTHWISE_CONV_2D").focus()
+        shown.keyboard.press("Enter")
+        row = next(row for row in report.activations if row.name == "soft")
+        assert shown.evaluate("location.hash") == f"#a{row.index}"
+
+
+def test_advice_says_what_options_gain(poor, report):
+    assert report.advice == [] and '<h2 id="advice">' not in report.to_html()
+    found = {tried.option.text: tried for tried in poor.advice}
+    assert found["--recipe int16x8"].sqnr_db > found["--recipe int8"].sqnr_db > poor.sqnr_db + 10
+    data = tq.quantize_model(FLOAT, "int8", calibration=list(PICTURES))
+    assert found["--recipe int8"].sqnr_db == pytest.approx(tq.report(FLOAT, data, PICTURES).sqnr_db)
+    assert found["--recipe int8"].nbytes == len(data)
+    page = poor.to_html()
+    assert f"+{found['--recipe int8'].sqnr_db - poor.sqnr_db:.1f}" in page
+    unasked = tq.report(FLOAT, tq.quantize_model(FLOAT, "int8", calibration=[PICTURES[0] / 8]), PICTURES).to_html()
+    assert "tq quantize --recipe int16x8" in unasked and "tq report --advise" in unasked
 
 
 # ---- the command line ----

@@ -8,7 +8,7 @@ import pytest
 from generators.draft import Draft
 
 import tq
-from tq.running.comparison import feed
+from tq.accuracy.comparison import feed
 
 PAIR = ("reference", "xnnpack")
 CODES = ("int8", "uint8", "channel", "per_channel")

@@ -56,6 +56,61 @@ def test_json_has_the_keys_of_a_finding(off):
     assert all(row[key] == getattr(finding, key) for key in row)
 
 
+@pytest.mark.parametrize("name", ["LSTM", "SVDF"])
+def test_operators_with_states_have_an_effect(name):
+    (finding,) = tq.check(cases.broken(cases.base(name, "int8"), "weights-zero-point").model)
+    assert finding.effect is not None and finding.unmeasured == ""
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("weights-per-tensor", "there is no repair"),
+        ("scale-value", "it cannot be repaired: nothing says what its scale is"),
+        ("weights-type", "the operator does not run as it is: operator 0"),
+    ],
+)
+def test_an_effect_that_is_not_known_has_a_reason(how, why):
+    finding = next(f for f in tq.check(cases.broken(cases.base("CONV_2D", "int8"), how).model) if f.rule == how)
+    assert finding.effect is None and finding.unmeasured.startswith(why)
+    assert finding.to_dict()["unmeasured"] == finding.unmeasured and why in str(finding)
+
+
+def test_a_model_that_the_reference_kernels_refuse_has_an_effect():
+    """ELU has none."""
+    (finding,) = tq.check(cases.broken(cases.base("ELU", "int8"), "zero-point-range").model)
+    assert finding.kernels["reference"] == "refuses" and finding.effect is not None
+
+
+@pytest.mark.parametrize(("type_", "other"), [("int8", "uint8"), ("int16", "int8")])
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "MINIMUM", "MAXIMUM"])
+def test_a_tensor_of_another_type_that_is_read_twice(name, type_, other):
+    b = tq.ModelBuilder()
+    x = b.input("x", (1, 4), other, scale=0.5, zero_point=0)
+    y = b.tensor("y", (1, 4), type_, scale=0.5, zero_point=0)
+    b.operator(name, [x, x], [y])
+    b.output(y)
+    finding = next(f for f in tq.check(b.to_bytes()) if f.rule == "type")
+    made = cases.Base(name, "", b.to_bytes(), 0, ({0: np.zeros((1, 4), other)},), {})
+    assert dict(finding.kernels) == cases.verdicts(made)
+
+
+def test_a_repair_leaves_parameters_that_a_kernel_writes_by():
+    """SOFTMAX of int8 writes int16 values from -32768 on, which QUANTIZE makes INT32: micro's keyword models."""
+    b = tq.ModelBuilder()
+    x = b.input("x", (1, 4), "int8", scale=0.1, zero_point=0)
+    y = b.tensor("y", (1, 4), "int16", scale=2.0**-16, zero_point=-32768)
+    z = b.tensor("z", (1, 4), "int32", scale=2.0**-15, zero_point=0)
+    b.operator("SOFTMAX", [x], [y], beta=1.0)
+    b.operator("QUANTIZE", [y], [z])
+    b.output(z)
+    (finding,) = [f for f in tq.check(b.to_bytes()) if f.rule == "activation-symmetric"]
+    made = cases.Base("", "", b.to_bytes(), 1, ({0: np.zeros((1, 4), np.int8)},), {})
+    assert dict(finding.kernels) == cases.verdicts(made) and finding.operator == 1
+    repaired = tq.repair(b.to_bytes())
+    assert repaired.changes == [] and "activation-symmetric" in repaired.unrepaired.counts()
+
+
 def test_samples_decide_the_effect(off):
     model = tq.Model(off)
     (tensor,) = model.inputs

@@ -25,9 +25,10 @@ quantized values for plain integers (CAST, BITCAST ...). A finding's level is `v
 specification allows it, or does not know it, and converters write something else. The exit code is 1 where something
 violates.
 
-The effect is measured with tq's reference kernels, on `samples=` or on one random input, tensor by tensor, and for
-activations, which depend on each other, together. It is left out where there is no repair, or where the operator
-does not run as it is. This file is made by `tests/support/checking_table.py`.
+The effect is measured with tq's reference kernels, or the first other set that runs the operator, on `samples=` or on
+one random input, from states of 0, tensor by tensor, and for activations, which depend on each other, together. Where
+there is no repair, or the operator does not run as it is, there is none, and `unmeasured` says why. This file is made
+by `tests/support/checking_table.py`.
 
 ## Rules
 
@@ -66,7 +67,9 @@ left. New parameters of a model's own input or output change what its callers mu
 
 LiteRT 2.3.0, asked with a model for each operator, type and rule (`tests/specification/test_rules.py`). The first row
 that holds counts; where none does, the kernels run. XNNPACK's delegate takes operators before their own kernels look
-at them: then these run, but for the second table, and but for parameters that XNNPACK itself refuses.
+at them: then these run, but for the second table, and but for parameters that XNNPACK itself refuses. When it asks
+about a QUANTIZE with such parameters, or a BATCH_MATMUL whose first input has them, it ends the process, whatever it
+would answer (`src/delegate/backends.def`).
 
 | rules | specs | operators | reference | optimized |
 |---|---|---|---|---|

@@ -251,10 +251,8 @@ def refusal(broken):
         return "LiteRT divides by an output's scale of 0"
     if change == "a zero point outside the type" and place == "output 0":
         return "a fused activation's bounds, cut to the type, are no bounds"
-    if change in ZERO_POINTS and operator in ("EQUAL", "NOT_EQUAL", "PRELU", "GELU") and kind.startswith("int16"):
-        return "INT16 is symmetric"
-    if change in ZERO_POINTS and kind in ("uint8-shuffled", "uint8-int16"):
-        return "shuffled weights have the zero point 128, INT16 has 0"
+    if change in ZERO_POINTS and kind == "uint8-int16":
+        return "INT16 has the zero point 0"
     return None
 
 
@@ -264,6 +262,8 @@ def is_decided_by_rows(broken):
     along = broken.change in (READ_AS_0[0], "another quantized_dimension")
     if operator in ("TFLite_Detection_PostProcess", "EQUAL", "NOT_EQUAL"):
         return broken.change in READ_AS_0  # leaves rows unwritten; INT16 without a scale has other answers each time
+    if operator == "ADD" and broken.case.kind == "int16" and broken.place == "input 0" and broken.change == "no scale":
+        return True  # LiteRT sets no bounds of the activation then, and reads them (tflite/kernels/add.cc)
     if operator == "REDUCE_PROD" and broken.place == "input 0":  # optimized, of one element: copies the values
         return broken.change in READ_AS_0
     if operator == "TRANSPOSE_CONV" and is_hybrid(broken):  # reads beyond scales that lie along another dimension

@@ -22,7 +22,11 @@ with tensors of unknown range or with values of 1e30 and beyond (as masks have t
 without an integer operator beside them. RNN, UNIDIRECTIONAL_SEQUENCE_RNN and the
 BIDIRECTIONAL operators have no integer kernels. This file is made by `tests/support/quantization_table.py`.
 
-Recipe `int4` does the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
+All decisions on a model are made before anything is written, as one plan. `tq.plan_quantization` and
+`tq quantize --plan` show it: each operator, its type, or the reason for which it stays float; groups of activations
+that share parameters, and the source of their range; variables and control flow; constants; QUANTIZE and DEQUANTIZE.
+
+Recipes `int4` and `int16x4` do the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
 weights of one scale and zero point. For lack of uint8 kernels these stay float there: {UINT8}.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
@@ -94,7 +98,7 @@ for single ones that differ by one; int4 weights are ai-edge-quantizer's; scales
 but for the last bits in which the runtimes' float kernels differ (`tests/quantization/test_quantize_converter.py` and
 `tests/quantization/test_quantize_model.py`). What differs:
 
-| what | tq | others |
+| subject | tq | others |
 |---|---|---|
 """
 
@@ -102,7 +106,7 @@ PEERS = (
     (
         "tensors that share parameters",
         "the range of all of them",
-        "TFLiteConverter: that of the last, which cuts off what a first one has beyond it; QUANTIZE between with int16",
+        "TFLiteConverter: that of the last, which cuts off values of the others; QUANTIZE between with int16",
     ),
     (
         "an operand that TFLite overwrites with the sum",
@@ -110,8 +114,8 @@ PEERS = (
         "TFLiteConverter's calibrator sees the sum there too",
     ),
     (
-        "what only RELU, RELU6, MINIMUM or MAXIMUM with a constant read",
-        "the range of what passes them; the constant widens no range",
+        "tensors that only RELU, RELU6, MINIMUM or MAXIMUM with a constant read",
+        "the range of the values that pass them; the constant widens no range",
         "TFLiteConverter: the whole range; ai-edge-quantizer: MINIMUM and MAXIMUM in float",
     ),
     (
@@ -126,7 +130,7 @@ PEERS = (
     ),
     (
         "scales of blocks that float16 rounds to 0",
-        "float16's least number",
+        "float16's least positive value",
         "ai-edge-quantizer: 0, with which LiteRT's default resolver refuses the model",
     ),
     (

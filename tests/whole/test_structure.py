@@ -35,7 +35,7 @@ BELOW = {
 }
 # In a room with families: a family includes and calls its room's own files and families before it.
 FAMILIES = {
-    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise"],
+    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise", "rounding"],
     "model": ["problems"],
     "ops": [
         "elementwise",
@@ -296,11 +296,14 @@ LATE = {
     "tq/calibration/__init__.py",
     "tq/cli/checking.py",
     "tq/cli/commands.py",
+    "tq/cli/editing.py",
     "tq/cli/quantize.py",
+    "tq/cli/running.py",
+    "tq/cli/samples.py",
+    "tq/cli/viewing.py",
     "tq/quantization/equalization.py",
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",
-    "tq/running/runs.py",
 }
 
 

@@ -8,7 +8,7 @@ and b the real values of the quantized ones.  Equal elements have no error, also
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.matching import type_kind
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
@@ -123,14 +124,21 @@ class Samples:
     """Checked samples of a float model's inputs, for interpreters of it and of models quantized from it.
 
     samples: as tq.calibrate takes them.  most: the greatest number of samples; None: all.
+    quantizes: whether real values are quantized for an integer input of `model`.
     ValueError: there are no samples for the first subgraph, or one does not fit.
     """
 
-    def __init__(self, model: Model, samples: Iterable[Any] | Mapping[str, Any], most: int | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        samples: Data,
+        most: int | None = None,
+        quantizes: bool = False,
+    ) -> None:
         self.model = model
         self.values: list[dict[int, Array]] = []
         self.others: list[tuple[str, Any]] = []  # (signature, sample) of other subgraphs
-        for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
+        for number, (inputs, sample) in enumerate(Calls(model, quantizes=quantizes).each(samples, "the samples")):
             if most is not None and number >= most:
                 break
             values = inputs.values(sample, f"sample {number}")
@@ -164,7 +172,7 @@ class Samples:
         Inputs of another model are matched by name where all names are equal, else by order; integer inputs get the
         samples quantized by their own parameters.  ValueError: the number or type of inputs differs.
         """
-        partners = self._partners(interpreter.model)
+        partners = self.partners(interpreter.model)
         shapes: dict[int, tuple[int, ...]] | None = None
         for number, values in enumerate(self.values):
             now = {partners[index].index: value.shape for index, value in values.items()}
@@ -178,7 +186,8 @@ class Samples:
                 interpreter.set_tensor(partners[index].index, as_input(value, partners[index]))
             yield number
 
-    def _partners(self, model: Model) -> dict[int, Tensor]:
+    def partners(self, model: Model) -> dict[int, Tensor]:
+        """The input of another model for each input of the float one, by its index."""
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):
@@ -207,7 +216,7 @@ def outputs(model: Model, samples: Samples, num_threads: int | None = None, limi
     interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
-    for _ in samples.each(interpreter):
+    for _ in tracked(samples.each(interpreter), samples, "measuring the outputs"):
         interpreter.invoke()
         row = [real(np.array(interpreter.get_tensor(tensor.index)), tensor) for tensor in tensors]
         found.append([np.empty(0) if item is None else item for item in row])

@@ -22,9 +22,11 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import Matching, match, type_kind
 from tq.accuracy.measuring import Noise, Samples
 from tq.editing.editor import Editor
+from tq.pages.tables import Result, Table
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
-from tq.texts import dotted
+from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Tensor
@@ -50,7 +52,7 @@ class SensitivityRow:
 
 
 @dataclass(repr=False)
-class Sensitivity:
+class Sensitivity(Result):
     """The parts of a model, the least SQNR first.  `str()` is a table."""
 
     rows: list[SensitivityRow]
@@ -66,18 +68,29 @@ class Sensitivity:
     def __getitem__(self, index: int) -> SensitivityRow:
         return self.rows[index]
 
-    def __repr__(self) -> str:
-        return f"<tq sensitivity: {len(self.rows)} parts, together {self.sqnr_db:.2f} dB over {self.samples} samples>"
+    def table(self) -> Table:
+        """A row for each part."""
+        heads = ("#sqnr_db", "kind", "#operator", "operator_name", "#tensor", "name", "#ratio")
+        rows = [(r.sqnr_db, r.kind, r.operator, r.operator_name, r.tensor, r.name, r.ratio) for r in self.rows]
+        return Table(heads, rows)
+
+    def summary(self) -> list[str]:
+        """The worst part, and all together."""
+        worst = self.rows[0]
+        return [
+            f"{len(self.rows)} parts; the worst is {worst.kind} {worst.operator_name} '{middle(worst.name)}' with "
+            f"{worst.sqnr_db:.2f} dB",
+            f"all of it: {self.sqnr_db:.2f} dB at the outputs, over {self.samples} samples",
+        ]
 
     def __str__(self) -> str:
         lines = ["SQNR dB  part        #  operator             tensor"]
         for row in self.rows:
             operator = "" if row.operator is None else row.operator
             lines.append(
-                f"{row.sqnr_db:7.2f}  {row.kind:10} {operator:>3}  {row.operator_name[:20]:20} {dotted(row.name[:60])}"
+                f"{row.sqnr_db:7.2f}  {row.kind:10} {operator:>3}  {row.operator_name[:20]:20} {middle(row.name)}"
             )
-        lines.append(f"all of it: {self.sqnr_db:.2f} dB at the outputs, over {self.samples} samples")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.summary()[-1]])
 
 
 def measure(
@@ -88,6 +101,7 @@ def measure(
     by: str = "operator",
     num_threads: int | None = None,
     limits: Limits = NONE,
+    progress: bool | None = None,
 ) -> Sensitivity:
     """tq.sensitivity of a float model and a model quantized from it.
 
@@ -101,7 +115,8 @@ def measure(
     parts.sort(key=lambda part: -part.start)
     noises = [[Noise() for _ in runs.outputs] for _ in parts]
     whole = [Noise() for _ in runs.outputs]
-    for _ in zip(samples.each(runs.exact), samples.each(runs.rounded), strict=True):
+    steps = zip(samples.each(runs.exact), samples.each(runs.rounded), strict=True)
+    for _ in tracked(steps, samples, "quantizing each part", progress):
         runs.sample(parts, noises, whole)
     rows = []
     for part, noise in zip(parts, noises, strict=True):

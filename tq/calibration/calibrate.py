@@ -21,8 +21,9 @@ from tq.calibration import encodings, observers
 from tq.calibration import runs as calibration_runs
 from tq.calibration.encodings import Encoding
 from tq.calibration.runs import Numbered, Part
-from tq.calibration.samples import Calls, Progress, chosen
+from tq.calibration.samples import Calls, chosen
 from tq.nearest import hint
+from tq.progress import Progress
 from tq.running.limits import Limits
 from tq.saving import Target, files_of
 from tq.sources import Source, opened
@@ -118,6 +119,8 @@ class Calibration:
         histograms, and "moving_average" must be observed while the samples run.
         """
         _check_percentile(observer, percentile)
+        if not self.observers and observer != "minmax":
+            raise ValueError(f"observer {observer!r} has no effect: the calibration holds ranges, and no values")
         wanted = type(_kind(observer).observer())
         for index, found in self.observers.items():
             tells = isinstance(found, wanted)

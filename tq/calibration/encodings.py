@@ -68,14 +68,14 @@ class Encoding:
 
 
 def of_model(model: Model) -> dict[str, Encoding]:
-    """The encodings of all int4, int8, uint8 and int16 tensors with a scale, and of the float tensors that QUANTIZE
-    reads or DEQUANTIZE writes.  Of several tensors with one name the first counts."""
+    """The encodings of all int4, int8, uint8 and int16 tensors with a scale, but of those in blocks, and of the float
+    tensors that QUANTIZE reads or DEQUANTIZE writes.  Of several tensors with one name the first counts."""
     found: dict[str, Encoding] = {}
     for graph in model.subgraphs:
         for tensor in graph.tensors:
             q = tensor.quantization
             type_ = name_of(tensor.type).lower()
-            scales = len(q.scale) and all(scale > 0 and math.isfinite(scale) for scale in q.scale)
+            scales = q.scale.ndim == 1 and q.scale.size > 0 and bool((np.isfinite(q.scale) & (q.scale > 0)).all())
             if scales and (type_ in _LIMITS or type_ in _SHIFTS) and tensor.name not in found:
                 made = Encoding.of_parameters(q.scale, q.zero_point, type_, q.quantized_dimension)
                 found[tensor.name] = made

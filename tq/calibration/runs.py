@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from tq import _core
 from tq._core import Model, RunError
-from tq.calibration.samples import Calls, Progress, Reservoir, Values
+from tq.calibration.samples import Calls, Reservoir, Values
+from tq.progress import Progress
 from tq.running import recurrent, watching
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits

@@ -6,21 +6,23 @@ A sample that does not fit is a ValueError that names the sample and the input.
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq._core import Model, Tensor
+from tq._core import Model, Tensor, filetype
+from tq.calibration.pictures import Pictures
 from tq.enums import name_of
 from tq.nearest import hint
 
 Values = dict[int, NDArray[Any]]  # by tensor index, one for each input
+# What each() of Inputs and Calls take: samples, or a function that returns them, or a file or folder of them.
+Data = Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]] | os.PathLike[str]
 _FILES = (str, os.PathLike)
+LABELS = "labels"  # the name of stacked labels beside stacked inputs
 
 
 class Inputs:
@@ -28,11 +30,14 @@ class Inputs:
 
     signature: the key of a signature: its subgraph, with its names; None: the first subgraph, with the names of all its
         signatures and of the tensors.
+    quantizes: whether real values are quantized for an integer input with a scale; else they are refused.
     ValueError: there is no such signature, or its subgraph does not exist.
     """
 
-    def __init__(self, model: Model, signature: str | None = None) -> None:
+    def __init__(self, model: Model, signature: str | None = None, quantizes: bool = False) -> None:
         self.signature = signature
+        self._quantizes = quantizes
+        self._model = model
         self.subgraph = 0
         if signature is not None:
             self.subgraph = _subgraph_of(model, signature)
@@ -70,41 +75,92 @@ class Inputs:
         missing = next((tensor for tensor in self.tensors if given.get(tensor.index) is None), None)
         if missing is not None:
             raise ValueError(f"{where} has no input {missing.name!r}")
-        return {tensor.index: _fitting(tensor, given[tensor.index], where) for tensor in self.tensors}
+        return {tensor.index: _fitting(tensor, given[tensor.index], where, self._quantizes) for tensor in self.tensors}
 
-    def stacked(self, arrays: Mapping[str, NDArray[Any]], where: str) -> Iterator[dict[str, NDArray[Any]]]:
-        """Samples from arrays by input name that are stacked along their first axis.
+    def labelled(self, data: Any, where: str = "calibration data") -> Iterator[tuple[Any, Any]]:
+        """The samples of data, each with its label, or None.
 
-        An array has one dimension more than its input, or as many; then its first dimension holds the rows of all
-        samples, of which each has the first dimension of the input's shape.
-        ValueError: an array does not fit its input, or the arrays hold different numbers of samples.
+        data: an iterable of samples, (sample, label) pairs and files; stacked arrays, among them "labels"; a file of
+            these; a folder of pictures; or a function without arguments that returns one of them, as
+            TFLiteConverter's representative_dataset.
         """
-        parts = {name: _rows(self.named(name, where), array, where) for name, array in arrays.items()}
-        counts = {name: len(items) for name, items in parts.items()}
-        if len(set(counts.values())) > 1:
-            raise ValueError(f"{where}: the arrays have different numbers of samples: {counts}")
-        for at in range(next(iter(counts.values()), 0)):
-            yield {name: items[at] for name, items in parts.items()}
-
-    def each(self, data: Any, where: str = "calibration data") -> Iterator[Any]:
-        """The samples of data: an iterable of samples and .npz files, one such file, or stacked arrays."""
+        data = _made(data)
         if isinstance(data, _FILES):
-            yield from self.stacked(_load(data), os.fspath(data))
+            yield from self._of_file(data)
         elif isinstance(data, Mapping):
-            yield from self.stacked({name: np.asarray(array) for name, array in data.items()}, where)
+            yield from self._stacked({name: np.asarray(array) for name, array in data.items()}, where)
         elif isinstance(data, np.ndarray):
-            if len(self.tensors) != 1:
-                raise ValueError(f"{where} are one array; the model has {len(self.tensors)} inputs")
-            for sample in self.stacked({self.tensors[0].name: data}, where):
-                yield from sample.values()
+            yield from self._of_array(data, where)
         elif not isinstance(data, Iterable) or isinstance(data, (bytes, bytearray, memoryview)):
             raise ValueError(f"{where} are of type {type(data).__name__}; an iterable of samples is needed")
         else:
             for item in data:
                 if isinstance(item, _FILES):
-                    yield from self.stacked(_load(item), os.fspath(item))
+                    yield from self._of_file(item)
                 else:
-                    yield item
+                    yield self.split(item)
+
+    def each(self, data: Any, where: str = "calibration data") -> Iterator[Any]:
+        """The samples of data, without labels."""
+        for sample, _label in self.labelled(data, where):
+            yield sample
+
+    def split(self, item: Any) -> tuple[Any, Any]:
+        """A (sample, label) pair, or a sample and None.
+
+        A pair is a tuple of two: for a single input any, for several one that begins with a dict or a list of arrays.
+        """
+        if not (isinstance(item, tuple) and len(item) == 2) or isinstance(item[0], str):
+            return item, None
+        sample, label = item
+        several = isinstance(sample, (list, tuple)) and all(isinstance(part, np.ndarray) for part in sample)
+        is_pair = len(self.tensors) == 1 or isinstance(sample, Mapping) or (several and len(sample) > 1)
+        return (sample, label) if is_pair else (item, None)
+
+    def _of_file(self, path: str | os.PathLike[str]) -> Iterator[tuple[Any, Any]]:
+        if os.path.isdir(path):
+            yield from Pictures(path, self._only(f"{os.fspath(path)!r} is a folder of pictures"), self._model)
+            return
+        found = _load(path)
+        if isinstance(found, np.ndarray):
+            yield from self._of_array(found, os.fspath(path))
+        else:
+            yield from self._stacked(found, os.fspath(path))
+
+    def _of_array(self, array: NDArray[Any], where: str) -> Iterator[tuple[Any, Any]]:
+        for sample, label in self._stacked({self._only(f"{where} are one array").name: array}, where):
+            yield from ((value, label) for value in sample.values())
+
+    def _only(self, given: str) -> Tensor:
+        if len(self.tensors) != 1:
+            raise ValueError(f"{given}; the model has {len(self.tensors)} inputs")
+        return self.tensors[0]
+
+    def _stacked(self, arrays: Mapping[str, NDArray[Any]], where: str) -> Iterator[tuple[dict[str, NDArray[Any]], Any]]:
+        """Samples and labels from arrays by input name that are stacked along their first axis.
+
+        An array has one dimension more than its input, or as many; then its first dimension holds the rows of all
+        samples, of which each has the first dimension of the input's shape.
+        ValueError: an array does not fit its input, or the arrays hold different numbers of samples.
+        """
+        parts, labels = {}, None
+        for name, array in arrays.items():
+            if name == LABELS and name not in self.by_name:
+                labels = array
+            else:
+                parts[name] = _rows(self.named(name, where), array, where)
+        counts = {name: len(items) for name, items in parts.items()}
+        if labels is not None:
+            counts[LABELS] = len(labels) if labels.ndim else 0
+        if len(set(counts.values())) > 1:
+            raise ValueError(f"{where}: the arrays have different numbers of samples: {counts}")
+        for at in range(next(iter(counts.values()), 0)):
+            yield {name: items[at] for name, items in parts.items()}, None if labels is None else labels[at]
+
+
+def _made(data: Any) -> Any:
+    """The data that a function returns; other data as they are."""
+    return data() if callable(data) and not isinstance(data, Iterable) else data
 
 
 def _subgraph_of(model: Model, signature: str) -> int:
@@ -129,47 +185,56 @@ class Calls:
     names of that signature's inputs.
     """
 
-    def __init__(self, model: Model, signature: str | None = None) -> None:
+    def __init__(self, model: Model, signature: str | None = None, quantizes: bool = False) -> None:
         self._model = model
-        self._first = Inputs(model, signature)
+        self._quantizes = quantizes
+        self._first = Inputs(model, signature, quantizes)
         self._names = {} if signature is not None else {item.key: frozenset(item.inputs) for item in model.signatures}
         self._keys = {item.key for item in model.signatures}
-        self._made: dict[str, Inputs] = {}
+        self._by_key: dict[str, Inputs] = {}
 
     def each(self, data: Any, where: str = "calibration data") -> Iterator[tuple[Inputs, Any]]:
         """The samples, each with its subgraph's inputs."""
+        for inputs, sample, _label in self.labelled(data, where):
+            yield inputs, sample
+
+    def labelled(self, data: Any, where: str = "calibration data") -> Iterator[tuple[Inputs, Any, Any]]:
+        """The same with labels, or None.  data: as Inputs.labelled takes them."""
+        data = _made(data)
         if isinstance(data, Mapping) and self._is_by_key(data):
             for key, part in data.items():
-                for sample in self._of(key).each(part, f"{where} of signature {key!r}"):
-                    yield self._of(key), sample
+                for sample, label in self._of(key).labelled(part, f"{where} of signature {key!r}"):
+                    yield self._of(key), sample, label
         elif isinstance(data, (*_FILES, Mapping, np.ndarray)):
-            for sample in self._first.each(data, where):
-                yield self._first, sample
+            for sample, label in self._first.labelled(data, where):
+                yield self._first, sample, label
         else:
-            for item in self._first.each(data, where):
-                yield from self._call(item, where)
+            for item, label in self._first.labelled(data, where):
+                yield from self._call(item, label, where)
 
     def one(self, item: Any, where: str) -> tuple[Inputs, Any]:
-        """The same for one sample."""
-        return next(self._call(item, where))
+        """The inputs and the sample of one item of data."""
+        sample, label = self._first.split(item)
+        inputs, sample, _label = next(self._call(sample, label, where))
+        return inputs, sample
 
     def _of(self, key: str) -> Inputs:
-        if key not in self._made:
-            self._made[key] = Inputs(self._model, key)
-        return self._made[key]
+        if key not in self._by_key:
+            self._by_key[key] = Inputs(self._model, key, self._quantizes)
+        return self._by_key[key]
 
     def _is_by_key(self, data: Mapping[Any, Any]) -> bool:
         names = set(data)
         return bool(names) and names <= self._keys and not names <= set(self._first.by_name)
 
-    def _call(self, item: Any, where: str) -> Iterator[tuple[Inputs, Any]]:
+    def _call(self, item: Any, label: Any, where: str) -> Iterator[tuple[Inputs, Any, Any]]:
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str) and not self._takes_text(item[0]):
             inputs = self._of(item[0])
-            is_file = isinstance(item[1], _FILES)
-            for sample in inputs.each([item[1]], where) if is_file else [item[1]]:
-                yield inputs, sample
+            found = inputs.labelled([item[1]], where) if isinstance(item[1], _FILES) else [inputs.split(item[1])]
+            for sample, own in found:
+                yield inputs, sample, own
             return
-        yield self._by_names(item) if isinstance(item, Mapping) else self._first, item
+        yield self._by_names(item) if isinstance(item, Mapping) else self._first, item, label
 
     def _takes_text(self, key: str) -> bool:
         """Whether a string is a value for the first input, and no signature's key."""
@@ -184,14 +249,28 @@ class Calls:
         return found[0] if len({inputs.subgraph for inputs in found}) == 1 else self._first
 
 
-def _load(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+def _load(path: str | os.PathLike[str]) -> Any:
+    """An array of an .npy file, or a dict of those of an .npz file."""
+    where = repr(os.fspath(path))
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if isinstance(file, np.ndarray):
+            return file
+        with file:
             return {name: file[name] for name in file.files}
     except OSError:
         raise
     except Exception as error:
-        raise ValueError(f"{os.fspath(path)!r} is no .npz file of arrays by input name: {error}") from error
+        raise ValueError(f"{where} is no .npz file of arrays by input name: {refusal(path, error)}") from error
+
+
+def refusal(path: str | os.PathLike[str], error: Exception) -> str:
+    """The reason why NumPy did not read a file, without its advice to allow pickles, which run code."""
+    with open(path, "rb") as file:
+        head = file.read(64)
+    found = "a TFLite model" if head[4:7] == b"TFL" else filetype(head)
+    text = "it holds Python objects" if "allow_pickle" in str(error) or "Object arrays" in str(error) else str(error)
+    return f"it is {found}" if found and "zip" not in found and "NumPy" not in found else text
 
 
 def _rows(tensor: Tensor, array: NDArray[Any], where: str) -> list[NDArray[Any]]:
@@ -206,9 +285,11 @@ def _rows(tensor: Tensor, array: NDArray[Any], where: str) -> list[NDArray[Any]]
     )
 
 
-def _fitting(tensor: Tensor, value: Any, where: str) -> NDArray[Any]:
+def _fitting(tensor: Tensor, value: Any, where: str, quantizes: bool) -> NDArray[Any]:
     try:
         array: NDArray[Any] = value if isinstance(value, np.ndarray) else np.asarray(value, tensor.dtype)
+        if quantizes and array.dtype.kind == "f" and tensor.quantization and tensor.dtype.kind in "iu":
+            array = tensor.quantization.quantize(array)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}: input {tensor.name!r} needs an array of {tensor.dtype}: {error}") from None
     if array.dtype != tensor.dtype:
@@ -260,39 +341,3 @@ def chosen(items: Iterable[Any], size: int, seed: int) -> list[Any]:
         if slot is not None:
             found[slot] = (number, item)
     return [item for _number, item in sorted(found.values(), key=lambda row: row[0])]
-
-
-# ---- progress ----
-
-
-class Progress:
-    """A progress bar of tqdm's, or none.
-
-    wanted: None: a bar on a terminal and in a notebook, where tqdm is installed.
-    ImportError: wanted is True and tqdm is not installed.
-    """
-
-    def __init__(self, wanted: bool | None, data: Any) -> None:
-        self._bar: Any = None
-        shown = sys.stderr is not None and sys.stderr.isatty()
-        if wanted is False or (wanted is None and not shown and "ipykernel" not in sys.modules):
-            return
-        try:
-            tqdm: Any = importlib.import_module("tqdm.auto").tqdm
-        except ImportError:
-            if wanted:
-                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from None
-            return
-        total = len(data) if isinstance(data, Sequence) and not isinstance(data, str) else None
-        self._bar = tqdm(total=total, desc="calibrating", unit=" samples", delay=0 if wanted else 0.5)
-
-    def add(self, count: int = 1) -> None:
-        if self._bar is not None:
-            self._bar.update(count)
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import tq
-from tq.cli import checking, commands
+from tq.cli import checking, commands, editing, running, viewing
 from tq.cli import quantize as commands_quantize
-from tq.cli.commands import FINE, Failure, Result, complain
+from tq.cli.commands import FINE, Failure, Result, complain, in_options
+from tq.cli.manual import manual
+from tq.nearest import hint
 
 # The names in tq.quantization.recipes, which only its commands import; a test compares the two.
 RECIPE_NAMES = (
@@ -30,11 +34,13 @@ RECIPE_NAMES = (
     "weight_only_int4",
     "float16",
     "int4",
+    "int16x4",
     "uint8",
     "float",
 )
 IO_TYPES = ("float32", "int8", "uint8", "int16")
 SPECS = ("int8", "int16x8", "uint8")  # those of tq.specification.table, held like the recipes
+SHELLS = ("bash", "zsh")
 NUMERICS = ("reference", "optimized", "xnnpack")
 BAD, INTERRUPTED = 2, 130
 
@@ -43,11 +49,40 @@ class _Exit(Exception):
     """argparse has printed its text and ends with an exit code."""
 
 
+def _with_hint(message: str) -> str:
+    """argparse's text about a wrong choice, with similar ones in place of all where there are many."""
+    found = re.match(r"(.*invalid choice: )'(.*?)' \(choose from (.*)\)$", message, re.DOTALL)
+    if found is None:
+        return message
+    near = hint(found[2], re.findall(r"[\w.-]+", found[3]))
+    return f"{found[1]}{found[2]!r}{near}" if near else message
+
+
 class _Parser(argparse.ArgumentParser):
     """Reports errors in one line, without the usage that argparse adds."""
 
     def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message} (see '{self.prog} --help')")
+        raise Failure(f"{_with_hint(message)} (see '{self.prog} --help')")
+
+    def arguments(self) -> list[argparse.Action]:
+        """The positional arguments and options."""
+        return [action for action in self._actions if not isinstance(action.choices, Mapping)]
+
+    def commands(self) -> dict[str, _Parser]:
+        """The parsers of commands, by name."""
+        found: dict[str, _Parser] = {}
+        for action in self._actions:
+            if isinstance(action.choices, Mapping):
+                found |= action.choices
+        return found
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # refused here, where the command's own options are known
+            known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+            options = [item.partition("=")[0] for item in unknown if item.startswith("--")]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint(options[0], known) if options else ''}")
+        return found, unknown
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         raise _Exit(status)
@@ -115,6 +150,13 @@ def _rule(text: str) -> tuple[str, str]:
 _rule.__name__ = "rule, as CONV_2D=float"
 
 
+def _pair(text: str) -> tuple[str, str]:
+    return _rule(text)
+
+
+_pair.__name__ = "pair, as conv1/relu=relu1"
+
+
 def _range(text: str) -> tuple[str, tuple[float, float]]:
     name, equals, ends = text.rpartition("=")
     low, comma, high = ends.partition(",")
@@ -132,6 +174,13 @@ def _ends(text: str) -> tuple[float, float]:
 
 
 _ends.__name__ = "range, as -1,6"
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
+_numbers.__name__ = "numbers, as 127.5 or 124,116,104"
 
 
 def _stats(text: str) -> tuple[str, tuple[float, float]]:
@@ -171,8 +220,14 @@ def _out(parser: _Parser) -> None:
     parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
 
 
-def _json(parser: _Parser) -> None:
-    parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+def _forms(parser: _Parser, table: bool = True) -> None:
+    """--json and --csv; table: whether the command has rows."""
+    if table:
+        forms = parser.add_mutually_exclusive_group()
+        forms.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+        forms.add_argument("--csv", action="store_true", help="write rows of comma-separated values")
+    else:
+        parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
 
 
 def _samples(parser: _Parser, use: str = "", *more: str, required: bool = False) -> None:
@@ -182,8 +237,19 @@ def _samples(parser: _Parser, use: str = "", *more: str, required: bool = False)
         action="append",
         required=required,
         metavar="X",
-        help=f"{use}an .npz of arrays by input name, or an .npy; KEY=X: of a signature; any number of them",
+        help=f"{use}an .npz of arrays by input name, an .npy or a folder of pictures; "
+        "KEY=X: of a signature; any number of them",
     )
+    parser.add_argument("--mean", type=_numbers, metavar="M", help="of pictures: (pixel - M) / S (the metadata's)")
+    parser.add_argument("--std", type=_numbers, metavar="S", help="the same; one number, or one a channel, as 58,57,57")
+
+
+def _most(parser: _Parser) -> None:
+    parser.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
+
+
+def _threads(parser: _Parser) -> None:
+    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
 
 
 def _inputs(parser: _Parser) -> None:
@@ -193,8 +259,9 @@ def _inputs(parser: _Parser) -> None:
         metavar="X",
         help="inputs of the run: an .npy for each input, or one .npz of arrays by input name (random)",
     )
+    parser.add_argument("--resize", action="store_true", help="run at the shapes of --input where the file has others")
     parser.add_argument("--seed", type=_count, metavar="N", help="of random inputs (0)")
-    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    _threads(parser)
 
 
 def _limits(parser: _Parser) -> None:
@@ -216,7 +283,9 @@ def _parser() -> _Parser:
     parser = _Parser(
         prog="tq", description="Reads, checks, explains, runs and quantizes TensorFlow Lite models.", allow_abbrev=False
     )
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version")
+    parser.add_argument("--print-completion", choices=SHELLS, metavar="SHELL", help="print completions for bash or zsh")
+    parser.add_argument("--print-man", action="store_true", help="print the manual page, for man")
     found = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
 
     def add(run: Callable[[argparse.Namespace], Result], text: str, *files: str) -> _Parser:
@@ -230,6 +299,7 @@ def _parser() -> _Parser:
     _add_looking(add)
     _add_running(add)
     _add_quantizing(add)
+    _add_editing(add)
     return parser
 
 
@@ -237,12 +307,12 @@ def _add_looking(add: _Add) -> None:
     show = add(commands.show, "list subgraphs, operators, tensors, signatures and sizes", "FILE")
     show.add_argument("--tensors", action="store_true", help="only the tensors")
     show.add_argument("--ops", action="store_true", help="only the operators")
-    _json(show)
+    _forms(show)
     details = add(commands.details, "print the result of get_tensor_details(), min and max included", "FILE")
     details.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
-    _json(details)
-    _json(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
-    _json(add(commands.problems, "list the defects of a file; exit code 1 if there are any", "FILE"))
+    _forms(details)
+    _forms(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
+    _forms(add(commands.problems, "list the defects of a file; exit code 1 if there are any", "FILE"))
     check = add(
         checking.check, "hold a model against the quantization specification; exit code 1: it breaks it", "FILE"
     )
@@ -251,23 +321,37 @@ def _add_looking(add: _Add) -> None:
     _samples(check, "for effects: ")
     check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
     check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
-    _json(check)
+    _forms(check)
+    view = add(viewing.view, "show the graph of operators in a browser, or write it as a page", "FILE")
+    view.add_argument("other", metavar="OTHER", nargs="?", help="a model quantized from FILE, or the float one: SQNR")
+    view.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES + "; no browser is opened")
+    view.add_argument("--export", choices=viewing.EXPORTS, help="write the graph for Model Explorer or Graphviz to OUT")
+    _samples(view, "of the float model, for SQNR (random): ")
+    view.add_argument("--profile", action="store_true", help="run FILE on random inputs, and show the operators' times")
+    _threads(view)
+    _limits(view)
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
-    diff = add(commands.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
-    diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
-    _json(diff)
+    _forms(export)
+    diff = add(viewing.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
+    diff.add_argument("--limit", type=_count, metavar="N", help="lines to print (100; of a page 1000; 0: all)")
+    diff.add_argument("--html", action="store_true", help="write a page to OUT: graphs, values and histograms")
+    diff.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
+    _forms(diff)
 
 
 def _add_running(add: _Add) -> None:
-    run = add(commands.run, "run a model and print or save its outputs", "FILE")
+    run = add(running.run, "run a model and print or save its outputs", "FILE")
     _inputs(run)
     _limits(run)
     _numerics(run)
     run.add_argument("-o", "--output", type=_file, metavar="OUT.npz", help=_WRITES)
     run.add_argument("--all", action="store_true", help="every tensor, not only the outputs")
-    compare = add(commands.compare, "run two models on the same inputs, tensor by tensor", "A")
+    _samples(run, "run all of these, and hold their outputs one behind the other: ")
+    _most(run)
+    _forms(run)
+    compare = add(running.compare, "run two models on the same inputs, tensor by tensor", "A")
     compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
     compare.add_argument(
         "--numerics",
@@ -282,27 +366,51 @@ def _add_running(add: _Add) -> None:
         help="how the reference kernels of A and B round: double, single",
     )
     _inputs(compare)
+    _samples(compare, "in place of --input, with sums over all: ")
+    _most(compare)
     _limits(compare)
-    profile = add(commands.profile, "list time, bytes and multiply-adds of each operator", "FILE")
+    _forms(compare)
+    profile = add(running.profile, "list time, bytes and multiply-adds of each operator", "FILE")
     _inputs(profile)
     _limits(profile)
     _numerics(profile)
-    profile.add_argument("--runs", type=_some, default=10, metavar="N", help="runs to take the mean of (10)")
-    explain = add(commands.explain, "show the steps to one element of a run", "FILE")
+    profile.add_argument("--runs", type=_some, default=50, metavar="N", help="runs to measure (50)")
+    profile.add_argument("--warm-up", type=_count, metavar="N", help="runs before these (0.1 s, at most 50)")
+    _samples(profile, "the first of these is the input: ")
+    _forms(profile)
+    evaluate = add(running.evaluate, "measure a model against the labels of samples", "FILE")
+    _samples(evaluate, "with an array `labels`, or a folder for each class: ", required=True)
+    evaluate.add_argument("--metric", choices=("top-1", "top-5"), default="top-1", help="what to measure (top-1)")
+    _most(evaluate)
+    _threads(evaluate)
+    _numerics(evaluate)
+    _limits(evaluate)
+    _forms(evaluate)
+    calibrate = add(running.calibrate, "write the ranges of a float model's activations, for quantize", "FILE")
+    _samples(calibrate, required=True)
+    calibrate.add_argument("-o", "--output", type=_file, required=True, metavar="OUT", help=_WRITES + "; .npz or .json")
+    calibrate.add_argument("--observer", default="minmax", metavar="NAME", help="as of quantize (minmax)")
+    calibrate.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    _most(calibrate)
+    _threads(calibrate)
+    _limits(calibrate)
+    _forms(calibrate)
+    explain = add(running.explain, "show the steps to one element of a run", "FILE")
     explain.add_argument("tensor", metavar="TENSOR", help="name or index of an int8, uint8 or int16 tensor")
     explain.add_argument("index", metavar="INDEX", type=_indices, help="of the element: 0,3,5,1, or one number, flat")
     _inputs(explain)
+    _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
-    _json(explain)
+    _forms(explain, table=False)
     backends = add(
-        commands.backends,
+        running.backends,
         "list the kernels that LiteRT would run each operator with, and the rule that decides",
         "FILE",
     )
     _numerics(backends, "xnnpack")
     backends.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
-    _json(backends)
+    _forms(backends)
 
 
 def _add_quantizing(add: _Add) -> None:
@@ -344,7 +452,10 @@ def _add_quantizing(add: _Add) -> None:
         "--custom-weights", action="append", type=_places, metavar="NAME=1,2", help="inputs of a custom operator"
     )
     quantize.add_argument(
-        "--default-ranges", type=_ends, metavar="LOW,HIGH", help="for int8, int16x8, int4: where no range is known"
+        "--default-ranges",
+        type=_ends,
+        metavar="LOW,HIGH",
+        help="for recipes of integer activations: where no range is known",
     )
     quantize.add_argument(
         "--input-stats",
@@ -355,6 +466,9 @@ def _add_quantizing(add: _Add) -> None:
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument(
+        "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
@@ -367,34 +481,66 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
     )
+    _most(quantize)
     _limits(quantize)
+    _forms(quantize)
     dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
     _out(dequantize)
     dequantize.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="of constants (float32)")
     dequantize.add_argument(
         "--fake-quant", action="store_true", help="FAKE_QUANT operators where values were quantized"
     )
+    _forms(dequantize)
     transcode = add(commands_quantize.transcode, "write a model of uint8 values as one of int8", "FILE")
     _out(transcode)
     transcode.add_argument("--dtype", choices=("int8",), default="int8", help="what uint8 becomes (int8)")
+    _forms(transcode)
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    _forms(equalize)
     sensitivity = add(commands_quantize.sensitivity, "rank operators by the error from quantizing each alone", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
     _samples(sensitivity, required=True)
     sensitivity.add_argument("--by", choices=("operator", "tensor"), default="operator", help="what to rank")
-    sensitivity.add_argument("--max-samples", type=_count, default=4, metavar="N", help="samples to run (4; 0: all)")
+    _most(sensitivity)
+    _threads(sensitivity)
+    _limits(sensitivity)
+    _forms(sensitivity)
     report = add(commands_quantize.report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     _samples(report, "", "--inputs", required=True)
     report.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.html", help=_WRITES)
-    report.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
-    report.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+    report.add_argument("--advise", action="store_true", help="quantize FLOAT with other options too: what they gain")
+    _most(report)
+    _threads(report)
     _limits(report)
+    _forms(report)
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
+
+
+def _add_editing(add: _Add) -> None:
+    edit = add(editing.edit, "change names, quantization, metadata or the description of a model", "FILE")
+    _out(edit)
+    edit.add_argument("--description", metavar="TEXT", help="of the model")
+    for name, value, text in (
+        ("rename", "NAME", "another name of a tensor"),
+        ("scale", "X", "the scale of a tensor with one"),
+        ("zero-point", "N", "the zero point of a tensor with one"),
+    ):
+        edit.add_argument(f"--{name}", action="append", type=_pair, metavar=f"TENSOR={value}", help=text)
+    edit.add_argument("--metadata", action="append", type=_pair, metavar="KEY=FILE", help="the bytes of an entry")
+    edit.add_argument("--remove-metadata", action="append", metavar="KEY", help="an entry to leave out")
+    _forms(edit)
+    extract = add(editing.extract, "write the part of a model between some tensors as a model", "FILE")
+    _out(extract)
+    for name in ("inputs", "outputs"):
+        text = f"one of its {name}; any number of them"
+        extract.add_argument(f"--{name}", action="append", required=True, metavar="TENSOR", help=text)
+    extract.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
+    _forms(extract)
 
 
 # ---- running them ----
@@ -425,11 +571,26 @@ def _write(text: str) -> None:
         raise Failure(f"cannot write: {error.strerror or error}") from error
 
 
+def _completion(parser: _Parser, shell: str) -> str:
+    """A script for a shell that completes commands, options and files."""
+    try:
+        shtab = importlib.import_module("shtab")
+    except ImportError:
+        raise Failure("--print-completion needs shtab, which is not installed: pip install 'tq[completion]'") from None
+    return str(shtab.complete(parser, shell))
+
+
 def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     args = parser.parse_args(argv)
     if args.version:
         _write(f"tq {tq.__version__}")
+        return FINE
+    if args.print_completion is not None:
+        _write(_completion(parser, args.print_completion))
+        return FINE
+    if args.print_man:
+        _write(manual(parser, tq.__version__))
         return FINE
     if not hasattr(args, "run"):
         raise Failure("a command is needed (see 'tq --help')")
@@ -438,7 +599,7 @@ def _run(argv: Sequence[str] | None) -> int:
         code: int
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
-        raise Failure(str(error)) from error
+        raise Failure(in_options(str(error))) from error
     _write(text)
     return code
 

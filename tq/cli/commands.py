@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that look at models and run them, and the functions that all commands share.
+"""The commands that look at models, and the functions that all commands share.
 
 A command takes the parsed arguments and returns its whole text and its exit code.
 """
@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
+import io
+import re
 import sys
 import zipfile
 from collections.abc import Collection, Iterator
@@ -16,15 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tq
-from tq.texts import dotted
+from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Model
-    from tq.running.interpreter import Interpreter
+    from tq.pages import tables
 
 Result = tuple[str, int]
 
 FINE, FOUND = 0, 1
+_MOST = 1500  # characters of a message: less than a screen
 
 
 class Failure(Exception):
@@ -42,20 +46,49 @@ def using(path: str) -> Iterator[None]:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
 
+# What messages of Python's functions call otherwise than the command line does.  Others are --name with hyphens.
+_OPTIONS = {
+    "a tq.Calibration, or samples as tq.calibrate takes them": "an .npz, an .npy or a folder",
+    "calibration": "--samples or --calibration",
+    "fallback": "--fallback",
+    "io": "--io",
+    "num_threads": "--threads",
+    "observer": "--observer",
+    "percentile": "--percentile",
+    "overrides": "--range",
+    "per_axis": "--per-tensor",
+    "samples": "--samples",
+}
+_WORDS = "block_size bias_correction custom_weights default_ranges in_place input_stats max_memory max_multiply_adds "
+_WORDS += "max_samples min_elements target_sqnr"
+_OPTIONS |= {word: "--" + word.replace("_", "-") for word in _WORDS.split()}
+# Words of plain English too: arguments only before these.
+_AS_ARGUMENT, _BEFORE = ("calibration", "fallback", "io", "observer", "percentile", "samples"), r"(?==| is given)"
+
+
+def in_options(message: str) -> str:
+    """A message of a function, with the command line's options in the place of arguments; quoted names stay."""
+    words = sorted(_OPTIONS, key=len, reverse=True)
+    names = "|".join(re.escape(word) + (_BEFORE if word in _AS_ARGUMENT else "") for word in words)
+    pattern = rf"'[^']*'|(?<![\w-])({names})(?!\w)=?"
+    return re.sub(pattern, lambda found: _OPTIONS[found[1]] if found[1] else found[0], message)
+
+
 @contextlib.contextmanager
 def refusing(place: str = "") -> Iterator[None]:
     """Turns ValueError into a Failure, which begins with `place`."""
     try:
         yield
     except ValueError as error:
-        raise Failure(f"{place}: {error}" if place else str(error)) from error
+        text = in_options(str(error))
+        raise Failure(f"{place}: {text}" if place else text) from error
 
 
 def complain(message: str) -> None:
     """One line on stderr; names in files and paths may hold anything."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"tq: {dotted(message)}\n")
+            sys.stderr.write(f"tq: {middle(message, _MOST)}\n")
 
 
 # ---- writing ----
@@ -98,13 +131,47 @@ def read_array(path: str) -> Any:
             loaded = np.load(file, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise Failure(f"{path}: no array of NumPy: {error}") from error
+        from tq.calibration.samples import refusal
+
+        raise Failure(f"{path}: no array of NumPy: {refusal(path, error)}") from error
 
 
 def dumps(value: Any) -> str:
     from tq.inspection import jsonable
 
     return jsonable.dumps(value)
+
+
+def csv_of(table: tables.Table) -> str:
+    """A table as lines of comma-separated values, with the names of columns first."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow([head.lstrip("#") for head in table.heads])
+    lines.writerows(table.rows)
+    return text.getvalue().rstrip("\n")
+
+
+def shown(args: argparse.Namespace, result: tables.Result) -> str:
+    """A result as --json or --csv ask for it, else as text."""
+    if args.csv:
+        return csv_of(result.table())
+    return dumps(result.to_dict()) if args.json else str(result)
+
+
+def written(args: argparse.Namespace, path: str, text: str, **facts: Any) -> str:
+    """A command's text about the file that it wrote; --json, --csv: the facts about it, and its path."""
+    if args.json:
+        return saved(path, dumps({"output": path, **facts}))
+    if args.csv:
+        from tq.pages.tables import Table
+
+        return saved(path, csv_of(Table(("output", *facts), [(path, *facts.values())])))
+    return saved(path, text)
+
+
+def limits(args: argparse.Namespace) -> dict[str, Any]:
+    """--max-memory and --max-multiply-adds, as keyword arguments of functions that run models."""
+    return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
 
 
 # ---- commands ----
@@ -117,12 +184,50 @@ def show(args: argparse.Namespace) -> Result:
     model = open_model(args.file)
     # --tensors and --ops each ask for a part; neither or both for the whole
     operators, tensors = args.ops or not args.tensors, args.tensors or not args.ops
+    if args.csv:
+        return csv_of(_tensor_table(model) if tensors else _operator_table(model)), FINE
     if args.json:
         return dumps(jsonable.model(model, operators=operators, tensors=tensors)), FINE
     return listing(model, operators=operators, tensors=tensors), FINE
 
 
-def _array_text(value: Any) -> str:
+def _tensor_table(model: Model) -> tables.Table:
+    from tq.enums import name_of
+    from tq.pages.tables import Table
+
+    heads = ("subgraph", "index", "name", "type", "shape", "bytes", "constant", "quantization")
+    return Table(
+        heads,
+        [
+            (graph.index, t.index, t.name, name_of(t.type), list(t.shape), t.nbytes, t.is_constant, str(t.quantization))
+            for graph in model.subgraphs
+            for t in graph.tensors
+        ],
+    )
+
+
+def _operator_table(model: Model) -> tables.Table:
+    from tq.pages.tables import Table
+
+    return Table(
+        ("subgraph", "index", "operator", "version", "inputs", "outputs", "multiply_adds"),
+        [
+            (
+                graph.index,
+                op.index,
+                op.name,
+                op.version,
+                list(op.input_indices),
+                list(op.output_indices),
+                op.multiply_adds,
+            )
+            for graph in model.subgraphs
+            for op in graph.operators
+        ],
+    )
+
+
+def array_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, separator=", ", threshold=8, edgeitems=3, max_line_width=10**6)
     return getattr(value, "__name__", None) or str(value)
@@ -136,9 +241,9 @@ def _details_text(details: list[dict[str, Any]]) -> str:
             if key in ("index", "name") or (key == "sparsity_parameters" and not value):
                 continue
             if isinstance(value, dict):
-                lines += [f"    {key}", *(f"        {name}: {_array_text(item)}" for name, item in value.items())]
+                lines += [f"    {key}", *(f"        {name}: {array_text(item)}" for name, item in value.items())]
             else:
-                lines.append(f"    {key}: {_array_text(value)}")
+                lines.append(f"    {key}: {array_text(value)}")
     return "\n".join(lines)
 
 
@@ -147,17 +252,32 @@ def details(args: argparse.Namespace) -> Result:
     if not 0 <= args.subgraph < len(model.subgraphs):
         raise Failure(f"{args.file}: there is no subgraph {args.subgraph}; the model has {len(model.subgraphs)}")
     details = model.get_tensor_details(args.subgraph)
+    if args.csv:
+        from tq.pages.tables import Table
+
+        keys = list(details[0]) if details else []
+        return csv_of(Table(keys, [[array_text(item[key]) for key in keys] for item in details])), FINE
     return dumps(details) if args.json else _details_text(details), FINE
 
 
 def summary(args: argparse.Namespace) -> Result:
     summary = open_model(args.file).summary()
+    if args.csv:
+        from tq.pages.tables import Table
+
+        rows = summary.to_dict()["operators"]
+        keys = list(rows[0]) if rows else []
+        return csv_of(Table(keys, [[row[key] for key in keys] for row in rows])), FINE
     return dumps(summary.to_dict()) if args.json else str(summary), FINE
 
 
 def problems(args: argparse.Namespace) -> Result:
     problems = open_model(args.file).problems
     code = FOUND if problems else FINE
+    if args.csv:
+        from tq.pages.tables import Table
+
+        return csv_of(Table(problems[0].__match_args__ if problems else ("code",), problems)), code
     if args.json:
         return dumps(
             [{"code": p.code, "place": p.place, "text": p.text, "severity": p.severity} for p in problems]
@@ -165,7 +285,7 @@ def problems(args: argparse.Namespace) -> Result:
     return "\n".join(f"{p.severity} {p.code}: {p.place}: {p.text}" for p in problems), code
 
 
-def _written(arrays: Collection[Any], path: str) -> str:
+def arrays_in(arrays: Collection[Any], path: str) -> str:
     return f"{len(arrays)} array{'' if len(arrays) == 1 else 's'} in {path}"
 
 
@@ -177,145 +297,5 @@ def export(args: argparse.Namespace) -> Result:
         result = export_npz(model, args.output, dequantized=args.dequantized)
     for place, reason in result.skipped:
         complain(f"{args.file}: {place}: not exported: {reason}")
-    return saved(args.output, _written(result.arrays, args.output)), FOUND if result.skipped else FINE
-
-
-def diff(args: argparse.Namespace) -> Result:
-    from tq.inspection.differences import diff
-
-    differences = diff(open_model(args.a), open_model(args.b))
-    code = FOUND if differences else FINE
-    shown = differences[: args.limit] if args.limit else differences
-    left_out = len(differences) - len(shown)
-    if args.json:
-        rows = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in shown]
-        return dumps({"differences": rows, "left_out": left_out}), code
-    lines = list(map(str, shown))
-    if left_out:
-        lines.append(f"... and {left_out} more (--limit 0 shows all)")
-    return "\n".join(lines), code
-
-
-def limits(args: argparse.Namespace) -> dict[str, Any]:
-    """--max-memory and --max-multiply-adds, as keyword arguments of functions that run models."""
-    return {"max_memory": args.max_memory, "max_multiply_adds": args.max_multiply_adds}
-
-
-def _interpreter(
-    path: str,
-    args: argparse.Namespace,
-    preserve: bool = False,
-    numerics: str | None = None,
-    rounding: str | None = None,
-) -> Interpreter:
-    from tq.running.interpreter import Interpreter
-
-    return Interpreter(
-        model=open_model(path),
-        num_threads=args.threads,
-        experimental_preserve_all_tensors=preserve,
-        numerics=numerics,
-        rounding=rounding,
-        **limits(args),
-    )
-
-
-def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
-    """Inputs in the model's order, or by name: from files, else at random from --seed."""
-    if args.input:
-        if args.seed:
-            raise Failure("--seed is given and has no effect: --input gives the inputs, and nothing is random")
-        arrays = [read_array(path) for path in args.input]
-        if len(arrays) > 1 and any(isinstance(array, dict) for array in arrays):
-            raise Failure("several --input are .npy files, one for each input; one .npz holds all inputs")
-        return arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
-    random = np.random.default_rng(args.seed or 0)
-    result, is_random = [], False
-    for item in details:
-        dtype, shape = np.dtype(item["dtype"]), tuple(item["shape"])
-        if dtype.kind not in "iufb":
-            raise Failure(f"input {item['name']!r} is of {dtype}: --input is needed")
-        value: Any
-        if dtype.kind == "f":
-            value = random.uniform(-1, 1, shape)
-        elif dtype.itemsize <= 2:
-            low, high = (0, 2) if dtype.kind == "b" else (np.iinfo(dtype).min, int(np.iinfo(dtype).max) + 1)
-            value = random.integers(low, high, shape)
-        else:
-            value = np.zeros(shape)
-        is_random = is_random or dtype.kind == "f" or dtype.itemsize <= 2
-        result.append(value.astype(dtype))
-    if args.seed and not is_random:
-        raise Failure("--seed is given and has no effect: wide integer inputs are zeros, and there are no others")
-    return result
-
-
-def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
-    from tq.running.comparison import feed
-
-    with refusing():
-        feed(interpreter, _inputs(args, interpreter.get_input_details()))
-    return interpreter
-
-
-def run(args: argparse.Namespace) -> Result:
-    refuse_inputs(args.output, args.file, args.input)
-    interpreter = _fed(_interpreter(args.file, args, preserve=args.all, numerics=args.numerics), args)
-    interpreter.invoke()
-    details = interpreter.get_tensor_details() if args.all else interpreter.get_output_details()
-    outputs: dict[str, Any] = {}
-    for item in details:
-        name = item["name"] or f"tensor {item['index']}"
-        key = name if name not in outputs else f"{name} {item['index']}"
-        outputs[key] = np.asarray(interpreter.get_tensor(item["index"]))
-    if args.output:
-        from tq.inspection.export import write_npz
-
-        with using(args.output):
-            write_npz(args.output, outputs, args.file, args.input)
-        return saved(args.output, _written(outputs, args.output)), FINE
-    return "\n".join(f"{key!r} {v.dtype} {list(v.shape)}\n{_array_text(v)}" for key, v in outputs.items()), FINE
-
-
-def compare(args: argparse.Namespace) -> Result:
-    from tq.running.comparison import compare
-
-    if args.b is None and args.numerics is None and args.rounding is None:
-        raise Failure("compare needs two models, or one and --numerics or --rounding")
-    names = args.numerics or (("reference",) * 2 if args.rounding else (None, None))
-    rounds = args.rounding or (None, None)
-    with refusing():
-        one, two = (
-            _interpreter(path, args, preserve=True, numerics=name, rounding=rounding)
-            for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
-        )
-        comparison = compare(one, two, _inputs(args, one.get_input_details()))
-    return str(comparison), FINE if comparison.equal and not comparison.unmatched else FOUND
-
-
-def profile(args: argparse.Namespace) -> Result:
-    interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
-    return str(interpreter.profile(runs=args.runs)), FINE
-
-
-def explain(args: argparse.Namespace) -> Result:
-    from tq.explanation.element import explain as explain_element
-
-    interpreter = _fed(_interpreter(args.file, args, preserve=True, numerics=args.numerics), args)
-    interpreter.invoke()
-    tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
-    with refusing():
-        explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
-    return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
-
-
-def backends(args: argparse.Namespace) -> Result:
-    from tq.running.interpreter import Interpreter
-
-    interpreter = Interpreter(model=open_model(args.file), numerics=args.numerics)
-    if args.subgraph >= interpreter.num_subgraphs():
-        raise Failure(f"the model has {interpreter.num_subgraphs()} subgraphs")
-    rows = interpreter.backends(args.subgraph)
-    if args.json:
-        return dumps({"operators": [vars(row) for row in rows]}), FINE
-    return str(rows), FINE
+    text = arrays_in(result.arrays, args.output)
+    return written(args, args.output, text, arrays=len(result.arrays)), FOUND if result.skipped else FINE

@@ -98,5 +98,6 @@ def write(folder: str | os.PathLike[str]) -> tuple[str, str]:
     """
     model, samples = (os.path.join(folder, name) for name in ("demo_float.tflite", "demo_samples.npz"))
     Target(model).save(float_model())
-    write_npz(samples, {"picture": pictures()[0]})
+    values, labels = pictures()
+    write_npz(samples, {"picture": values, "labels": labels})
     return model, samples

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tq
-from tq.cli.commands import FINE, Failure, Result, limits, open_model, read_array, refuse_inputs, refusing, saved, using
+from tq.cli.commands import FINE, Failure, Result, limits, open_model, refuse_inputs, refusing, shown, using, written
+from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
     from tq._core import Model
     from tq.calibration.calibrate import Calibration
+    from tq.quantization.plan import QuantizationPlan
 
 DEMO = Path(tq.__file__).with_name("demo.tflite")
 
 
-def _out(args: argparse.Namespace, model: Model, samples: list[str] | None, *inputs: Any) -> str:
+def output_of(args: argparse.Namespace, model: Model, samples: list[str] | None = None, *inputs: Any) -> str:
     """The file that a command will write, checked before its work.  Failure: none is given, or it may not be
     replaced."""
     from tq.saving import target
@@ -30,36 +31,8 @@ def _out(args: argparse.Namespace, model: Model, samples: list[str] | None, *inp
     if out is None:
         raise Failure("OUT is needed, the file to write, or --in-place")
     with using(out), refusing():
-        target(out, _sample_files(samples or [], model), *inputs, model=model, in_place=args.in_place)
+        target(out, sample_files(samples or [], model), *inputs, model=model, in_place=args.in_place)
     return str(out)
-
-
-def _key_and_file(text: str, model: Model) -> tuple[str | None, str]:
-    """FILE, or KEY=FILE."""
-    key, equals, path = text.partition("=")
-    keyed = bool(equals) and (any(item.key == key for item in model.signatures) or not os.path.exists(text))
-    return (key, path) if keyed else (None, text)
-
-
-def _sample_files(given: list[str], model: Model) -> list[str]:
-    return [_key_and_file(text, model)[1] for text in given]
-
-
-def samples_of(given: list[str], model: Model) -> list[Any]:
-    """The samples in files of arrays: FILE for the first subgraph, KEY=FILE for signature KEY."""
-    from tq.calibration.samples import Inputs
-
-    found: list[Any] = []
-    for text in given:
-        key, path = _key_and_file(text, model)
-        arrays = read_array(path)
-        with refusing(text):
-            inputs = Inputs(model, key)
-            if not isinstance(arrays, dict) and len(inputs.tensors) != 1:
-                raise ValueError(f"there are {len(inputs.tensors)} inputs: an .npz with an array for each is needed")
-            samples = list(inputs.each(arrays, "the samples"))
-        found += [(key, sample) for sample in samples] if key is not None else samples
-    return found
 
 
 def _load_calibration(path: str) -> Calibration:
@@ -70,23 +43,30 @@ def _load_calibration(path: str) -> Calibration:
 
 
 def quantize(args: argparse.Namespace) -> Result:
-    from tq.quantization.quantize import quantize_model
+    from tq.quantization.quantize import plan_quantization, quantize_model
 
     if args.plan:
         return _plan(args)
     model = open_model(args.file)
-    out = _out(args, model, args.samples, args.calibration)
-    corrects = args.bias_correction or args.target_sqnr is not None
+    out = output_of(args, model, args.samples, args.calibration)
+    corrects = args.bias_correction or args.target_sqnr is not None or args.weight_rounding != "nearest"
     if not args.samples and (args.equalize or corrects):
-        raise Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
+        raise Failure(
+            "--equalize, --weight-rounding, --bias-correction and --target-sqnr run samples: --samples is needed"
+        )
     if args.samples and args.calibration and not corrects:
         raise Failure("--calibration and --samples are given; one is needed")
-    samples = samples_of(args.samples, model) if args.samples else None
+    samples = samples_of(args, model)
+    options = _options(args, samples)
+    improves = args.equalize or corrects
+    if samples is not None and not improves and not args.calibration:
+        options |= _calibrated(args, model, samples)
     with using(out), refusing(args.file):
         data = quantize_model(
             model,
             args.recipe,
-            **_options(args, samples),
+            **options,
+            weight_rounding=args.weight_rounding,
             equalize=args.equalize,
             bias_correction=args.bias_correction,
             target_sqnr=args.target_sqnr,
@@ -97,7 +77,35 @@ def quantize(args: argparse.Namespace) -> Result:
         )
     placed, trained = data.weights_on_grid
     grids = f"; {placed} of {trained} weights lie on the trained grid" if trained else ""
-    return saved(out, f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}{grids}"), FINE
+    text = f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}{grids}"
+    floats = "" if improves else _floats(plan_quantization(model, args.recipe, **options))
+    facts = {"bytes": len(data), "of": model.nbytes, "float32": floats}
+    return written(args, out, f"{text}\n{floats}" if floats else text, **facts), FINE
+
+
+def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> dict[str, Any]:
+    """The calibration that quantize_model and plan_quantization would each make; {}: the recipe needs none."""
+    from tq.calibration.calibrate import calibrate
+    from tq.quantization.options import needs_samples
+
+    with refusing(args.file):
+        if not needs_samples(args.recipe, {}):
+            return {}
+        made = calibrate(model, samples, observer=args.observer or "minmax", percentile=args.percentile, **limits(args))
+    return {"calibration": made, "observer": None, "percentile": 99.99}
+
+
+def _floats(plan: QuantizationPlan) -> str:
+    """The operators that stay float32, and why, in a line; "": there are none."""
+    if not plan.floats:
+        return ""
+    reasons: dict[str, list[str]] = {}
+    for row in plan.floats:
+        reasons.setdefault(row.why or "the recipe leaves it", []).append(f"{row.name} {row.index}")
+    told = [f"{', '.join(names[:3])}{' ...' if len(names) > 3 else ''} ({why})" for why, names in reasons.items()]
+    more = f"; {len(told) - 3} more reasons" if len(told) > 3 else ""
+    count = f"{len(plan.floats)} of {len(plan.operators)} operators stay float32"
+    return f"{count}: {'; '.join(told[:3])}{more} (--plan lists all)"
 
 
 def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, Any]:
@@ -129,12 +137,14 @@ def _plan(args: argparse.Namespace) -> Result:
     if args.out or args.in_place:
         raise Failure("--plan writes nothing: leave OUT and --in-place out")
     improves = args.equalize or args.bias_correction or args.target_sqnr is not None or args.fallback != "float"
-    if improves:
-        raise Failure("--plan is without --equalize, --bias-correction, --target-sqnr and --fallback")
+    if improves or args.weight_rounding != "nearest":
+        raise Failure(
+            "--plan is without --equalize, --weight-rounding, --bias-correction, --target-sqnr and --fallback"
+        )
     if args.samples and args.calibration:
         raise Failure("--calibration and --samples are given; one is needed")
     model = open_model(args.file)
-    samples = samples_of(args.samples, model) if args.samples else None
+    samples = samples_of(args, model)
     with refusing(args.file):
         return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
 
@@ -143,18 +153,18 @@ def dequantize(args: argparse.Namespace) -> Result:
     from tq.quantization.dequantize import dequantize_model
 
     model = open_model(args.file)
-    out = _out(args, model, None)
+    out = output_of(args, model, None)
     with using(out), refusing(args.file):
         options = {"dtype": args.dtype, "fake_quant": args.fake_quant}
         data = dequantize_model(model, out, **options, in_place=args.in_place)
-    return saved(out, f"{out}: {len(data)} bytes"), FINE
+    return written(args, out, f"{out}: {len(data)} bytes", bytes=len(data)), FINE
 
 
 def transcode(args: argparse.Namespace) -> Result:
     from tq.quantization.transcode import transcode
 
     model = open_model(args.file)
-    out = _out(args, model, None)
+    out = output_of(args, model, None)
     with using(out), refusing(args.file):
         data = transcode(model, args.dtype, out, in_place=args.in_place)
     lost = [
@@ -162,45 +172,56 @@ def transcode(args: argparse.Namespace) -> Result:
         f"real values differ by at most {change.loss:g}, {change.steps:.2f} steps"
         for change in data.changes
     ]
-    return saved(out, "\n".join([*lost, f"{out}: {len(data)} bytes"])), FINE
+    return written(args, out, "\n".join([*lost, f"{out}: {len(data)} bytes"]), bytes=len(data), lost=lost), FINE
 
 
 def equalize(args: argparse.Namespace) -> Result:
     from tq.quantization.equalization import equalize
 
     model = open_model(args.file)
-    out = _out(args, model, args.samples)
-    samples = samples_of(args.samples, model) if args.samples else None
+    out = output_of(args, model, args.samples)
+    samples = samples_of(args, model)
     with using(out), refusing(args.file), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
         data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
     notes = [f"warning: {warning.message}" for warning in caught]
-    return saved(out, "\n".join([*notes, f"{out}: {len(data)} bytes"])), FINE
+    return written(args, out, "\n".join([*notes, f"{out}: {len(data)} bytes"]), bytes=len(data), notes=notes), FINE
 
 
 def sensitivity(args: argparse.Namespace) -> Result:
     from tq.quantization.sensitivity import sensitivity
 
     model = open_model(args.file)
-    samples = samples_of(args.samples, model)
+    samples = samples_of(args, model)
+    assert samples is not None
     with refusing(args.file):
-        found = sensitivity(model, samples, recipe=args.recipe, by=args.by, max_samples=args.max_samples)
-    return str(found), FINE
+        found = sensitivity(
+            model, samples, recipe=args.recipe, by=args.by, num_threads=args.threads, progress=None, **limits(args)
+        )
+    return shown(args, found), FINE
 
 
 def report(args: argparse.Namespace) -> Result:
     from tq.reports.report import report
 
     a, b = open_model(args.float), open_model(args.quantized)
-    refuse_inputs(args.output, a, b, _sample_files(args.samples, a))
-    samples = samples_of(args.samples, a)
+    refuse_inputs(args.output, a, b, sample_files(args.samples, a))
+    samples = samples_of(args, a)
+    assert samples is not None
     with refusing():
-        made = report(a, b, samples, max_samples=args.max_samples or None, num_threads=args.threads, **limits(args))
+        made = report(
+            a,
+            b,
+            samples,
+            advise=args.advise,
+            num_threads=args.threads,
+            **limits(args),
+        )
     with using(args.output):
         made.save(args.output)
     worst = "".join(f"; the lowest tensor has {row.sqnr_db:.1f} dB: {row.name}" for row in made.worst[:1])
     text = f"{args.output}: outputs {made.sqnr_db:.1f} dB over {made.samples} samples{worst}"
-    return saved(args.output, text), FINE
+    return written(args, args.output, text, sqnr_db=made.sqnr_db, samples=made.samples), FINE
 
 
 def demo(args: argparse.Namespace) -> Result:

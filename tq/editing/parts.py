@@ -62,8 +62,11 @@ class Part:
 class OnlyPart(Part):
     """A part with one object for its table, so that objects are compared by identity."""
 
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
 
 class Parts(Sequence[_P], Generic[_P]):
@@ -83,9 +86,9 @@ class Parts(Sequence[_P], Generic[_P]):
     def __getitem__(self, index: slice) -> list[_P]: ...
     def __getitem__(self, index: int | str | slice) -> _P | list[_P]:
         if isinstance(index, str):
-            for item in self._items:
-                if self._name_of(item) == index:
-                    return item
+            found = self.get(index)
+            if found is not None:
+                return found
             known = [name for item in self._items if (name := self._name_of(item))]
             raise KeyError(f"no {self._what} is named {index!r}{hint(index, known)}")
         if isinstance(index, slice):
@@ -97,6 +100,17 @@ class Parts(Sequence[_P], Generic[_P]):
 
     def __iter__(self) -> Iterator[_P]:
         return iter(self._items)
+
+    def __contains__(self, value: object) -> bool:
+        """Whether a part has this name, or is this one."""
+        return self.get(value) is not None if isinstance(value, str) else value in self._items
+
+    def get(self, name: str, default: _P | None = None) -> _P | None:
+        """The first part of this name; `default` where none has it."""
+        return next((item for item in self._items if self._name_of(item) == name), default)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [name for item in self._items if (name := self._name_of(item))]
 
     def index(self, value: Any, *bounds: int) -> int:
         return self._items.index(value, *bounds)

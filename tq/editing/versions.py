@@ -4,7 +4,8 @@
 Source: LiteRT f6745779, tflite/converter/tools/versioning/op_version.cc: the first row whose
 condition holds gives the version.  That file has none for weights of 4 bits beside float activations; their row has the
 version that introduced such weights.  Convolutions and FULLY_CONNECTED of int16 activations get the versions of its
-comments for int16, though its conditions need int16 weights too.  DEPTH_TO_SPACE and TILE keep their version with int8,
+comments for int16, though its conditions need int16 weights too; CONV_2D of int16 activations and weights of 4 bits,
+which has no row there, that of such weights.  DEPTH_TO_SPACE and TILE keep their version with int8,
 where that file says 2 and 3: LiteRT's reference resolver (register_ref.cc) knows no such versions, though its kernels
 take int8.
 """
@@ -92,6 +93,11 @@ def _int16(data: int = 0) -> Condition:
     return lambda s: s.type(data) == "INT16"
 
 
+def _int4(activations: str) -> Condition:
+    """Weights of 4 bits beside integer activations."""
+    return lambda s: s.type(0) == activations and s.type(1) == "INT4"
+
+
 def _narrow(data: int = 0) -> Condition:
     return lambda s: s.type(data) in ("INT8", "INT16")
 
@@ -117,14 +123,24 @@ _INT8_INT16 = """MEAN RELU RELU6 RSQRT ABS LOGISTIC TANH SOFTMAX AVERAGE_POOL_2D
     MIRROR_PAD REDUCE_MAX REDUCE_MIN"""
 
 VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
-    "CONV_2D": ((_int16(), 4), (_int8(), 3), (_hybrid(1, "INT4"), 7), (_per_channel(1), 5), (_hybrid(1), 2)),
+    "CONV_2D": (
+        (_int4("INT16"), 7),
+        (_int4("INT8"), 7),
+        (_int16(), 4),
+        (_int8(), 3),
+        (_hybrid(1, "INT4"), 7),
+        (_per_channel(1), 5),
+        (_hybrid(1), 2),
+    ),
     "DEPTHWISE_CONV_2D": ((_int16(), 5), (_int8(), 3), (_per_channel(1), 6), (_hybrid(1), 4)),
     "FULLY_CONNECTED": (
+        (_int4("INT16"), 13),
         (_hybrid(1, "INT4"), 10),
         (_per_channel(1), 12),
         (_int16(), 7),
         (lambda s: s.count == 2, 6),
         (lambda s: s.option("keep_num_dims"), 5),
+        (_int4("INT8"), 10),
         (_int8(), 4),
         (_asymmetric(1), 9),
         (_hybrid(1), 3),

@@ -11,8 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from tq._core import Operator, Tensor
-from tq.explanation import elementwise, products, reductions, tables
-from tq.explanation.node import RANGES, Node
+from tq.explanation import activations, elementwise, products, reductions, resizing, tables
+from tq.explanation.node import ACTIVATIONS, RANGES, Node
 from tq.explanation.softmax import softmax
 from tq.explanation.steps import Explanation, Trail
 from tq.nearest import hint
@@ -41,6 +41,11 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
     "MEAN": (reductions.mean_or_sum,),
     "SUM": (reductions.mean_or_sum,),
     "SOFTMAX": (softmax,),
+    "RESIZE_BILINEAR": (resizing.bilinear,),
+    "RESIZE_NEAREST_NEIGHBOR": (resizing.nearest,),
+    "LEAKY_RELU": (activations.leaky_relu,),
+    "HARD_SWISH": (activations.hard_swish,),
+    **dict.fromkeys(ACTIVATIONS, (activations.relu,)),
     **dict.fromkeys(tables.NAMES, (tables.table,)),
 }
 
@@ -108,13 +113,18 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
     inputs, also with all tensors preserved: its element stands beside, if the tensor has the same name there.
 
     The operators are CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL, ADD, SUB, MUL,
-    QUANTIZE, pooling, MEAN, SUM, SOFTMAX and those of tables (LOGISTIC, TANH ...).  The result's `code` equals the
+    QUANTIZE, pooling, MEAN, SUM, SOFTMAX, RELU and its kin, LEAKY_RELU, HARD_SWISH, RESIZE_BILINEAR,
+    RESIZE_NEAREST_NEIGHBOR and those of tables (LOGISTIC, TANH ...).  The result's `code` equals the
     element.
     ValueError: another operator or type, or a tensor that is no operator's output.  IndexError, KeyError: no such
     element or tensor.  RuntimeError: the run did not keep the tensors.
     """
     found = _tensor(run, tensor)
     op = _writer(run, found)
+    if found.index != op.output_indices[0]:
+        raise ValueError(
+            f"tensor {found.index} ({found.name!r}) is a further output of operator {op.index} ({op.name})"
+        )
     _check(op, found)
     actual = np.asarray(run.get_tensor(found.index))
     element = _element(index, actual.shape)

@@ -16,7 +16,9 @@ from tq.explanation.tables import real_table
 
 # How ADD scales an input: the plain way, and the two of the optimized kernel's vectors, which it takes for whole blocks
 # of elements (src/ops/elementwise/add.c).
-PLAIN, FOLDED, UNROUNDED = "plain", "folded", "unrounded"
+PLAIN: str = "plain"
+FOLDED: str = "folded"
+UNROUNDED: str = "unrounded"
 
 
 def _pair(trail: Trail, node: Node) -> tuple[int, int]:

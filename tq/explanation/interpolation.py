@@ -13,6 +13,7 @@ from typing import Any
 
 from tq.explanation import fixed_point as fx
 from tq.explanation.fixed_point import clamp
+from tq.explanation.fixed_point_16 import sigmoid_16
 from tq.explanation.node import Node
 from tq.explanation.requantization import finish
 from tq.explanation.steps import Trail
@@ -21,11 +22,11 @@ _STEPS = 512
 
 
 def points(
-    function: Callable[[Any], Any], low: Any, high: Any, out_scale: Any, real: Callable[[Any], Any]
+    function: Callable[[Any], Any], low: Any, high: Any, out_scale: Any, real: Callable[[Any], Any], out_zero: int = 0
 ) -> list[int]:
     """513 points of a function from `low` to `high`, in steps of the output: each corrected by half of the error that
     the line to the next has in the middle.  real: float, or float32, in which all is computed."""
-    out_low, out_high = real(real(out_scale) * real(-32768)), real(real(out_scale) * real(32767))
+    out_low, out_high = (real(real(out_scale) * real(q - out_zero)) for q in (-32768, 32767))
     step = real(real(real(high) - real(low)) / real(_STEPS))
     half, inverse = real(step / real(2)), real(real(65536) / real(out_high - out_low))
 
@@ -72,11 +73,15 @@ def _entry(i: int) -> int:
     return fx.away(65536 / (1 + math.exp(-i / 24.0))) + (i in _ONE_MORE)
 
 
-def _resolution(scale: float, tanh: bool) -> tuple[int, int]:
+def _power(scale: float, tanh: bool) -> int | None:
+    """The power of two that the scale is, of those that kernels know."""
+    return next((n for n in ((-12, -11) if tanh else (-12,)) if abs(math.log2(scale) - n) < 1e-3 / math.log(2)), None)
+
+
+def _resolution(scale: float, power: int | None) -> tuple[int, int]:
     """(multiplier, right shift) from the input to steps of 1 / (3 * 4096)."""
-    for power in (-12, -11) if tanh else (-12,):
-        if abs(math.log2(scale) - power) < 1e-3 / math.log(2):
-            return 3 << (power + 12), 0
+    if power is not None:
+        return 3 << (power + 12), 0
     real, right = scale * 4096 * 3, 0
     while real <= 16383.5 and right <= 30:
         real, right = real * 2, right + 1
@@ -84,15 +89,15 @@ def _resolution(scale: float, tanh: bool) -> tuple[int, int]:
 
 
 def sigmoid(trail: Trail, node: Node) -> int:
-    """LOGISTIC and TANH: between entries of a table of 2^16 / (1 + e^(-i / 24))."""
+    """LOGISTIC and TANH: between entries of a table of 2^16 / (1 + e^(-i / 24)), or, of the optimized kernels at scales
+    that are powers of two, in fixed point."""
     tanh = node.op.name == "TANH"
     q = int(node.values(0)[node.element])
     trail.add("q", q, f"quantized; scale {float(node.scale(0))!r}")
-    multiplier, right = _resolution(float(node.scale(0)), tanh)
-    if node.numerics != "reference" and right == 0:
-        raise ValueError(
-            f"{node.op.name} of INT16 at a scale that is a power of two is explained for the reference only"
-        )
+    power = _power(float(node.scale(0)), tanh)
+    if power is not None and node.numerics == "optimized":
+        return finish(trail, node, sigmoid_16(trail, q, tanh, power == -11), 0)
+    multiplier, right = _resolution(float(node.scale(0)), power)
     x = trail.add("x", (q * multiplier + ((1 << right) >> 1)) >> right, "in steps of 1 / (3 * 4096)")
     bits = 8 if tanh else 9
     place, rest = abs(x) >> bits, abs(x) & ((1 << bits) - 1)

@@ -13,6 +13,8 @@ from tq.explanation.fixed_point import away, clamp, even, f32, multiply, multipl
 RANGES = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
 # The bounds of fused activations that kernels of quantized values apply; the others they ignore.
 _BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+# Those of activations that are operators.
+ACTIVATIONS = {**_BOUNDS, "RELU_0_TO_1": (0.0, 1.0)}
 
 
 class Node:
@@ -116,7 +118,8 @@ class Node:
     def bounds(self) -> tuple[int, int]:
         """The range that the fused activation leaves of the output type's."""
         low, high = self.limits
-        least, most = _BOUNDS.get(self.activation, (None, None))
+        bounds = ACTIVATIONS.get(self.op.name) or _BOUNDS.get(self.activation)
+        least, most = bounds or (None, None)
         return (
             low if least is None else self._quantized(least, low, high),
             high if most is None else self._quantized(most, low, high),

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from tq.explanation.fixed_point import f32
 from tq.explanation.node import Node
-from tq.explanation.requantization import requantize, requantize_wide
+from tq.explanation.requantization import finish, fixed_steps, requantize, requantize_wide
 from tq.explanation.steps import Trail
 from tq.explanation.sums import accumulate, cells, stacked
 
@@ -115,7 +116,7 @@ def transpose_conv(trail: Trail, node: Node) -> int:
 
 def fully_connected(trail: Trail, node: Node) -> int:
     if node.option("weights_format", "DEFAULT") != "DEFAULT":
-        raise ValueError("FULLY_CONNECTED with shuffled weights is not explained")
+        return _shuffled(trail, node)
     w, channel = node.values(1), node.element[-1]
     row = node.values(0).reshape(-1, w.shape[1])[int(np.ravel_multi_index(node.element, node.shape)) // w.shape[0]]
     total = accumulate(trail, row, w[channel], node.zero_point(0), _weights_zero(node, 1), _bias(node, 2, channel))
@@ -127,6 +128,27 @@ def fully_connected(trail: Trail, node: Node) -> int:
     rule = "double" if sparse else "up" if optimized else "float64-away"
     real = _real(node, 0, 1, channel, (sparse or optimized) and not many)
     return _finish(trail, node, total, real, rule, _is_wide(node, 2) and not optimized)
+
+
+def _shuffled(trail: Trail, node: Node) -> int:
+    """Weights in blocks of 4 units by 16 columns, stored less their zero point of 128."""
+    units, columns = node.values(1).shape
+    blocks = node.values(1).astype(np.uint8).view(np.int8).reshape(units // 4, columns // 16, 4, 16)
+    channel = node.element[-1]
+    w = blocks[channel // 4, :, channel % 4].reshape(-1).astype(np.int64)
+    row = node.values(0).reshape(-1, columns)[int(np.ravel_multi_index(node.element, node.shape)) // units]
+    total = accumulate(trail, row, w, 128, 0, _bias(node, 2, channel))
+    bounds = node.bounds
+    if node.numerics != "reference":
+        bounds = node.limits
+        pairs = ((row - 128) * w).reshape(-1, 2, 8).sum(axis=1)
+        wrapped = int((pairs == 1 << 15).sum())
+        if wrapped:
+            total -= trail.add("wrapped", wrapped << 16, f"{wrapped} sums of two products are -2^15 in 16 bits: less")
+    total = (total + (1 << 31)) % (1 << 32) - (1 << 31)
+    real = float(f32(node.scale(0) * node.scale(1))) / float(node.out_scale)
+    trail.add("real multiplier", real, "input scale * weight scale in float32 / output scale")
+    return finish(trail, node, fixed_steps(trail, total, node.parts(real), node.rule("double")), 0, bounds)
 
 
 def _has_optimized_kernel(node: Node) -> bool:

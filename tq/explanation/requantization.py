@@ -11,10 +11,12 @@ from tq.inspection.explain import explain_requantize
 _DTYPES = {"INT8": "int8", "UINT8": "uint8", "INT16": "int16"}
 
 
-def finish(trail: Trail, node: Node, rounded: int, zero_point: int | None = None) -> int:
-    """Adds the output's zero point and applies the bounds."""
+def finish(
+    trail: Trail, node: Node, rounded: int, zero_point: int | None = None, bounds: tuple[int, int] | None = None
+) -> int:
+    """Adds the output's zero point and applies the bounds, the node's unless others are given."""
     zero = node.out_zero_point if zero_point is None else zero_point
-    low, high = node.bounds
+    low, high = bounds or node.bounds
     total = rounded + zero
     trail.add("zero point", zero, "added")
     activation = "" if node.activation == "NONE" else f", fused {node.activation}"

@@ -73,7 +73,8 @@ def _log(node: Node) -> Callable[[np.float32], Any]:
 
 def _points(node: Node, function: Callable[[np.float32], Any]) -> list[int]:
     scale, zero = node.scale(0), f32(node.zero_point(0))
-    return points(function, f32(scale * (f32(-32768) - zero)), f32(scale * (f32(32767) - zero)), node.out_scale, f32)
+    low, high = (f32(scale * (f32(q) - zero)) for q in (-32768, 32767))
+    return points(function, low, high, node.out_scale, f32, node.out_zero_point)
 
 
 _FUNCTIONS: dict[str, tuple[str, Callable[[Node], Callable[[np.float32], Any]]]] = {
@@ -84,7 +85,7 @@ _FUNCTIONS: dict[str, tuple[str, Callable[[Node], Callable[[np.float32], Any]]]]
     "EXP": ("e^x", lambda node: lambda x: _exp(float(x))),
     "LOG": ("ln(x)", _log),
 }
-NAMES = tuple(_FUNCTIONS)
+NAMES: tuple[str, ...] = tuple(_FUNCTIONS)
 
 
 def table(trail: Trail, node: Node) -> int:

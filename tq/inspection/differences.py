@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tq._core import Error
 from tq.inspection.export import constant_array
+from tq.pages.tables import Result, Table
 from tq.sources import Source, opened
 
 if TYPE_CHECKING:
@@ -30,6 +32,22 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}: {self.what}: {self.text}"
+
+
+class Differences(Result, list[Difference]):
+    """The differences between two models, in the order of the file.  `str()` has a line for each."""
+
+    def table(self) -> Table:
+        """A row for each difference."""
+        return Table(("kind", "place", "what", "text"), [(d.kind, d.place, d.what, d.text) for d in self])
+
+    def summary(self) -> list[str]:
+        """How many differences there are of each kind."""
+        counts = Counter(item.kind for item in self)
+        return [", ".join(f"{count} of {kind}" for kind, count in counts.items()) or "no differences"]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self)) or self.summary()[0]
 
 
 def _short(value: Any) -> str:
@@ -94,6 +112,11 @@ def _match(keys_a: list[Any], keys_b: list[Any]) -> list[tuple[int | None, int |
         rest = by_key.get(key)
         pairs.append((index, rest.pop() if rest else None))
     return pairs + [(None, index) for index in sorted(index for rest in by_key.values() for index in rest)]
+
+
+def matched_tensors(a: Subgraph, b: Subgraph) -> list[tuple[int | None, int | None]]:
+    """Pairs of indices of the tensors that diff() compares; None: no partner."""
+    return _match(_tensor_names(a), _tensor_names(b))
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> bool:
@@ -272,13 +295,22 @@ def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int |
     return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0], pair[1]))
 
 
+def _operator_keys(operators: Iterable[Operator], tensor_names: list[str]) -> list[Any]:
+    return [(op.name, tuple(_names(op.output_indices, tensor_names))) for op in operators]
+
+
+def matched_operators(a: Subgraph, b: Subgraph) -> list[tuple[int | None, int | None]]:
+    """Pairs of indices of the operators that diff() compares; None: no partner."""
+    return _match_operators(
+        _operator_keys(a.operators, _tensor_names(a)), _operator_keys(b.operators, _tensor_names(b))
+    )
+
+
 def _operators(
     prefix: str, a: Subgraph, b: Subgraph, tensors_a: list[str], tensors_b: list[str]
 ) -> Iterator[Difference]:
     list_a, list_b = list(a.operators), list(b.operators)
-    keys_a = [(op.name, tuple(_names(op.output_indices, tensors_a))) for op in list_a]
-    keys_b = [(op.name, tuple(_names(op.output_indices, tensors_b))) for op in list_b]
-    for i, j in _match_operators(keys_a, keys_b):
+    for i, j in _match_operators(_operator_keys(list_a, tensors_a), _operator_keys(list_b, tensors_b)):
         if i is not None and j is not None:
             yield from _operator(f"{prefix}operator {i} {list_a[i].name}", list_a[i], list_b[j], tensors_a, tensors_b)
         elif i is not None:
@@ -357,7 +389,7 @@ def _model(a: Model, b: Model) -> Iterator[Difference]:
         yield from _subgraph(index, subgraph_a, subgraph_b)
 
 
-def diff(a: Source, b: Source) -> list[Difference]:
+def diff(a: Source, b: Source) -> Differences:
     """The differences between two models in the order of the file: the model, then each subgraph's operators and
     tensors.
 
@@ -366,6 +398,6 @@ def diff(a: Source, b: Source) -> list[Difference]:
     operators by index where both subgraphs have the same operators in the same order, else by name and outputs.
     Floats are compared as bits.  A tensor's index and the position of its data in the file do not count.
 
-    An empty list: no difference.  ModelError, OSError: as tq.Model.
+    A list, empty where nothing differs; `print` of it has a line for each.  ModelError, OSError: as tq.Model.
     """
-    return list(_model(opened(a), opened(b)))
+    return Differences(_model(opened(a), opened(b)))

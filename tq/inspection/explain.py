@@ -13,11 +13,12 @@ from typing import Any
 from numpy.typing import DTypeLike
 
 from tq import _core
+from tq.pages.tables import Result, Table
 from tq.texts import steps_table
 
 
-@dataclass(frozen=True)
-class RequantizeExplanation:
+@dataclass(frozen=True, repr=False)
+class RequantizeExplanation(Result):
     """The steps of one requantization, as attributes, as a dict (`as_dict()`, `e["code"]`) and, by `str`, as a table.
 
     Steps that a rule does not have are None: the rules on floating point ('float64-away', 'float32-even') have no
@@ -100,6 +101,21 @@ class RequantizeExplanation:
         yield "zero point", self.zero_point, "added" if self.zero_point else ""
         note = f"{self.dtype}: {self.low} to {self.high_code}" + (f"; {self.result} clamped" if self.clamped else "")
         yield "quantized", self.code, note
+
+    def table(self) -> Table:
+        """A row for each step."""
+        return Table(("step", "#value", "note"), list(self._rows()))
+
+    def summary(self) -> list[str]:
+        """The accumulator and the quantized value."""
+        clamped = ", clamped" if self.clamped else ""
+        return [
+            f"{self.acc} * {self.real_multiplier!r} gives {self.dtype} {self.code}{clamped}, rounding {self.rounding!r}"
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As as_dict."""
+        return self.as_dict()
 
     def __str__(self) -> str:
         return "\n".join([f"rounding {self.rounding!r}", *steps_table(self._rows())])

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import numpy as np
 
 from tq.inspection import histograms
+from tq.inspection.graph import OPERATOR, graph_of
 from tq.pages import html as h
+from tq.pages.graph_svg import BoxPicture, graph_svg
 from tq.pages.svg import Bar, Histogram, axis_chart, channel_strip, number, sparkline
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ _SHORT_ROWS = 200  # rows of every other table
 _CHANNELS = 256  # rows of the table of channels
 _COLUMNS = 128  # channels in a picture
 _BINS = 72
+_DRAWN = 60  # operators of a graph in a page
 
 
 class _Sized(Protocol[_T]):
@@ -303,8 +306,11 @@ def _tensor_picture(tensor: "Tensor") -> str:
     return "".join(parts)
 
 
-def tensor_html(tensor: "Tensor") -> str:
-    """The page of a Tensor: facts, quantization, a histogram of a constant's values, producer and consumers."""
+def tensor_html(tensor: "Tensor", styles: bool = True) -> str:
+    """The page of a Tensor: facts, quantization, a histogram of a constant's values, producer and consumers.
+
+    styles: whether it begins with the style sheet.
+    """
     subgraph = tensor.subgraph
     role = _role(tensor, set(subgraph.input_indices), set(subgraph.output_indices))
     chips = [
@@ -342,7 +348,7 @@ def tensor_html(tensor: "Tensor") -> str:
         body.append(h.fold("Quantization", line, _quantization_body(quantization, chart=False)))
     links = h.facts([("made by", made), ("used by", used)])
     body.append(h.fold("Producer and consumers", h.count(len(consumers), "consumer"), links, shown=True))
-    return h.page("Tensor", f"{_label(tensor)} {h.escaped(tensor.name)}", chips, body)
+    return h.page("Tensor", f"{_label(tensor)} {h.escaped(tensor.name)}", chips, body, styles)
 
 
 # Operators
@@ -357,8 +363,11 @@ def _options(options: object) -> str:
     return h.facts(facts) + (cut if len(options) > _SHORT_ROWS else "")
 
 
-def operator_html(operator: "Operator") -> str:
-    """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options."""
+def operator_html(operator: "Operator", styles: bool = True) -> str:
+    """The page of an Operator: inputs, outputs, intermediates, options, and a preview of its custom options.
+
+    styles: whether it begins with the style sheet.
+    """
     chips = [h.chip(f"version {operator.version}")]
     if operator.options_type:
         chips.append(h.chip(h.escaped(operator.options_type)))
@@ -377,7 +386,7 @@ def operator_html(operator: "Operator") -> str:
         size = h.count(len(operator.custom_options), "byte")
         body.append(h.fold("Custom options", size, h.hex_dump(operator.custom_options), shown=not operator.options))
     where = f"Op#{operator.index}" + (f" in subgraph {operator.subgraph.index}" if operator.subgraph.index else "")
-    return h.page("Operator", f"{where} {h.escaped(operator.name)}", chips, body)
+    return h.page("Operator", f"{where} {h.escaped(operator.name)}", chips, body, styles)
 
 
 def _ports(subgraph: int, indices: Sequence[int]) -> str:
@@ -417,6 +426,21 @@ def _census(subgraph: "Subgraph", shown: int) -> str:
     return ", ".join(names) + (f", {len(ordered) - 6} more" if len(ordered) > 6 else "")
 
 
+def _graph(subgraph: "Subgraph") -> str:
+    """A picture of a small subgraph's operators."""
+    graph = graph_of(subgraph)
+    boxes = [
+        BoxPicture(f"{box.index} {box.name}", box.lines)
+        if box.kind == OPERATOR
+        else BoxPicture(f"{box.kind} {box.name}", box.lines, "tq-end")
+        for box in graph.boxes
+    ]
+    arrows = [(arrow.source, arrow.target) for arrow in graph.arrows]
+    label = f"graph of {h.count(len(subgraph.operators), 'operator')}"
+    picture = graph_svg(boxes, graph.sizes(), arrows, graph.layout(), label)
+    return f'<div class="tq-scroll" tabindex="0" role="group" aria-label="{label}, scrolls">{picture}</div>'
+
+
 def _subgraph_sections(subgraph: "Subgraph", operators: int, tensors: int, first: bool) -> list[str]:
     """operators, tensors: the rows of each that the page may still list."""
     inputs, outputs = subgraph.inputs, subgraph.outputs
@@ -427,6 +451,8 @@ def _subgraph_sections(subgraph: "Subgraph", operators: int, tensors: int, first
         h.fold("Outputs", f"{len(outputs):,}", _port_table(outputs, subgraph.output_indices), shown=first),
     ]
     note = f"{total_operators:,}" + (f" · {_census(subgraph, operators)}" if operators == total_operators > 0 else "")
+    if 0 < total_operators <= min(operators, _DRAWN):
+        sections.append(h.fold("Graph", "", _graph(subgraph), shown=first))
     sections.append(h.fold("Operators", note, _operator_table(subgraph, operators)))
     constants = sum(t.nbytes for t in islice(subgraph.tensors, tensors) if t.is_constant)
     note = f"{total_tensors:,}" + (f" · {h.size_text(constants)} of constants" if tensors == total_tensors else "")

@@ -73,7 +73,8 @@ def value_text(value: object, depth: int = 0) -> str:
     if depth < 4 and isinstance(value, Mapping):
         items = [f"{escaped(k)}: {value_text(v, depth + 1)}" for k, v in islice(value.items(), LIST)]
         return "{" + ", ".join(items) + rest(len(value)) + "}"
-    if depth < 4 and isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) != 0:
+    is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    if depth < 4 and isinstance(value, (list, tuple, np.ndarray)) and not is_scalar:
         return "[" + ", ".join(value_text(v, depth + 1) for v in value[:LIST]) + rest(len(value)) + "]"
     return escaped(value)
 
@@ -98,11 +99,14 @@ def hex_dump(data: bytes) -> str:
 # Elements
 
 
-def page(kind: str, name: str, chips: Iterable[str], body: Iterable[str]) -> str:
-    """A page with its style sheet: the kind of object (a class of tq), its name, chips, and sections; HTML."""
+def page(kind: str, name: str, chips: Iterable[str], body: Iterable[str], styles: bool = True) -> str:
+    """A page: the kind of object (a class of tq), its name, chips, and sections; HTML.
+
+    styles: whether it begins with the style sheet.
+    """
     title = f'<span class="tq-name">{name}</span>' if name else ""
     head = f'<div class="tq-head"><span class="tq-kind">tq.{kind}</span>{title}'
-    return f'<div class="tq-repr">{style_sheet()}{head}{"".join(chips)}</div>{"".join(body)}</div>'
+    return f'<div class="tq-repr">{style_sheet() if styles else ""}{head}{"".join(chips)}</div>{"".join(body)}</div>'
 
 
 def chip(text: str, role: str = "") -> str:

@@ -113,6 +113,11 @@ _RULES = """
 .tq-repr svg .tq-line-values { stroke: var(--tq-values); fill: none; }
 .tq-repr svg .tq-line-stored { stroke: var(--tq-stored); fill: none; }
 .tq-repr svg .tq-line-range { stroke: var(--tq-range); fill: none; }
+.tq-repr svg.tq-graph { display: block; max-width: none; }
+.tq-repr svg .tq-box { fill: var(--tq-panel); stroke: var(--tq-muted); }
+.tq-repr svg .tq-end { fill: var(--tq-bg); stroke: var(--tq-accent); }
+.tq-repr svg .tq-line { fill: var(--tq-text); }
+.tq-repr svg .tq-arrow { fill: none; stroke: var(--tq-values); }
 """
 
 

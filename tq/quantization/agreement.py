@@ -31,8 +31,8 @@ def choose_all(
     variables, control_flow = find_variables(graphs), find_control_flow(graphs, entries)
     ends: dict[SubgraphPart, dict[Owner, dict[End, Key]]] = {graph: {} for graph in graphs}
     for item in control_flow:
-        for place in item.places:
-            ends[place.graph].setdefault(place.owner, {})[place.end] = item.key
+        for port in item.ports:
+            ends[port.graph].setdefault(port.owner, {})[port.end] = item.key
     keys = {op: variable.key for variable in variables for op in variable.operators}
     choices = {}
     for graph in graphs:
@@ -63,7 +63,7 @@ def agree(choices: Mapping[SubgraphPart, Choice], constraints: Sequence[Constrai
 
 
 class _Agreement:
-    """constraints: those that hold.  spans: the ranges that their tensors need."""
+    """constraints: all that hold.  spans: the ranges that their tensors need."""
 
     def __init__(self, choices: dict[SubgraphPart, Choice], constraints: list[Constraint]) -> None:
         self.choices, self.constraints = choices, constraints
@@ -71,12 +71,13 @@ class _Agreement:
         self._floats: set[Key] = set()
 
     def drop_broken(self) -> None:
-        """Leaves float what cannot be integers; each time this may take an operator from another constraint."""
+        """Leaves the tensors of constraints that do not hold float, with their operators, which may break other
+        constraints."""
         while broken := [item for item in self.constraints if not item.holds(self.choices)]:
             self.leave_float(broken, [])
 
     def leave_float(self, dropped: Sequence[Constraint], wider: Sequence[Constraint]) -> None:
-        """Gives up constraints, and chooses again in their subgraphs and in those where a range is wider."""
+        """Gives up constraints, and chooses again in their subgraphs and in subgraphs with a wider range."""
         self._floats.update(item.key for item in dropped)
         self.constraints = [item for item in self.constraints if item not in dropped]
         graphs = {graph for item in (*dropped, *wider) for graph in item.graphs()}

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bias correction: what rounding weights shifts a layer's mean output by, taken back through its bias.
+"""Bias correction: rounding weights shifts a layer's mean output; its bias takes the shift back.
 
 A layer with weights W, rounded to V, gives on inputs x a mean output that is off by E[(V - W) x], channel by channel.
-Both are linear in x, so the mean of x at each place of the filter is enough: E[W x] = sum W m with m[i, j, c] the mean
-of what the filter's place (i, j) meets of channel c, padding's zeros among it: of the float model, over the samples.
+Both are linear in x, so the mean of x at each position of the filter is enough: E[W x] = sum W m with m[i, j, c] the
+mean of the values of channel c under the filter's position (i, j), padding's zeros among them, over the samples in the
+float model.
 Source: Nagel et al. 2019, Data-Free Quantization Through Weight Equalization and Bias Correction.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from tq._core import Model, Operator
 from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 from tq.saving import target
@@ -35,7 +37,7 @@ _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def correct_biases(
     float_model: Source,
     quantized: Source,
-    samples: Samples | Iterable[Any] | Mapping[str, Any],
+    samples: Samples | Data,
     *,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
@@ -104,7 +106,7 @@ def _numbers(operator: Operator) -> Array:
 def _means(
     model: Model, layers: list[Operator], samples: Samples, num_threads: int | None, limits: Limits = NONE
 ) -> list[Array]:
-    """For each layer the mean of its input at each place of the filter."""
+    """For each layer the mean of its input at each position of the filter."""
     interpreter = Interpreter(
         model=model,
         num_threads=num_threads,
@@ -113,16 +115,16 @@ def _means(
         **limits._asdict(),
     )
     sums: list[Array | None] = [None] * len(layers)
-    for _ in samples.each(interpreter):
+    for _ in tracked(samples.each(interpreter), samples, "correcting biases"):
         interpreter.invoke()
-        for place, layer in enumerate(layers):
+        for position, layer in enumerate(layers):
             tensor = layer.inputs[0]
             assert tensor is not None
             value = real(np.asarray(interpreter.get_tensor(tensor.index)), tensor)
             assert value is not None
             mean = _mean(layer, value)
-            have = sums[place]
-            sums[place] = mean if have is None else have + mean
+            have = sums[position]
+            sums[position] = mean if have is None else have + mean
     return [item / len(samples) for item in sums if item is not None]
 
 
@@ -132,7 +134,7 @@ def _mean(layer: Operator, x: Array) -> Array:
     if layer.name == "FULLY_CONNECTED":
         return np.asarray(x.reshape(-1, weights.shape[1]).mean(axis=0, dtype=np.float64))
     _, height, width, _ = weights.shape
-    rows, columns = _places(layer, "h", x.shape[1], height), _places(layer, "w", x.shape[2], width)
+    rows, columns = _positions(layer, "h", x.shape[1], height), _positions(layer, "w", x.shape[2], width)
     # Means over columns first, for each of the filter's, then over rows: (i, j) needs no pass of its own.
     narrow = np.stack([_mean_over(x, 2, at) for at in columns], axis=-1)  # [n, h, c, j]
     found = np.stack([_mean_over(narrow, 1, at) for at in rows], axis=1)  # [n, i, c, j]
@@ -140,14 +142,14 @@ def _mean(layer: Operator, x: Array) -> Array:
 
 
 def _mean_over(x: Array, axis: int, at: tuple[range, int]) -> Array:
-    """The mean over those places of an axis; what lies in padding is 0."""
-    places, count = at
-    part = x[(slice(None),) * axis + (slice(places.start, places.stop, places.step),)]
+    """The mean over these positions of an axis; padding is 0."""
+    positions, count = at
+    part = x[(slice(None),) * axis + (slice(positions.start, positions.stop, positions.step),)]
     return np.asarray(part.sum(axis=axis, dtype=np.float64) / count)
 
 
-def _places(layer: Operator, axis: str, size: int, filter: int) -> list[tuple[range, int]]:
-    """For each place of the filter along an axis: where in the input it stands, and for how many outputs."""
+def _positions(layer: Operator, axis: str, size: int, filter: int) -> list[tuple[range, int]]:
+    """For each position of the filter along an axis: where in the input it stands, and for how many outputs."""
     options = layer.options
     stride, dilation = int(options.get(f"stride_{axis}") or 1), int(options.get(f"dilation_{axis}_factor") or 1)
     reach = (filter - 1) * dilation + 1
@@ -157,8 +159,8 @@ def _places(layer: Operator, axis: str, size: int, filter: int) -> list[tuple[ra
     else:
         count, before = (size - reach) // stride + 1, 0
     found = []
-    for place in range(filter):
-        first = place * dilation - before
+    for position in range(filter):
+        first = position * dilation - before
         skip = -(-max(-first, 0) // stride)
         start = first + skip * stride
         stop = min(size, first + (count - 1) * stride + 1)
@@ -182,7 +184,7 @@ def _expected(layer: Operator, weights: Array, mean: Array) -> Array:
 
 
 def _add(graph: SubgraphPart, operator: OperatorPart, shift: Array) -> None:
-    """Adds to an operator's bias, which other operators keep as it was."""
+    """Adds to an operator's bias, without a change to other operators'."""
     inputs = list(operator.inputs)
     bias = inputs[2] if len(inputs) > 2 else None
     weights = inputs[1]

@@ -4,6 +4,7 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization.choice import Choice
+from tq.quantization.parameters import of_scale
 from tq.quantization.ranges import Parameters
 
 
@@ -27,7 +29,7 @@ class Boundary:
     parameters: Parameters
     producer: OperatorPart | None = None
     quantize: bool = False
-    demanded: tuple[float, int] | None = None
+    demanded: Parameters | None = None
     dequantize: bool = False
     is_output: bool = False
 
@@ -62,7 +64,23 @@ def _written(choice: Choice, tensor: TensorPart, producer: OperatorPart | None, 
         tensor,
         p,
         producer,
-        demanded=rule if isinstance(rule, tuple) and differs else None,
+        demanded=of_scale(view.limits, *rule) if isinstance(rule, tuple) and differs else None,
         dequantize=bool(floats) or is_output,
         is_output=is_output,
     )
+
+
+def joined(choices: Sequence[Choice], read: Mapping[str, Collection[TensorPart]]) -> dict[TensorPart, bool]:
+    """The tensors that integer operators of one type write and those of another type read, and whether float operators
+    or callers of the subgraph read them too.
+
+    read: the tensors that become integers of a type by a QUANTIZE."""
+    found: dict[TensorPart, bool] = {}
+    for choice in choices if len(choices) > 1 else ():
+        others = [other for other in choices if other is not choice]
+        for item in boundaries(choice):
+            if item.dequantize and any(item.tensor in read[other.type] for other in others):
+                floats = [op for op in choice.view.readers.get(item.tensor, ()) if not choice.reads(op, item.tensor)]
+                left = [op for op in floats if not any(other.reads(op, item.tensor) for other in others)]
+                found[item.tensor] = bool(left) or item.is_output
+    return found

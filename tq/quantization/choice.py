@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which operators of a subgraph become integer operators, and the parameters of their activations.
 
-settle() is the passes in a row, until they leave no more operators float: groups; operators that are idle, or whose
-ranges are not known; parameters of the groups; limits of kernels.
+settle() is the passes in a row, until they leave no more operators float: groups; operators that only move data, or
+whose ranges are not known; parameters of the groups; limits of kernels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -30,8 +31,8 @@ _ALONE = "it only moves data, and no other integer operator reads or writes thes
 
 @dataclass(frozen=True)
 class Choice:
-    """operators: those that become integer operators, in their order, with their places.
-    reasons: why the others that were wanted stay float."""
+    """operators: the operators that become integer operators, in their order, with their indices.
+    reasons: why other operators stay float."""
 
     view: View
     operators: Mapping[OperatorPart, int]
@@ -59,54 +60,64 @@ class Choice:
         return producer is not None and producer in self.operators and tensor in self.view.outputs(producer)
 
     def reads(self, op: OperatorPart, tensor: TensorPart) -> bool:
-        """Whether the operator reads it as integers, at all places where it does."""
+        """Whether the operator reads it as integers, at all inputs that it is."""
         if op not in self.operators or op not in self.view.ends:
             return op in self.operators
         ends = self.view.ends[op]
         return all(("inputs", i) in ends for i, found in enumerate(op.inputs) if found == tensor)
 
+    def apart(self) -> dict[OperatorPart, frozenset[TensorPart]]:
+        """Of its operators, the tensors that are integers for them without a QUANTIZE before: View.apart of another
+        choice."""
+        entering = self.view.graph_ends("inputs")
+        found = {}
+        for op in self.operators:
+            read = [t for t in op.inputs if t is not None and (self.writes(t) or t in entering) and self.reads(op, t)]
+            found[op] = frozenset([*read, *(t for t in op.outputs if t is not None and self.writes(t))])
+        return found
+
 
 def start(view: View, wanted: Iterable[OperatorPart]) -> Choice:
-    """The choice of those of the operators that can become integer operators."""
+    """The choice among the operators of all that can become integer operators."""
     known, operators, reasons = set(wanted), {}, {}
-    for place, op in enumerate(view.graph.operators):
+    for index, op in enumerate(view.graph.operators):
         if op in known:
             reason = reason_against(view, op)
             if reason:
                 reasons[op] = reason
             else:
-                operators[op] = place
+                operators[op] = index
     return settle(view, operators, reasons, {})
 
 
 def settle(
     view: View, operators: Mapping[OperatorPart, int], reasons: Mapping[OperatorPart, str], spans: Spans
 ) -> Choice:
-    """The choice in which all operators that are left keep each other company.  spans: as in parameters.choose."""
+    """The choice that is left when no pass takes an operator away any more.  spans: as in parameters.choose."""
     chosen, against = dict(operators), dict(reasons)
     against.update((op, reason) for op in operators if (reason := _without_constraint(view, op)))
     while True:
-        chosen = {op: place for op, place in chosen.items() if op not in against}
+        chosen = {op: index for op, index in chosen.items() if op not in against}
         groups = group(view, chosen)
         found = _idle(view, chosen, groups)
         if not found:
             parameters = choose(view, chosen, groups, spans)
             found = _limited(view, chosen, parameters)
         if not found:
-            return Choice(view, chosen, against, parameters)
+            return Choice(view, MappingProxyType(chosen), MappingProxyType(against), parameters)
         against.update(found)
 
 
 def _without_constraint(view: View, op: OperatorPart) -> str:
     """Why an operator must go whose constraints leave its tensors float."""
     if op.builtin_name in CALLING and not view.ends.get(op):
-        return "what it hands over stays float on one side, or loses too much by one range"
+        return "a tensor that it hands over stays float on one side, or loses too much by one range"
     if op.builtin_name in VARIABLES and op not in view.variables:
         return "not all operators that touch the variable can be integer operators of one type"
     return ""
 
 
-# ---- operators that are idle, or without ranges ----
+# ---- operators that only move data, or without ranges ----
 
 
 def _idle(view: View, operators: Iterable[OperatorPart], groups: Groups) -> dict[OperatorPart, str]:

@@ -10,7 +10,7 @@ clamping.  Integer kernels saturate, which is the first clamp.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 import numpy as np
 
@@ -28,13 +28,16 @@ _MOVING = """BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION DEPTH_TO_SPACE EXPAND_
 MOVING = frozenset(_MOVING.split())
 
 
-def passing(graph: SubgraphPart, integers: Mapping[OperatorPart, str]) -> dict[TensorPart, Interval]:
-    """The intervals that pass, by tensor.  integers: the names of the operators that become integer ones."""
+def passing(
+    graph: SubgraphPart, integers: Mapping[OperatorPart, str], apart: Mapping[OperatorPart, Set[TensorPart]]
+) -> dict[TensorPart, Interval]:
+    """The intervals that pass, by tensor.  integers: the names of the operators that become integer ones.
+    apart: the tensors that integer operators of another type read as integers: View.apart."""
     found: dict[TensorPart, Interval] = {tensor: ALL for tensor in graph.outputs if tensor is not None}
     for op in reversed(graph.operators):
         interval = _through(op, integers.get(op), found)
         for tensor in op.inputs:
-            if tensor is not None:
+            if tensor is not None and tensor not in apart.get(op, ()):
                 low, high = found.get(tensor, interval)
                 found[tensor] = min(low, interval[0]), max(high, interval[1])
     for tensor in graph.inputs:  # their parameters are the caller's business

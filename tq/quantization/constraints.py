@@ -4,8 +4,8 @@
 Variable      READ_VARIABLE and ASSIGN_VARIABLE copy bytes: all operators that touch a variable do so in the same
               parameters, by the range of all tensors that are assigned to it or read from it.
 ControlFlow   IF, WHILE and STABLEHLO_CASE copy bytes into the subgraphs that they call and back.  Such an end is an
-              integer where little is lost by that: all branches read it with integer operators, or write it with such;
-              a loop's body writes it with one; and with 8 bits none of them has a much smaller range.
+              integer where little is lost: integer operators read it in all branches, or write it in all; one writes it
+              in a loop's body; and with 8 bits none of them has a much smaller range.
 
 STABLEHLO_COMPOSITE has no constraint: its name and its float tensors are its promise to other runtimes.
 """
@@ -98,9 +98,9 @@ class Variable(Constraint):
 
 def _value_of(op: OperatorPart) -> TensorPart | None:
     """The tensor that is assigned or read."""
-    side, place = VARIABLES[op.builtin_name or ""]
+    side, port = VARIABLES[op.builtin_name or ""]
     tensors = op.inputs if side == "inputs" else op.outputs
-    return tensors[place] if place < len(tensors) else None
+    return tensors[port] if port < len(tensors) else None
 
 
 def find_variables(graphs: Iterable[SubgraphPart]) -> list[Variable]:
@@ -139,7 +139,7 @@ _OTHERS = """CALL CALL_ONCE STABLEHLO_COMPOSITE STABLEHLO_REDUCE STABLEHLO_REDUC
 _NAMING = frozenset((*CALLING, *_OTHERS.split()))
 
 
-class Place(NamedTuple):
+class Port(NamedTuple):
     """An input or an output, of an operator or of a subgraph."""
 
     owner: Owner
@@ -155,36 +155,36 @@ class Place(NamedTuple):
 
 
 class ControlFlow(Constraint):
-    """places: all at which the same value is handed on."""
+    """ports: all inputs and outputs that hand on the same value."""
 
-    def __init__(self, key: Key, places: Sequence[Place], is_loop: bool) -> None:
+    def __init__(self, key: Key, ports: Sequence[Port], is_loop: bool) -> None:
         super().__init__(key)
-        self.places = places
+        self.ports = ports
         self.is_loop = is_loop
 
     def graphs(self) -> set[SubgraphPart]:
-        return {place.graph for place in self.places}
+        return {port.graph for port in self.ports}
 
     def holds(self, choices: Choices) -> bool:
-        if len({choices[place.graph].type for place in self.places}) != 1:
+        if len({choices[port.graph].type for port in self.ports}) != 1:
             return False
         readers = 0
-        for place in self.places:
-            if not self._holds_at(place, choices[place.graph]):
+        for port in self.ports:
+            if not self._holds_at(port, choices[port.graph]):
                 return False
-            if place.owner == place.graph and place.end[0] == "inputs" and (tensor := place.tensor) is not None:
-                readers += len(choices[place.graph].view.readers.get(tensor, []))
-        return self.is_loop or readers > 0 or any(place.end[0] == "outputs" for place in self.places)
+            if port.owner == port.graph and port.end[0] == "inputs" and (tensor := port.tensor) is not None:
+                readers += len(choices[port.graph].view.readers.get(tensor, []))
+        return self.is_loop or readers > 0 or any(port.end[0] == "outputs" for port in self.ports)
 
-    def _holds_at(self, place: Place, choice: Choice) -> bool:
-        tensor = place.tensor
+    def _holds_at(self, port: Port, choice: Choice) -> bool:
+        tensor = port.tensor
         if tensor is None:
             return False
-        if isinstance(place.owner, OperatorPart):
-            return place.owner in choice.operators
-        if place.end[0] == "outputs":
+        if isinstance(port.owner, OperatorPart):
+            return port.owner in choice.operators
+        if port.end[0] == "outputs":
             return choice.writes(tensor) or tensor in choice.view.graph_ends("inputs")
-        if self.is_loop and tensor not in place.owner.outputs:
+        if self.is_loop and tensor not in port.owner.outputs:
             return True
         return all(choice.reads(op, tensor) for op in choice.view.readers.get(tensor, []))
 
@@ -195,36 +195,36 @@ class ControlFlow(Constraint):
             return False
         low, high = _span(*self.ranges(choices))
         own = []
-        for place in self.places:
-            tensor, choice = place.tensor, choices[place.graph]
-            is_inside = place.owner == place.graph and (place.end[0] == "outputs" or not self.is_loop)
+        for port in self.ports:
+            tensor, choice = port.tensor, choices[port.graph]
+            is_inside = port.owner == port.graph and (port.end[0] == "outputs" or not self.is_loop)
             if tensor is not None and is_inside and choice.is_integer(tensor):
                 own.append(choice.of(tensor))
         return any(high - low > _MOST_WIDER * (p.high - p.low) for p in own)
 
     def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
-        return [(choices[place.graph], t) for place in self.places if (t := place.tensor) is not None]
+        return [(choices[port.graph], t) for port in self.ports if (t := port.tensor) is not None]
 
 
-class _Places:
-    """Places that are tied to each other."""
+class _Ports:
+    """Ports that are tied to each other."""
 
     def __init__(self) -> None:
-        self._parents: dict[Place, Place] = {}
+        self._parents: dict[Port, Port] = {}
 
-    def root(self, place: Place) -> Place:
-        while self._parents.setdefault(place, place) != place:
-            place = self._parents[place]
-        return place
+    def root(self, port: Port) -> Port:
+        while self._parents.setdefault(port, port) != port:
+            port = self._parents[port]
+        return port
 
-    def tie(self, *places: Place) -> None:
-        for place in places[1:]:
-            self._parents[self.root(place)] = self.root(places[0])
+    def tie(self, *ports: Port) -> None:
+        for port in ports[1:]:
+            self._parents[self.root(port)] = self.root(ports[0])
 
-    def groups(self) -> dict[Place, list[Place]]:
-        found: dict[Place, list[Place]] = {}
-        for place in list(self._parents):
-            found.setdefault(self.root(place), []).append(place)
+    def groups(self) -> dict[Port, list[Port]]:
+        found: dict[Port, list[Port]] = {}
+        for port in list(self._parents):
+            found.setdefault(self.root(port), []).append(port)
         return found
 
 
@@ -233,36 +233,36 @@ def find_control_flow(graphs: Sequence[SubgraphPart], entries: Iterable[int]) ->
     change."""
     if len(graphs) < 2:
         return []
-    places, loops = _Places(), set[Place]()
-    fixed = {graphs[place] for place in entries if 0 <= place < len(graphs)}
+    ports, loops = _Ports(), set[Port]()
+    fixed = {graphs[port] for port in entries if 0 <= port < len(graphs)}
     for graph in graphs:
         for op in graph.operators:
             callees = _callees(op, graphs)
             if op.builtin_name not in CALLING or not _fits(op, callees):
                 fixed.update(callees)
             else:
-                _tie_ends(places, loops, op, callees)
-    looping = {places.root(place) for place in loops}
+                _tie_ends(ports, loops, op, callees)
+    looping = {ports.root(port) for port in loops}
     return [
         ControlFlow(("control flow", str(number)), found, root in looping)
-        for number, (root, found) in enumerate(places.groups().items())
-        if all(_can_be_integer(place) and place.owner not in fixed for place in found)
+        for number, (root, found) in enumerate(ports.groups().items())
+        if all(_can_be_integer(port) and port.owner not in fixed for port in found)
     ]
 
 
-def _tie_ends(places: _Places, loops: set[Place], op: OperatorPart, callees: Sequence[SubgraphPart]) -> None:
-    """Ties the ends of an operator to those of its callees; `loops` gets the ends of a loop."""
+def _tie_ends(ports: _Ports, loops: set[Port], op: OperatorPart, callees: Sequence[SubgraphPart]) -> None:
+    """Ties the inputs and outputs of an operator to its callees'; `loops` gets the ends of a loop."""
     is_loop, first = op.builtin_name == "WHILE", CALLING[op.builtin_name or ""][1]
     for index in range(first, len(op.inputs)):
-        inner = [Place(callee, ("inputs", index - first)) for callee in callees]
-        places.tie(Place(op, ("inputs", index)), *inner)
+        inner = [Port(callee, ("inputs", index - first)) for callee in callees]
+        ports.tie(Port(op, ("inputs", index)), *inner)
     givers = callees[1:] if is_loop else callees
     for index in range(len(op.outputs)):
         end = ("outputs", index)
-        places.tie(Place(op, end), *(Place(callee, end) for callee in givers))
+        ports.tie(Port(op, end), *(Port(callee, end) for callee in givers))
         if is_loop:
-            places.tie(Place(op, ("inputs", index)), Place(op, end))
-            loops.add(Place(op, end))
+            ports.tie(Port(op, ("inputs", index)), Port(op, end))
+            loops.add(Port(op, end))
 
 
 def _callees(op: OperatorPart, graphs: Sequence[SubgraphPart]) -> list[SubgraphPart]:
@@ -290,8 +290,8 @@ def _fits(op: OperatorPart, callees: Sequence[SubgraphPart]) -> bool:
     return not is_loop or (len(op.inputs) == len(op.outputs) and callees[0] != callees[1])
 
 
-def _can_be_integer(place: Place) -> bool:
-    tensor = place.tensor
+def _can_be_integer(port: Port) -> bool:
+    tensor = port.tensor
     if tensor is None or not is_float(tensor) or tensor.is_variable or tensor.is_sparse:
         return False
-    return not tensor.is_constant or (isinstance(place.owner, OperatorPart) and place.end[0] == "inputs")
+    return not tensor.is_constant or (isinstance(port.owner, OperatorPart) and port.end[0] == "inputs")

@@ -26,6 +26,8 @@ from tq.quantization.grids import SIGNED
 from tq.quantization.preparation import ends as first_ends
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
+from tq.quantization.recurrent import TIME_MOST
+from tq.running.recurrent import TIME
 from tq.sources import Source, snapshot
 from tq.specification.limits import LIMITS
 from tq.specification.table import FLOAT, INTEGER, SAME
@@ -52,7 +54,10 @@ class _Real(NamedTuple):
     @property
     def ends(self) -> tuple[float, float]:
         """Of an activation."""
-        return self._ends("mlir")
+        rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
+        type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
+        zeros = type_ == "int8" and ends.of_zeros(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
+        return zeros or self._ends(rule)
 
     @property
     def trained_ends(self) -> tuple[float, float]:
@@ -134,7 +139,7 @@ class _Graph:
         for tensor, scale in biases.items():
             values = np.asarray(tensor.data)
             tensor.type = "float32"
-            tensor.data = (values * scale.astype(np.float64)).astype(np.float32)
+            tensor.data = _real_bias(values, scale)
         if self._fake_quant:
             self._insert_fake_quants(found)
         self._skip_between(found)
@@ -193,7 +198,9 @@ class _Graph:
 
     def _become_float(self, tensor: TensorPart, real: _Real) -> None:
         if tensor.is_constant and tensor.raw_data is not None and len(tensor.raw_data):
-            data = self._source[tensor.index].dequantized()
+            source, values = self._source[tensor.index], np.asarray(tensor.data)
+            is_bias = real.type in _WIDE and not real.zero_point.any() and values.ndim == 1
+            data = _real_bias(values, real.scale) if is_bias else source.dequantized()
             low, high = self._ends_of_constant(tensor, real)
             tensor.store("sparsity", None)
             tensor.type = "float32"
@@ -214,13 +221,20 @@ class _Graph:
         if real.scale.size == 1 and real.type == "UINT8":  # from 1 to 255: recipe "uint8"
             scale, zero = float(real.scale[0]), int(real.zero_point[0])
             if any(_takes_weights(op, place) for op, place in self._readers.get(tensor, [])):
-                return np.array([scale * (1 - zero)], np.float32), np.array([scale * (255 - zero)], np.float32)
+                low, high = ends.of_unsigned_weights(scale, zero)
+                return np.array([low], np.float32), np.array([high], np.float32)
         if real.scale.size > 1 or any(_takes_weights(op, place) for op, place in self._readers.get(tensor, [])):
-            return ends.of_weights(real.scale, _MOST[real.type])
+            return ends.of_weights(real.scale, self._most(tensor, real))
         if real.type not in ("INT8", "UINT8", "INT16"):
             return none, none
         low, high = self._ends_beside(tensor, real) or real.ends
         return np.array([low], np.float32), np.array([high], np.float32)
+
+    def _most(self, tensor: TensorPart, real: _Real) -> int:
+        """The greatest quantized value of weights."""
+        readers = self._readers.get(tensor, [])
+        is_time = real.type == "INT16" and any(op.name == "SVDF" and place == TIME for op, place in readers)
+        return TIME_MOST if is_time else _MOST[real.type]
 
     def _ends_beside(self, tensor: TensorPart, real: _Real) -> tuple[float, float] | None:
         """The range that the file has for an activation that must have the constant's parameters."""
@@ -258,7 +272,8 @@ class _Graph:
             if real.scale.size != 1 or real.type in _WIDE or tensor.is_variable or not is_used:
                 continue
             producer = producers.get(tensor)
-            if producer is not None and _only_moves(producer, real, found):
+            is_requantized = any(op.builtin_name == "QUANTIZE" for op, _ in self._readers.get(tensor, []))
+            if producer is not None and not is_requantized and _only_moves(producer, real, found):
                 continue
             if producer is not None and producer.builtin_name == "QUANTIZE" and producer.inputs:  # it becomes one
                 producer.become("FAKE_QUANT", [producer.inputs[0]], self._options(tensor, real))
@@ -284,7 +299,20 @@ class _Graph:
         low, high = real.trained_ends
         if len(q.min) and (narrow or bits != 8):
             low, high = float(q.min[0]), float(q.max[0])
-        return {"min": low, "max": high, "num_bits": bits, "narrow_range": narrow}
+        return {"min": low, "max": high, "num_bits": bits, "narrow_range": narrow or bits == 16}
+
+
+def _real_bias(values: NDArray[Any], scale: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Real values of which the quantized ones are made again: int64 has more of them than float32, where a neighbour of
+    the product may be the one that was quantized."""
+    made = np.asarray(values.astype(np.float64) * scale.astype(np.float64), np.float32)
+    found = made.copy()
+    for end in (np.inf, -np.inf):
+        beside = np.nextafter(made, np.float32(end))
+        is_exact = _core.quantize_bias(beside, scale, 1, dtype=values.dtype) == values
+        is_wrong = _core.quantize_bias(found, scale, 1, dtype=values.dtype) != values
+        found = np.where(is_wrong & is_exact, beside, found)
+    return found
 
 
 def _stored(tensor: TensorPart, real: _Real) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -1,143 +1,72 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions of the passes as rows of a tq.quantization.plan.QuantizationPlan.
-
-Names are read before a decision is written, since writing renames tensors.
-"""
+"""The last pass: the decisions as rows of a tq.quantization.plan.QuantizationPlan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.boundaries import Boundary, boundaries
-from tq.quantization.choice import Choice
 from tq.quantization.plan import (
+    Activations,
     PlannedConstant,
     PlannedConstraint,
     PlannedConversion,
     PlannedGroup,
     PlannedOperator,
     QuantizationPlan,
+    SubgraphPlan,
 )
-from tq.quantization.recipes import FLOAT, STATIC, WEIGHTS, Recipe
-from tq.quantization.rules import Ruling
+from tq.quantization.prepare import Original, Prepared
+from tq.quantization.recipes import FLOAT, STATIC, Recipe
+from tq.quantization.records import ComputedWeights, Constant
 from tq.quantization.view import Key
-from tq.quantization.weights import Use
 from tq.specification.table import INSTEAD
 
 _NO_WEIGHTS = "it has no weights that the recipe quantizes"
 
 
-class PlanBuilder:
-    """operators: of the model, prepared; each with its recipe."""
+def describe(prepared: Prepared, subgraphs: Sequence[SubgraphPlan], constraints: Mapping[Key, str]) -> QuantizationPlan:
+    """The plan as tables."""
+    activations = [item for subgraph in subgraphs for item in subgraph.activations]
+    becomes = _becomes(prepared, subgraphs)
+    indices = {row.operator: row.index for row in prepared.original}
+    return QuantizationPlan(
+        prepared.options.recipe.name,
+        tuple(_operator(row, becomes) for row in prepared.original),
+        tuple(row for item in activations for row in _groups(item)),
+        tuple(PlannedConstraint(" ".join(part for part in key if part), type_) for key, type_ in constraints.items()),
+        (*_uses(subgraphs, indices), *(row for item in activations for row in _constants(item, indices))),
+        tuple(row for subgraph in subgraphs for row in _conversions(subgraph)),
+    )
 
-    def __init__(self, graphs: Sequence[SubgraphPart], ruling: Ruling, recipe: Recipe) -> None:
-        self._recipe, self._type = recipe, ""
-        self._recipes = {op: ruling.recipe(op, graph.index) for graph in graphs for op in graph.operators}
-        self._places = {op: (graph.index, place) for graph in graphs for place, op in enumerate(graph.operators)}
-        self._names = {op: op.name for op in self._recipes}
-        self._becomes: dict[OperatorPart, tuple[str, str]] = {}  # and why
-        self._groups: list[PlannedGroup] = []
-        self._constraints: dict[Key, PlannedConstraint] = {}
-        self._constants: list[PlannedConstant] = []
-        self._conversions: list[PlannedConversion] = []
 
-    def add_prepared(self, graphs: Sequence[SubgraphPart]) -> None:
-        """Notes the operators that preparation took away."""
-        left = {op for graph in graphs for op in graph.operators}
-        gone = ("folded", "its result is a constant, or its range is taken from it")
-        self._becomes.update((op, gone) for op in self._recipes if op not in left)
+# ---- operators ----
 
-    def add_weights(self, uses: Iterable[Sequence[Use]]) -> None:
-        """Describes the constants of each subgraph beside float activations."""
-        found: dict[tuple[TensorPart, str], list[OperatorPart]] = {}
-        for use in chain.from_iterable(uses):
-            becomes = str(use.target)
-            self._becomes[use.operator] = (f"{use.target.type} weights", "")
-            found.setdefault((use.tensor, becomes), []).append(use.operator)
-        for (tensor, becomes), operators in found.items():
-            self._add_constant(tensor, becomes, operators)
 
-    def add_choice(self, choice: Choice, per_axis: bool, is_unsigned: bool = False) -> None:
-        """Describes the operators of one subgraph that are to have integer activations of one type.
+def _becomes(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> dict[OperatorPart, tuple[str, str]]:
+    """The form of operators, and why they stay float or are written as another."""
+    left = {op for graph in prepared.graphs for op in graph.operators}
+    gone = "folded", "its result is a constant, or its range is taken from it"
+    found = {row.operator: gone for row in prepared.original if row.operator not in left}
+    uses = chain.from_iterable(subgraph.uses for subgraph in subgraphs)
+    found.update((use.operator, (f"{use.target.type} weights", "")) for use in uses)
+    for item in chain.from_iterable(subgraph.activations for subgraph in subgraphs):
+        for op, reason in item.choice.reasons.items():
+            found.setdefault(op, ("float32", reason))
+        for op in item.choice.operators:
+            found[op] = _type(item), f"written as {INSTEAD[op.name]}" if op in item.products else ""
+    return found
 
-        is_unsigned: all int8 values are written as uint8."""
-        self._type = "uint8" if is_unsigned else choice.type
-        for op, reason in choice.reasons.items():
-            self._becomes.setdefault(op, ("float32", reason))
-        for op in choice.operators:
-            self._becomes[op] = (self._type, f"written as {INSTEAD[op.name]}" if op.name in INSTEAD else "")
-            self._add_constants(choice, op, per_axis)
-        self._add_groups(choice)
-        for boundary in boundaries(choice):
-            self._add_conversions(choice, boundary)
 
-    def add_constraints(self, types: Mapping[Key, str]) -> None:
-        for key, type_ in types.items():
-            self._constraints[key] = PlannedConstraint(" ".join(part for part in key if part), type_)
+def _type(item: Activations) -> str:
+    return "uint8" if item.is_unsigned else item.choice.type
 
-    def _add_constant(self, tensor: TensorPart, becomes: str, operators: Sequence[OperatorPart]) -> None:
-        places = tuple(self._places[op][1] for op in operators if op in self._places)
-        self._constants.append(PlannedConstant(tensor.subgraph.index, tensor.name, becomes, places))
 
-    def _add_constants(self, choice: Choice, op: OperatorPart, per_axis: bool) -> None:
-        view, row = choice.view, choice.view.row(op)
-        weights, bias = view.weights(op), view.bias(op)
-        if weights is not None and view.has_constant_weights(op):
-            axis = row.axis if per_axis and self._type != "uint8" else None
-            self._add_constant(weights, self._weights_type(choice, op, weights, axis), [op])
-        if bias is not None:
-            self._add_constant(bias, "int32" if choice.type == "int8" else "int64", [op])
-        for place, tensor in view.read(op):
-            if tensor.is_constant:
-                self._add_constant(
-                    tensor, "int8" if row.narrow == place and choice.type == "int16" else self._type, [op]
-                )
-
-    def _weights_type(self, choice: Choice, op: OperatorPart, weights: TensorPart, axis: int | None) -> str:
-        if self._type == "uint8":
-            return self._type
-        row, grid = WEIGHTS[op.builtin_name or ""], choice.view.ranges.grids.get(weights)
-        is_narrow = self._recipes.get(op, self._recipe).weights == "int4" or (grid is not None and grid.most == 7)
-        type_ = "int4" if is_narrow and "int4" in row.integer else "int8"
-        if grid is not None and grid.axis is None:
-            axis = None
-        return type_ if axis is None else f"{type_} along axis {axis}"
-
-    def _add_groups(self, choice: Choice) -> None:
-        ranges = choice.view.ranges
-        for root, tensors in choice.parameters.groups.members().items():
-            p = choice.of(root)
-            sources = dict.fromkeys(source for tensor in tensors if (source := ranges.source(tensor)))
-            demanded = any(_demands(choice, tensor, float(p.scale)) for tensor in tensors)
-            source = "kernel" if demanded else " and ".join(sources) or "default"
-            names = tuple(tensor.name for tensor in tensors)
-            zero = int(p.zero_point) + (128 if self._type == "uint8" else 0)
-            row = (self._type, float(p.scale), zero, float(p.low), float(p.high), source)
-            self._groups.append(PlannedGroup(choice.graph.index, names, *row))
-
-    def _add_conversions(self, choice: Choice, boundary: Boundary) -> None:
-        kinds = ["QUANTIZE"] if boundary.quantize or boundary.demanded else []
-        kinds += ["DEQUANTIZE"] if boundary.dequantize else []
-        for kind in kinds:
-            self._conversions.append(PlannedConversion(choice.graph.index, kind, boundary.tensor.name))
-
-    def finished(self) -> QuantizationPlan:
-        rows = []
-        for op, recipe in self._recipes.items():
-            becomes, why = self._becomes.get(op, ("float32", _why_float(recipe)))
-            rows.append(PlannedOperator(*self._places[op], self._names[op], recipe.name, becomes, why))
-        return QuantizationPlan(
-            self._recipe.name,
-            tuple(rows),
-            tuple(self._groups),
-            tuple(self._constraints.values()),
-            tuple(self._constants),
-            tuple(self._conversions),
-        )
+def _operator(row: Original, becomes: Mapping[OperatorPart, tuple[str, str]]) -> PlannedOperator:
+    type_, why = becomes.get(row.operator, ("float32", _why_float(row.recipe)))
+    return PlannedOperator(row.subgraph, row.index, row.name, row.recipe.name, type_, why)
 
 
 def _why_float(recipe: Recipe) -> str:
@@ -146,8 +75,61 @@ def _why_float(recipe: Recipe) -> str:
     return "no integer kernel computes it" if recipe.form == STATIC else _NO_WEIGHTS
 
 
-def _demands(choice: Choice, tensor: TensorPart, scale: float) -> bool:
+# ---- groups ----
+
+
+def _groups(item: Activations) -> Iterator[PlannedGroup]:
+    choice, type_ = item.choice, _type(item)
+    for root, tensors in choice.parameters.groups.members().items():
+        p = choice.of(root)
+        sources = dict.fromkeys(source for tensor in tensors if (source := choice.view.ranges.source(tensor)))
+        demanded = any(_demands(item, tensor, float(p.scale)) for tensor in tensors)
+        source = "kernel" if demanded else " and ".join(sources) or "default"
+        names = tuple(tensor.name for tensor in tensors)
+        zero = int(p.zero_point) + (128 if item.is_unsigned else 0)
+        row = type_, float(p.scale), zero, float(p.low), float(p.high), source
+        yield PlannedGroup(choice.graph.index, names, *row)
+
+
+def _demands(item: Activations, tensor: TensorPart, scale: float) -> bool:
     """Whether an integer operator's kernel demands the scale of a tensor that it writes."""
+    choice = item.choice
     producer = choice.view.producers.get(tensor)
     rule = choice.view.rule(producer) if producer is not None and choice.writes(tensor) else None
     return isinstance(rule, tuple) and rule[0] == scale
+
+
+# ---- constants ----
+
+
+def _uses(subgraphs: Sequence[SubgraphPlan], indices: Mapping[OperatorPart, int]) -> Iterator[PlannedConstant]:
+    found: dict[tuple[TensorPart, str], list[OperatorPart]] = {}
+    for use in chain.from_iterable(subgraph.uses for subgraph in subgraphs):
+        found.setdefault((use.tensor, str(use.target)), []).append(use.operator)
+    for (tensor, becomes), operators in found.items():
+        readers = tuple(indices[op] for op in operators if op in indices)
+        yield PlannedConstant(tensor.subgraph.index, tensor.name, becomes, readers)
+
+
+def _constants(item: Activations, indices: Mapping[OperatorPart, int]) -> Iterator[PlannedConstant]:
+    for record in item.records:
+        if isinstance(record, Constant):
+            becomes = "uint8" if item.is_unsigned and record.type == "int8" else str(record)
+            name = record.name if record.tensor is None else record.tensor.name
+            readers = (indices[record.operator],) if record.operator in indices else ()
+            yield PlannedConstant(item.choice.graph.index, name, becomes, readers)
+
+
+# ---- QUANTIZE and DEQUANTIZE ----
+
+
+def _conversions(subgraph: SubgraphPlan) -> Iterator[PlannedConversion]:
+    for item in subgraph.activations:
+        computed = [record for record in item.records if isinstance(record, ComputedWeights)]
+        for tensor in dict.fromkeys(record.tensor for record in computed):
+            yield PlannedConversion(subgraph.graph.index, "QUANTIZE", tensor.name)
+        for boundary in item.boundaries:
+            if boundary.quantize or boundary.demanded:
+                yield PlannedConversion(subgraph.graph.index, "QUANTIZE", boundary.tensor.name)
+            if boundary.dequantize and subgraph.joined.get(boundary.tensor, True):
+                yield PlannedConversion(subgraph.graph.index, "DEQUANTIZE", boundary.tensor.name)

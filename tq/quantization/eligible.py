@@ -32,16 +32,16 @@ def reason_against(view: View, op: OperatorPart) -> str:
     activation = _option(op, "fused_activation_function")
     if activation not in _ACTIVATIONS and name in _REFUSING:
         return f"kernels refuse the fused activation {activation}"
-    outputs, places, read = view.outputs(op), view.places(op), view.read(op)
+    outputs, activation_inputs, read = view.outputs(op), view.activation_inputs(op), view.read(op)
     if row.only is not None and (value := _option(op, row.only[0])) not in row.only[1]:
         return f"the kernel's {row.only[0]} {value} of quantized values is not the operator's of real ones"
-    if name in INSTEAD and 0 not in places:
+    if name in INSTEAD and 0 not in activation_inputs:
         return "its input is not float32"
     if name in CALLING:
         return "" if view.ends.get(op) else "no tensor that it hands over can be an integer on both sides"
     if name in VARIABLES:
-        return "" if op in view.variables and (outputs or places) else "its variable cannot be told"
-    if not places or bool(outputs) == (rule == READS):
+        return "" if op in view.variables and (outputs or activation_inputs) else "its variable cannot be told"
+    if not activation_inputs or bool(outputs) == (rule == READS):
         return "its inputs or outputs are not float32"
     return _about_tensors(view, op, [*(tensor for _, tensor in read), *outputs])
 
@@ -79,7 +79,7 @@ def _has_weights(view: View, op: OperatorPart) -> bool:
     row, inputs = view.row(op), op.inputs
     if row.weights is None:
         return True
-    if all(place == row.weights for place in view.places(op)) or not all(t.shape for t in view.outputs(op)):
+    if all(index == row.weights for index in view.activation_inputs(op)) or not all(t.shape for t in view.outputs(op)):
         return False
     weights = inputs[row.weights] if row.weights < len(inputs) else None
     bias = inputs[row.bias] if row.bias is not None and row.bias < len(inputs) else None

@@ -7,6 +7,9 @@ float32 beside it there is one that does not; but of six scales in a thousand of
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,26 +52,51 @@ def of_activation(scale: float, zero_point: int, type: str, rule: str = "mlir") 
 
     rule: "mlir", or "toco", which rounds the zero points of uint8."""
     least, most = LIMITS[type]
+    if type == "int16":
+        return _searched(scale, zero_point, (-most, most), partial(_parameters, type=type, rule="mlir"))
+    made = partial(_parameters, type=type, rule=rule)
+    if rule == "toco":
+        made = partial(_parameters, type="uint8", rule=rule, shift=128)
+    return _searched(scale, zero_point, (least, most), made)
+
+
+def of_zeros(scale: float, zero_point: int, type: str, rule: str) -> tuple[float, float] | None:
+    """0 and 0, which the rule widens, and others to more, where the parameters are made of them."""
+    shift = 128 if rule == "toco" else 0
+    made = _parameters(0.0, 0.0, "uint8" if rule == "toco" else type, rule, shift)
+    return (0.0, 0.0) if made == (np.float32(scale), zero_point) else None
+
+
+def of_unsigned_weights(scale: float, zero_point: int) -> tuple[float, float]:
+    """Ends from which recipe "uint8" gives weights, from 1 to 255, the scale and the zero point."""
+    made = partial(_parameters, type="uint8", rule="toco", narrow=True)
+    return _searched(scale, zero_point, (1, 255), made)
+
+
+def _parameters(
+    low: float, high: float, type: str, rule: str, shift: int = 0, narrow: bool = False
+) -> tuple[np.float32, int]:
     centered = type == "int16"
-    if centered:
-        least = -most
+    made = _core.choose_quantization_params(
+        low, high, type, symmetric=centered, narrow_range=centered or narrow, rule=rule
+    )
+    return np.float32(made.scale), int(made.zero_point) - shift
+
+
+def _searched(
+    scale: float, zero_point: int, limits: tuple[int, int], made: Callable[[float, float], tuple[np.float32, int]]
+) -> tuple[float, float]:
+    """The ends of the limits, or ones beside them, of which the scale and the zero point are made."""
     exact = float(np.float32(scale))
-    low, high = np.float32(exact * (least - zero_point)), np.float32(exact * (most - zero_point))
+    low, high = (np.float32(exact * (end - zero_point)) for end in limits)
     if not low <= 0 <= high:  # a zero point that the type has not
         return min(float(low), 0.0), max(float(high), 0.0)
+    is_centered = zero_point == 0 and limits[0] == -limits[1]
     lows, highs = _around(low, -high), _around(high, -low)
-    pairs = [(a, b) for a in lows for b in (highs if not centered else [-a])]
+    pairs = [(a, b) for a in lows for b in (highs if not is_centered else [-a])]
     pairs.sort(key=lambda pair: abs(float(pair[0]) - float(low)) + abs(float(pair[1]) - float(high)))
     for one, other in pairs:
-        if rule == "toco" and type == "int8":
-            made = _core.choose_quantization_params(float(one), float(other), "uint8", rule=rule)
-            found = int(made.zero_point) - 128
-        else:
-            made = _core.choose_quantization_params(
-                float(one), float(other), type, symmetric=centered, narrow_range=centered, rule="mlir"
-            )
-            found = int(made.zero_point)
-        if np.float32(made.scale) == np.float32(scale) and found == zero_point:
+        if made(float(one), float(other)) == (np.float32(scale), zero_point):
             return float(one), float(other)
     return float(low), float(high)
 

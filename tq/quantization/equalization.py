@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-layer equalization: channels of one layer divided by what the next layer multiplies them with.
+"""Cross-layer equalization: channels of one layer are divided by factors, and the next layer multiplies by these.
 
 Where a layer's output passes only through what keeps f(x s) = f(x) s for s > 0, its channel i may be divided by any s_i
 > 0 (weights and bias) and the next layer's weights for that channel multiplied by it; the model computes the same.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.progress import tracked
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits
 from tq.saving import target
@@ -43,8 +44,8 @@ _SCALING = {
     "ABS", "AVERAGE_POOL_2D", "LEAKY_RELU", "MAX_POOL_2D", "MEAN", "PAD", "PRELU", "RELU", "RESIZE_BILINEAR",
     "RESIZE_NEAREST_NEIGHBOR",
 }  # fmt: skip
-CLAMPED = "_before_minimum"  # behind the name of what a RELU6 wrote: the tensor that MINIMUM reads
-_LIMIT = 16  # of a scale's exponent: numbers stay far from the ends of float32
+CLAMPED = "_before_minimum"  # behind the name of a RELU6's output: the tensor that MINIMUM reads
+_LIMIT = 16  # of a scale's exponent: real values stay far from the ends of float32
 _ROUNDS = 8  # over all pairs: chains settle in two or three
 _ENOUGH = 0.6  # of a power of two: less is not worth moving, and two pairs would move it to and fro
 
@@ -80,7 +81,7 @@ NOTHING = "equalize changes nothing: no two layers of the model can be scaled"
 def equalize(
     model: Source,
     *,
-    samples: Iterable[Any] | None = None,
+    samples: Data | None = None,
     relu6: str = "keep",
     per_axis: bool = True,
     output: str | os.PathLike[str] | None = None,
@@ -95,15 +96,15 @@ def equalize(
     of them may stand RELU, LEAKY_RELU, PRELU, ABS, pools, PAD, MEAN over other axes than the channels', resizing and,
     before FULLY_CONNECTED, RESHAPE.
 
-    samples: as tq.calibrate takes them: the ranges of a layer's channels are then those of its output, which is what is
-        quantized with one scale; without, those of its weights.
+    samples: as tq.calibrate takes them: the ranges of a layer's channels are then its output's, which is
+        quantized with one scale; without samples, its weights'.
     relu6: "keep" leaves layers with a fused RELU6 as they are; "minimum" gives them a RELU and a MINIMUM in its place.
     per_axis: weights are to be quantized with a scale for each channel, so those of a DEPTHWISE_CONV_2D may be any.
     output: a path to write the model to as well.  in_place: it may be the path of `model`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the model; the same, with a RuntimeWarning, where no two layers can be scaled.  relu6="minimum" without such
-    a RELU6 warns, too.  Results keep their bits unless numbers pass below 2^-126 or above 2^127.  ValueError: a
+    a RELU6 warns, too.  Results keep their bits unless values pass below 2^-126 or above 2^127.  ValueError: a
     quantized model, weights that are not finite, samples that do not fit.
     """
     if relu6 not in ("keep", "minimum"):
@@ -121,7 +122,7 @@ def equalize(
 
 
 def scaled(
-    model: Model, samples: Iterable[Any] | None, limits: Limits, *, relu6: str, per_axis: bool
+    model: Model, samples: Data | None, limits: Limits, *, relu6: str, per_axis: bool
 ) -> tuple[bytes, list[Pair]]:
     """The model that `equalize` returns, and the pairs of layers that it scales."""
     folded = _folded(model)
@@ -250,7 +251,7 @@ def _takes(op: OperatorPart, channels: int, flat: bool) -> bool:
 # ---- scales ----
 
 
-def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Limits) -> dict[int, Array]:
+def _ranges(model: Model, found: list[Pair], samples: Data, limits: Limits) -> dict[int, Array]:
     """{index of a first layer's output: the greatest magnitude of each channel over the samples}."""
     from tq.accuracy.measuring import Samples
     from tq.running.interpreter import Interpreter
@@ -261,7 +262,8 @@ def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Lim
     interpreter = Interpreter(
         model=model, experimental_preserve_all_tensors=True, numerics="reference", **limits._asdict()
     )
-    for _ in Samples(model, samples).each(interpreter):
+    fed = Samples(model, samples)
+    for _ in tracked(fed.each(interpreter), fed, "equalizing"):
         interpreter.invoke()
         for index, have in wanted.items():
             value = np.abs(interpreter.get_tensor(index)).reshape(-1, len(have))
@@ -270,7 +272,7 @@ def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Lim
 
 
 def _magnitudes(data: Array, axis: int) -> Array:
-    others = tuple(place for place in range(data.ndim) if place != axis)
+    others = tuple(index for index in range(data.ndim) if index != axis)
     return np.asarray(np.abs(data).max(axis=others, initial=0), np.float64)
 
 
@@ -287,16 +289,16 @@ class _Scaling:
                     self.data[tensor] = _finite(tensor)
         self.first_data = dict(self.data)
         for _ in range(_ROUNDS):
-            if not any([self._settle(place) for place in range(len(found))]):
+            if not any([self._settle(index) for index in range(len(found))]):
                 break
 
-    def _settle(self, place: int) -> bool:
+    def _settle(self, index: int) -> bool:
         """Scales the channels of a pair; whether that changed any."""
-        pair, have = self.pairs[place], self.exponents[place]
+        pair, have = self.pairs[index], self.exponents[index]
         step = np.clip(have + self._step(pair, have), -_LIMIT, _LIMIT) - have
         if not step.any():
             return False
-        self.exponents[place] = have + step
+        self.exponents[index] = have + step
         divide, multiply = np.ldexp(np.float32(1), -step), np.ldexp(np.float32(1), step)
         self._scale(pair.first.inputs[1], divide, _OUTPUT_AXIS[pair.first.name])
         self._scale(pair.first.inputs[2] if len(pair.first.inputs) > 2 else None, divide, 0)

@@ -9,7 +9,7 @@ its own, and does not lie on the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -30,6 +30,9 @@ WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
 # toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
 _TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
+# Why a constant cannot lie on a grid.
+PASSES = "its values pass -127 or 127, or the scales do not fit it"
+NARROW = "its bias needs a wider scale"
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
@@ -62,6 +65,11 @@ class Grid:
     ends: tuple[Floats, Floats] | None = None
     given: str = ""
 
+    @property
+    def is_range(self) -> bool:
+        """Whether the rule of the operator's recipe makes the scale of the ends."""
+        return self.ends is not None and self.source not in TRAINED
+
     def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
         """Quantized values less their zero points."""
         scale: Any = self.scale if self.axis is not None else self.scale[0]
@@ -79,7 +87,7 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
-        if self.ends is not None and self.source not in TRAINED and (type_ := types[0]) == "int4":
+        if self.ends is not None and self.is_range and (type_ := types[0]) == "int4":
             made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
             return replace(made, ends=None).weights(data, axis, types)
         if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
@@ -93,11 +101,21 @@ class Grid:
                 return Weights(np.clip(steps, least, most).astype(np.int8), scale, type_, True)
         return None
 
+    def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
+        """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
+        if self.ends is not None and self.is_range:
+            (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
+            return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
+        if self.scale.size != 1:
+            return None
+        steps = self.steps(data)
+        return (steps, np.float32(self.scale[0])) if np.abs(steps).max(initial=0) <= most else None
+
     def parameters(self, type: str, limits: tuple[int, int]) -> tuple[float, int] | None:
         """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
         if self.axis is not None:
             return None
-        if self.ends is not None and self.source not in TRAINED:
+        if self.ends is not None and self.is_range:
             low, high = float(self.ends[0][0]), float(self.ends[1][0])
             made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
             return float(made.scale), int(made.zero_point)
@@ -139,13 +157,18 @@ def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEI
     return Grid(scale, zeros, axis if scale.size > 1 else None, -most, most, source, (lows, highs))
 
 
+def own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None = None) -> Weights:
+    """Weights with the scales of their own values, or with these."""
+    made = _core.quantize_weights(data, axis, type, scale=scale)
+    return Weights(made.codes, made.scale if scale is None else scale, type)
+
+
 @dataclass
 class Grids:
-    """The grids of a model's constants, and the constants that were written on them."""
+    """The grids of a model's constants."""
 
     by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
     trained: set[TensorPart] = field(default_factory=set)
-    _written: set[TensorPart] = field(default_factory=set)
 
     def get(self, tensor: TensorPart) -> Grid | None:
         return self.by_tensor.get(tensor)
@@ -155,10 +178,12 @@ class Grids:
         if grid.source in TRAINED and grid.most < _MOST_OF_BIASES:
             self.trained.add(tensor)
 
-    def note(self, tensor: TensorPart) -> None:
-        """The constant was written on its grid."""
-        self._written.add(tensor)
+    def leave(self, tensor: TensorPart, why: str = PASSES) -> None:
+        """The constant gets another scale than its grid's.  ValueError: the grid is the caller's."""
+        grid = self.get(tensor)
+        if grid is not None and grid.source == "override":
+            raise ValueError(f"overrides: {tensor.name!r} cannot have these parameters: {why}")
 
-    def count(self) -> tuple[int, int]:
-        """(written on a trained grid, trained): of constants that are no biases."""
-        return len(self.trained & self._written), len(self.trained)
+    def count(self, written: Set[TensorPart]) -> tuple[int, int]:
+        """(written on a trained grid, trained): of constants that are no biases.  written: on their grids."""
+        return len(self.trained & written), len(self.trained)

@@ -66,7 +66,7 @@ def group(view: View, operators: Iterable[OperatorPart]) -> Groups:
         if rule == CENTERED:
             centered.append(tensors[0])
         weights = view.weights(op)
-        if weights is not None and row.weights in view.places(op):
+        if weights is not None and row.weights in view.activation_inputs(op):
             centered.append(weights)
     members = _constrained(view, operators, union.parents)
     for tensors in members.values():

@@ -14,15 +14,15 @@ from tq.running.watching import callees
 
 
 def set_io(editor: Editor, model: Model, io: str) -> bool:
-    """Changes those inputs and outputs of the first subgraph, and of subgraphs that signatures run, that the model
-    quantizes or dequantizes.  A subgraph that operators call keeps its ends.  False: there are none.
+    """Changes the inputs that the model quantizes, and the outputs that it dequantizes, of the first subgraph and of
+    subgraphs that signatures run.  A subgraph that operators call keeps its inputs and outputs.  False: there are none.
 
     model: the editor's source."""
     if io == "float32":
         return False
-    called = {place for graph in model.subgraphs for op in graph.operators for place in callees(model, op)}
-    places = dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)])
-    graphs = [editor.subgraphs[i] for i in places if i not in called and 0 <= i < len(editor.subgraphs)]
+    called = {index for graph in model.subgraphs for op in graph.operators for index in callees(model, op)}
+    indices = dict.fromkeys([0, *(item.subgraph_index for item in model.signatures)])
+    graphs = [editor.subgraphs[i] for i in indices if i not in called and 0 <= i < len(editor.subgraphs)]
     return any([_set_graph_io(graph, io) for graph in graphs])
 
 

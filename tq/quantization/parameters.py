@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -34,7 +35,7 @@ _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
 def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
-    """is_unsigned: int8 values that become uint8: toco rounds the zero point of those."""
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8."""
     if is_unsigned and not centered:
         made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
         return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
@@ -49,33 +50,35 @@ def of_scale(limits: tuple[int, int], scale: float, zero_point: int) -> Paramete
 
 @dataclass(frozen=True)
 class GroupParameters:
-    """The parameters of all groups of a subgraph.  agreed: those under each constraint that holds."""
+    """The parameters of all groups of a subgraph.  agreed: the parameters under each constraint that holds."""
 
     view: View
     groups: Groups
     by_root: Mapping[TensorPart, Parameters]
     agreed: Mapping[Key, Parameters]
+    defaults: frozenset[TensorPart] = frozenset()  # the roots of the groups that got the default range
 
     def of(self, tensor: TensorPart) -> Parameters:
         return self.by_root[self.groups.roots[tensor]]
 
-    def of_constant(self, op: OperatorPart, place: int, tensor: TensorPart) -> Parameters:
+    def of_constant(self, op: OperatorPart, index: int, tensor: TensorPart) -> Parameters:
         """Of a constant that an operator reads like an activation."""
         view = self.view
         if op in view.variables:
             return self.agreed[view.variables[op]]
         if op in view.ends:
-            return self.agreed[view.ends[op]["inputs", place]]
+            return self.agreed[view.ends[op]["inputs", index]]
         rule = view.rule(op)
         if rule in SHARING:
             return self.of(view.activations(op)[0])
         low, high = view.range_of_constant(tensor)
-        type_ = "int8" if view.row(op).narrow == place else view.type
+        type_ = "int8" if view.row(op).narrow == index else view.type
         grid = view.ranges.grids.get(tensor)
-        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE else None
+        by_toco = view.ranges.is_unsigned and grid is not None and grid.is_range
+        chosen = grid.parameters(type_, LIMITS[type_]) if grid is not None and rule == FREE and not by_toco else None
         if chosen is not None:
             return of_scale(LIMITS[type_], *chosen)
-        if view.row(op).narrow == place:
+        if view.row(op).narrow == index:
             return of_range("int8", low, high, is_unsigned=view.ranges.is_unsigned)
         if rule == READS:
             high = max(high, low + _LEAST_COMPARED)
@@ -84,7 +87,7 @@ class GroupParameters:
     def scales(self, op: OperatorPart) -> Scales:
         """The scales that the operator's kernel gets."""
         view, read, outputs = self.view, self.view.read(op), self.view.outputs(op)
-        found = [self.of_constant(op, place, t) if t.is_constant else self.of(t) for place, t in read]
+        found = [self.of_constant(op, index, t) if t.is_constant else self.of(t) for index, t in read]
         ends = [float(p.scale) * (view.limits[0] - p.zero_point) for p in found]
         beta = op.options.get("beta")
         return Scales(
@@ -120,7 +123,7 @@ class GroupParameters:
 
 def choose(view: View, operators: Collection[OperatorPart], groups: Groups, spans: Spans) -> GroupParameters:
     """The parameters of the groups of integer operators."""
-    passing = clipping.passing(view.graph, {op: op.builtin_name or "" for op in operators})
+    passing = clipping.passing(view.graph, {op: op.builtin_name or "" for op in operators}, view.apart)
     chooser = _Chooser(view, frozenset(operators), groups, spans, passing)
     constants = _shared_constants(view, operators, groups)
     members = groups.members()
@@ -129,7 +132,7 @@ def choose(view: View, operators: Collection[OperatorPart], groups: Groups, span
         root: given.get(root) or chooser.parameters(root, tensors, constants.get(root, ()))
         for root, tensors in members.items()
     }
-    made = GroupParameters(view, groups, found, {})
+    made = GroupParameters(view, groups, MappingProxyType(found), MappingProxyType({}), frozenset(chooser.defaults))
     for _ in range(_MOST_SWEEPS):
         is_wider = False
         for op in operators:
@@ -155,7 +158,7 @@ def _shared_constants(
 
 
 def _given(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
-    """The caller's parameters, or those that training chose.
+    """The parameters that the caller gives or that training chose.
 
     ValueError: tensors that must have equal ones get different ones from the caller."""
     if not any(view.ranges.override_name(tensor) is not None for tensor in tensors):
@@ -228,6 +231,7 @@ class _Chooser:
     groups: Groups
     spans: Spans
     passing: Mapping[TensorPart, clipping.Interval]
+    defaults: set[TensorPart] = field(default_factory=set)  # the roots of groups that got the default range
 
     def parameters(
         self, root: TensorPart, tensors: Sequence[TensorPart], constants: Sequence[TensorPart]
@@ -247,6 +251,7 @@ class _Chooser:
         ranges += [of_scale(view.limits, *rule)[2:] for rule in demanded if not ranges]
         if not ranges and view.ranges.default is not None:
             ranges = [view.ranges.default]
+            self.defaults.add(root)
         low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
         if centered and view.type == "int8":
             high = max(abs(low), abs(high))
@@ -257,7 +262,7 @@ class _Chooser:
         return any(self.view.ranges.override_name(tensor) is not None for tensor in tensors)
 
     def _demanded(self, tensors: Sequence[TensorPart]) -> tuple[list[tuple[float, int]], bool]:
-        """The parameters that kernels demand of what they write, and whether other tensors are written freely."""
+        """The parameters that kernels demand of their outputs, and whether other tensors are written freely."""
         demanded, is_free = set(), False
         for tensor in tensors:
             producer = self.view.producers.get(tensor)

@@ -1,20 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of tq.plan_quantization: every decision of tq.quantize_model as plain records, which print as tables."""
+"""Plan: every decision of tq.quantize_model, frozen, which tq/quantization/rewrite.py applies to the model it is of.
+
+QuantizationPlan is the plan as tables without the model: the result of tq.plan_quantization, and the text of a Plan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any
 
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.quantization.boundaries import Boundary
+from tq.quantization.choice import Choice
+from tq.quantization.records import Product, Record
+from tq.quantization.weights import Use
 from tq.texts import dotted
 
 _MOST_TENSORS = 4  # of a group that a table names
 _WIDTH = 60  # of a table's column
 
 
+# ---- as tables ----
+
+
 @dataclass(frozen=True)
 class PlannedOperator:
-    """becomes: "int8" or "int16", the type of its activations; what its weights become; or "float32".
+    """becomes: "int8" or "int16", the type of its activations; the type of its weights; or "float32".
     why: the reason for which it stays float32, or is written as another operator."""
 
     subgraph: int
@@ -60,7 +75,8 @@ class PlannedConstant:
 
 @dataclass(frozen=True)
 class PlannedConversion:
-    """A QUANTIZE behind a tensor that is float32, or a DEQUANTIZE behind one that is not."""
+    """A QUANTIZE behind a tensor that is float32, or a DEQUANTIZE behind one that is not.  `io` comes later, and takes
+    QUANTIZE of inputs and DEQUANTIZE of outputs away."""
 
     subgraph: int
     operator: str
@@ -135,3 +151,64 @@ def _cell(value: object) -> str:
         return ", ".join(_cell(item) for item in value[:_MOST_TENSORS]) + rest
     text = str(value)
     return dotted(text[: _WIDTH if " " not in text else 200])
+
+
+# ---- as it is applied ----
+
+
+@dataclass(frozen=True)
+class Activations:
+    """The integer activations of one type in a subgraph.
+
+    choice: the operators that become integer operators, why others stay float, and the parameters of all groups.
+    products: the operators among them that are written as MUL.
+    records: their constants, states and intermediate tensors, in the order in which they are written.
+    boundaries: where QUANTIZE and DEQUANTIZE stand, and the parameters of each activation.
+    options: options that the integer kernels ask for.
+    is_unsigned: all int8 values are written as uint8.
+    """
+
+    choice: Choice
+    products: Mapping[OperatorPart, Product]
+    records: tuple[Record, ...]
+    boundaries: tuple[Boundary, ...]
+    options: Mapping[OperatorPart, Mapping[str, Any]]
+    is_unsigned: bool
+
+
+@dataclass(frozen=True)
+class SubgraphPlan:
+    """uses: constants that are quantized beside float activations.
+    activations: of each type.
+    joined: tensors that pass from integer operators of one type to those of the other by one QUANTIZE, and whether
+    others read them as float.
+    unjoined: operators that would have requantized and stay float: they go."""
+
+    graph: SubgraphPart
+    uses: tuple[Use, ...]
+    activations: tuple[Activations, ...] = ()
+    joined: Mapping[TensorPart, bool] = field(default_factory=lambda: MappingProxyType({}))
+    unjoined: tuple[OperatorPart, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """constraints: the type of the tensors of each variable, and of each value that control flow hands on.
+    on_grid: constants that lie on the grid that training, the caller or the file chose.
+    overrides: the names of the caller's overrides that have an effect.
+    tables: all of this as text."""
+
+    subgraphs: tuple[SubgraphPlan, ...]
+    constraints: Mapping[tuple[str, ...], str]
+    on_grid: frozenset[TensorPart]
+    overrides: frozenset[str]
+    tables: QuantizationPlan
+
+    def __repr__(self) -> str:
+        return repr(self.tables)
+
+    def __str__(self) -> str:
+        return str(self.tables)
+
+    def _repr_html_(self) -> str:
+        return self.tables._repr_html_()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A float graph, written so that it can be quantized; it computes the same before and after.
 
-fold_constants    weights that a file keeps as float16, or sparse, become plain float32 constants
+fold_constants    weights that a file stores as float16, or sparse, become plain float32 constants
 split_sums        SUM is MEAN times the count: LiteRT's reference kernel reads int8 values as uint8
 """
 
@@ -91,7 +91,8 @@ def _split_sum(graph: SubgraphPart, op: OperatorPart, ranges: Ranges) -> Operato
     (x, y), axes = ends(op), op.inputs[1] if len(op.inputs) > 1 else None
     if x is None or y is None or axes is None or not is_float(x) or not is_float(y) or x.is_constant:
         return None
-    if axes.data is None or not ranges.knows(x) or not ranges.knows(y):
+    span = ranges.of_any(y)
+    if axes.data is None or span is None or ranges.of_any(x) is None:
         return None
     if is_infinite(ranges, x) or is_infinite(ranges, y):
         return None
@@ -101,8 +102,7 @@ def _split_sum(graph: SubgraphPart, op: OperatorPart, ranges: Ranges) -> Operato
     if min(summed, default=1) <= 0:
         return None
     mean = graph.add_tensor(f"{y.name}_mean", y.shape, shape_signature=y.shape_signature)
-    low, high = ranges.of(y)
-    ranges.train({mean: Trained(low / count, high / count)})
+    ranges.train({mean: Trained(span[0] / count, span[1] / count)})
     op.become("MEAN")
     op.outputs = [mean]
     factor = graph.constant(f"{y.name}_count", np.float32(count), shape=())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which tells what it would do.
+"""Post-training quantization: tq.quantize_model, and tq.plan_quantization, which shows its decisions.
 
 tq.quantize_model("float.tflite", "dynamic_int8", output="int8.tflite")
 print(tq.plan_quantization("float.tflite", "int8", calibration=samples))
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.recipes import Rule
+from tq.quantization.recipes import NEAREST, Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, snapshot
@@ -27,7 +27,7 @@ def quantize_model(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",
@@ -41,11 +41,12 @@ def quantize_model(
     input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    weight_rounding: str = NEAREST,
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
     fallback: str = "float",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -54,16 +55,17 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  "int4": int8 activations beside int4 weights, where kernels take them.  "uint8": uint8 activations and
-        weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations float32
-        and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
+        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
+        activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
+        float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
         activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
         weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
         DEQUANTIZE (for float16, all float constants of two values and more).
-    calibration: a tq.Calibration of this model, or samples as tq.calibrate takes them, of one signature or several;
+    calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
+        it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
-        DEQUANTIZE, go, and what they set is taken before a calibration's ranges; those that the file stores as min
-        and max, where there is none.
+        DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
+        is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
         "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
@@ -79,20 +81,24 @@ def quantize_model(
     custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
         The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
     default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
-        there is data for it; no calibration is needed then.
+        there is data for it; no calibration is needed then.  An error where all ranges are known.
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
+    weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
+        the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8 and int4 weights with zero
+        point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first subgraph
+        that one operator reads; their scales and biases change too.  Weights that overrides name stay as they are.
     equalize: scale channels first so that they quantize better: see tq.equalize.
-    bias_correction: take what rounding shifts mean outputs by back through biases: see tq.correct_biases.
+    bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: what these three run, as tq.calibrate takes them; by default the calibration, where that is samples.
+    samples: run by these four, as tq.calibrate takes them; by default the samples of `calibration`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
-    scale, n have it.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
-    (but no scale of a block is 0).
+    scale, n have it.  Rounded to the nearest, int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to
+    the bit (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
@@ -114,6 +120,7 @@ def quantize_model(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        weight_rounding=weight_rounding,
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
@@ -132,7 +139,7 @@ def plan_quantization(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",
@@ -151,7 +158,7 @@ def plan_quantization(
 
     Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
     parameters: these, their range and its source; of variables and control flow: whether they
-    hold integers; of constants: what they become; where QUANTIZE and DEQUANTIZE stand.
+    hold integers; of constants: their type; where QUANTIZE and DEQUANTIZE stand.
 
     print() shows tables, a notebook too.  ValueError: as tq.quantize_model.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ranges of a subgraph's float tensors come from, the first that there is:
 
-overrides     what the caller gives by a tensor's name: a range, or the parameters themselves
+overrides     a range, or the parameters themselves, that the caller gives by a tensor's name
 FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/trained.py)
 QUANTIZE      the scale and zero point of a QUANTIZE before a DEQUANTIZE, which go too
 calibration   the values of the runs
@@ -57,14 +57,14 @@ class Trained(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether nothing may change the parameters: those of FAKE_QUANT give way to a group's range."""
+        """Whether nothing may change the parameters: FAKE_QUANT's give way to a group's range."""
         return self.parameters is not None and self.source != "FAKE_QUANT"
 
 
 def overrides_of(given: Mapping[str, Any] | None, graphs: Sequence[SubgraphPart]) -> list[dict[str, Override]]:
-    """The overrides of each subgraph.  Those of the first subgraph are not for the others.
+    """The overrides of each subgraph.  A name that the first subgraph has means its tensor alone.
 
-    ValueError or TypeError names a tensor that does not exist, or what is no range and no parameters.
+    ValueError or TypeError names a tensor that does not exist, or a value that is neither a range nor parameters.
     """
     if not given:
         return [{} for _ in graphs]
@@ -168,7 +168,7 @@ def main_ran(calibration: Calibration | None) -> bool:
 
 
 class Ranges:
-    """Of the tensors of a subgraph as it was opened; `alias` tells about tensors that are put in later."""
+    """Of the tensors of a subgraph as it was opened."""
 
     def __init__(
         self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
@@ -179,12 +179,11 @@ class Ranges:
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
-        self._keys = {tensor: key_of(graph.index, place) for place, tensor in enumerate(graph.tensors)}
+        self._keys = {tensor: key_of(graph.index, index) for index, tensor in enumerate(graph.tensors)}
         self._trained: dict[TensorPart, Trained] = {}
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
-        self._aliases: dict[TensorPart, TensorPart] = {}
 
     def names(self) -> list[str]:
         """Of the tensors whose ranges are known, without constants."""
@@ -198,12 +197,14 @@ class Ranges:
         """Ranges that training chose."""
         self._trained.update(ranges)
 
-    def trained(self, tensor: TensorPart) -> Trained | None:
-        return self._trained.get(self._aliases.get(tensor, tensor))
+    def move(self, tensor: TensorPart, made: TensorPart) -> None:
+        """The overrides of a tensor are for another, which has its values."""
+        if tensor in self._overrides:
+            self._overrides[made] = self._overrides.pop(tensor)
+            self._override_names[made] = self._override_names.pop(tensor)
 
-    def alias(self, made: TensorPart, tensor: TensorPart) -> None:
-        """A tensor that holds the real values of another."""
-        self._aliases[made] = tensor
+    def trained(self, tensor: TensorPart) -> Trained | None:
+        return self._trained.get(tensor)
 
     def __bool__(self) -> bool:
         return bool(self._trained or self._stored or self._overrides or self._calibration)
@@ -216,14 +217,16 @@ class Ranges:
         found = self._chosen(tensor)
         if isinstance(found, tuple):
             return found
-        tensor = self._aliases.get(tensor, tensor)
         if self._calibration is not None and self._was_seen(tensor):
             return self._calibration.range(self._keys[tensor])
         return self._stored[tensor]
 
+    def of_any(self, tensor: TensorPart) -> tuple[float, float] | None:
+        """The range, or that of tensors of which none is known; None: there is neither."""
+        return self.of(tensor) if self.knows(tensor) else self.default
+
     def source(self, tensor: TensorPart) -> str:
-        """Where the range comes from: a word of the table above; "" where none is known."""
-        tensor = self._aliases.get(tensor, tensor)
+        """Where the range comes from: as the table above names it; "" where none is known."""
         if tensor in self._overrides:
             return "override"
         if tensor in self._trained:
@@ -238,15 +241,15 @@ class Ranges:
 
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
         """The parameters that the caller gives."""
-        found = self._overrides.get(self._aliases.get(tensor, tensor))
+        found = self._overrides.get(tensor)
         return found if isinstance(found, QuantizationParams) else None
 
     def override_name(self, tensor: TensorPart) -> str | None:
         """The name under which the caller gives the tensor's range; None where he does not."""
-        return self._override_names.get(self._aliases.get(tensor, tensor))
+        return self._override_names.get(tensor)
 
     def _was_seen(self, tensor: TensorPart) -> bool:
-        key = self._keys.get(self._aliases.get(tensor, tensor))
+        key = self._keys.get(tensor)
         if self._calibration is None or key is None or key not in self._calibration.observers:
             return False
         observer = self._calibration.observers[key]
@@ -255,7 +258,6 @@ class Ranges:
 
     def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
         """The range unless it is a calibration's."""
-        tensor = self._aliases.get(tensor, tensor)
         found = self._overrides.get(tensor)
         if found is not None and not isinstance(found, QuantizationParams):
             return found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a model may be quantized, in rows: recipes, and the operators' weights.
 
-Source of the weights: LiteRT f6745779, tflite/kernels (what each hybrid kernel takes) and
+Source of the weights: LiteRT f6745779, tflite/kernels (the inputs of each hybrid kernel) and
 tflite/converter/ir/tfl_ops.td (GetQuantizableOperandIndices, GetQuantizationDimIndex).
 """
 
@@ -14,7 +14,11 @@ from typing import NamedTuple
 
 from tq.nearest import hint
 
-HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes those as it runs
+# How weights are rounded: each to the nearest, or by what they are multiplied with (tq/quantization/rounding.py).
+NEAREST = "nearest"
+ROUNDINGS = (NEAREST, "gptq", "comq")
+
+HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes the activations as it runs
 GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
 STATIC = "static"  # integer activations too, with ranges from calibration
@@ -27,7 +31,7 @@ class Recipe:
 
     name: str
     form: str
-    weights: str = ""  # the type of the codes, or "float16"
+    weights: str = ""  # the type of the quantized values, or "float16"
     in_blocks: bool = False
     activations: str = "float32"
 
@@ -44,6 +48,7 @@ RECIPES = {
         Recipe("weight_only_int4", DEQUANTIZED, "int4"),
         Recipe("float16", DEQUANTIZED, "float16"),
         Recipe("int4", STATIC, "int4", activations="int8"),
+        Recipe("int16x4", STATIC, "int4", activations="int16"),
         Recipe("uint8", STATIC, "uint8", activations="int8"),  # written as uint8: tq/quantization/unsigned.py
         Recipe("float", FLOAT),
     )
@@ -53,12 +58,12 @@ RECIPES = {
 class Weights(NamedTuple):
     """The weights of an operator."""
 
-    inputs: tuple[int, ...]  # which inputs; all of them become codes, or none
+    inputs: tuple[int, ...]  # which inputs; all of them are quantized, or none
     axis: int | None  # along which each index has its own scale; None: one scale for all
-    hybrid: tuple[str, ...]  # the types of codes that its kernel takes beside float activations
+    hybrid: tuple[str, ...]  # the types that its kernel takes beside float activations
     in_blocks: bool = False  # whether that kernel takes scales of blocks
     scale_per_channel: bool = False  # it wants a scale for each channel, be they equal
-    integer: tuple[str, ...] = ("int8",)  # the types that its kernels take beside integer activations
+    integer: tuple[str, ...] = ("int8",)  # the types that all kernel sets take beside int8 and int16 activations
     gathers: bool = False  # its output holds rows of the weights
 
 
@@ -89,10 +94,16 @@ READ_WHEN_PREPARED = {"RANGE"}
 
 
 def find(name: str) -> Recipe:
-    """The recipe of that name; ValueError lists those that there are."""
+    """The recipe of that name; ValueError lists all names."""
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}; there are: {', '.join(RECIPES)}{hint(name, RECIPES)}")
     return RECIPES[name]
+
+
+def check_rounding(name: str) -> None:
+    """ValueError: there is no such rounding of weights."""
+    if name not in ROUNDINGS:
+        raise ValueError(f"weight_rounding is {name!r}; there are: {', '.join(ROUNDINGS)}{hint(name, ROUNDINGS)}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +113,8 @@ class Rule:
     recipe: one of tq.quantization.recipes.RECIPES; "float" leaves them as they are.
     operator: their name, "CONV_2D".  tensor: a regular expression that is searched for in the names of their outputs
     and of their constant inputs.  subgraph: its index.  index: the operator's
-    place in its subgraph, or several.  An operator for which all that is given holds gets the recipe.
+    index in its subgraph, or several.  An operator for which all given conditions hold gets the recipe.
+    weight_rounding: of its weights, as of tq.quantize_model, which decides where it is None.
     """
 
     __module__ = "tq"  # pickles name it so, wherever it is defined
@@ -112,9 +124,12 @@ class Rule:
     tensor: str | None = None
     subgraph: int | None = None
     index: int | tuple[int, ...] | None = None
+    weight_rounding: str | None = None
 
     def __post_init__(self) -> None:
         find(self.recipe)
+        if self.weight_rounding is not None:
+            check_rounding(self.weight_rounding)
         if self.tensor is not None:
             try:
                 re.compile(self.tensor)
@@ -122,7 +137,7 @@ class Rule:
                 raise ValueError(f"{self.tensor!r} is no regular expression: {error}") from None
 
     def holds(self, operator: str, subgraph: int, names: Iterable[str], index: int | None = None) -> bool:
-        """Whether it is meant for an operator at that place, whose tensors have these names."""
+        """Whether it is meant for an operator at that index, whose tensors have these names."""
         if self.index is not None and index not in (self.index if isinstance(self.index, tuple) else (self.index,)):
             return False
         if self.operator is not None and self.operator != operator:

@@ -12,7 +12,7 @@ Source: LiteRT f6745779, tflite/converter/tools/optimize/operator_property.cc, t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from tq import _core
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
+from tq.quantization.grids import NARROW, own_scales
 from tq.quantization.ranges import Parameters, Ranges
+from tq.quantization.records import Constant, Intermediate, Intermediates, Record, State
 from tq.quantization.view import is_float
 from tq.running.recurrent import (
     BIAS,
@@ -42,18 +44,16 @@ from tq.running.recurrent import (
     Floats,
 )  # fmt: skip
 
-_TIME_MOST = 511  # of 10 bits
+TIME_MOST = 511  # of 10 bits
 _NORM_SHIFT = 2.0**-10
 
-# Writes a constant of the operator's: place, quantized values, type, scale.
-Put = Callable[[int, NDArray[Any], str, np.float32], None]
 Inputs = Sequence["TensorPart | None"]
 
 
 def inner_states(op: OperatorPart) -> list[TensorPart]:
     """The tensors under which calibration keeps the ranges of values inside the operator."""
-    places = [SVDF_STATE] if op.name == "SVDF" else [PROJECTION, CELL_STATE, *range(NORM, NORM + GATES)]
-    return [tensor for place in places if (tensor := _at(op.inputs, place)) is not None]
+    indices = [SVDF_STATE] if op.name == "SVDF" else [PROJECTION, CELL_STATE, *range(NORM, NORM + GATES)]
+    return [tensor for index in indices if (tensor := _at(op.inputs, index)) is not None]
 
 
 def is_eligible(op: OperatorPart, readers: Mapping[TensorPart, Sequence[OperatorPart]], ranges: Ranges) -> bool:
@@ -64,14 +64,14 @@ def is_eligible(op: OperatorPart, readers: Mapping[TensorPart, Sequence[Operator
     if inputs[0] is None or inputs[0].is_constant or not (_fits_svdf if op.name == "SVDF" else _fits_lstm)(op):
         return False
     states = [SVDF_STATE] if op.name == "SVDF" else [OUTPUT_STATE, CELL_STATE]
-    places = (
+    indices = (
         [FEATURES, TIME, SVDF_BIAS] if op.name == "SVDF" else [i for i in range(1, NORM + GATES) if i not in states]
     )
-    for place in states:
-        state = _at(inputs, place)
+    for index in states:
+        state = _at(inputs, index)
         if state is None or not state.is_variable or len(readers[state]) > 1:
             return False
-    weights = [t for place in places if (t := _at(inputs, place)) is not None]
+    weights = [t for index in indices if (t := _at(inputs, index)) is not None]
     if any(not is_float(t) or not t.is_constant or t.is_sparse for t in weights):
         return False
     return all(ranges.knows(tensor) for tensor in inner_states(op))
@@ -95,9 +95,9 @@ def _fits_lstm(op: OperatorPart) -> bool:
 
 
 def _is_complete(name: str, inputs: Inputs) -> bool:
-    """Whether all inputs that the kernel needs are there; a whole input gate may be left out."""
+    """Whether no input that the kernel needs is left out; a whole input gate may be."""
     if name == "SVDF":
-        return all(_at(inputs, place) is not None for place in (0, FEATURES, TIME, SVDF_STATE))
+        return all(_at(inputs, index) is not None for index in (0, FEATURES, TIME, SVDF_STATE))
     normed = [_at(inputs, NORM + gate) is not None for gate in range(GATES)]
     for gate in range(GATES):
         parts = [_at(inputs, first + gate) is not None for first in (WEIGHTS, RECURRENT, BIAS)]
@@ -111,49 +111,49 @@ def _activation(op: OperatorPart) -> str:
     return str(getattr(op.options.get("fused_activation_function"), "name", ""))
 
 
-def _at(inputs: Inputs, place: int) -> TensorPart | None:
-    return inputs[place] if place < len(inputs) else None
+def _at(inputs: Inputs, index: int) -> TensorPart | None:
+    return inputs[index] if index < len(inputs) else None
 
 
-def write(op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges, put: Put) -> None:
-    """Gives an operator its integer weights, states and intermediate tensors.  x, y: of its input and output."""
-    writer = _Writer(op, x, y, ranges, put)
+def plan(op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges) -> list[Record]:
+    """The operator's integer weights, states and intermediate tensors.  x, y: of its input and output."""
+    planner = _Planner(op, x, y, ranges)
     if op.name == "SVDF":
-        writer.svdf()
+        planner.svdf()
     else:
-        writer.lstm()
+        planner.lstm()
+    return planner.made
 
 
-class _Writer:
-    def __init__(self, op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges, put: Put) -> None:
-        self._op, self._inputs, self._x, self._y, self._ranges, self._put = op, op.inputs, x, y, ranges, put
+class _Planner:
+    def __init__(self, op: OperatorPart, x: Parameters, y: Parameters, ranges: Ranges) -> None:
+        self._op, self._inputs, self._x, self._y, self._ranges = op, op.inputs, x, y, ranges
+        self.made: list[Record] = []
 
     def svdf(self) -> None:
         self._matrix(FEATURES)
-        time = self._symmetric(TIME, _TIME_MOST)
-        state = _core.choose_quantization_params(*self._range(SVDF_STATE), "int16", rule="mlir")
-        self._state(SVDF_STATE, "int16", np.float32(state.scale), 0)
-        self._bias(SVDF_BIAS, np.float32(state.scale) * time)
+        time = self._symmetric(TIME, TIME_MOST)
+        state, _ = self._inner(SVDF_STATE, "int16")
+        self._state(SVDF_STATE, "int16", state, 0)
+        self._bias(SVDF_BIAS, state * time)
 
     def lstm(self) -> None:
         cell = _core.choose_quantization_params(*self._range(CELL_STATE), "int16", rule="power-of-two")
-        # The kernel takes powers from 2^-15 to 2^-9; tanh has long been 1 where those end.
+        # The kernel takes powers from 2^-15 to 2^-9; tanh is 1 at 64, the end of the greatest.
         scale = np.clip(np.float32(cell.scale), np.float32(2.0**-15), np.float32(2.0**-9))
         self._state(CELL_STATE, "int16", scale, 0)
         self._state(OUTPUT_STATE, "int8", self._y.scale, self._y.zero_point)
         gates = [self._gate(gate) for gate in range(GATES)]
         hidden = self._y.scale, self._y.zero_point
         if _at(self._inputs, PROJECTION) is not None:
-            found = _core.choose_quantization_params(*self._range(PROJECTION), "int8", rule="mlir")
-            hidden = np.float32(found.scale), int(found.zero_point)
+            hidden = self._inner(PROJECTION, "int8")
             self._bias(PROJECTION_BIAS, hidden[0] * self._matrix(PROJECTION))
         (output,) = self._op.outputs
-        graph, name = self._op.subgraph, "" if output is None else output.name
-        made = [graph.add_tensor(f"{name}_gate{gate}", (), "int16", scale=scale) for gate, scale in enumerate(gates)]
-        made.append(graph.add_tensor(f"{name}_hidden", (), "int8", scale=[hidden[0]], zero_point=[hidden[1]]))
-        self._op.intermediates = made
+        name = "" if output is None else output.name
+        inner = [Intermediate(f"{name}_gate{gate}", "int16", scale) for gate, scale in enumerate(gates)]
+        self.made.append(Intermediates(self._op, (*inner, Intermediate(f"{name}_hidden", "int8", *hidden))))
 
-    def _gate(self, gate: int) -> list[np.float32] | None:
+    def _gate(self, gate: int) -> np.float32 | None:
         """The scale of its intermediate tensor, which only a layer normalization has."""
         if _at(self._inputs, WEIGHTS + gate) is None:
             return None
@@ -166,50 +166,72 @@ class _Writer:
             self._bias(BIAS + gate, self._x.scale * weights)
             return None
         self._matrix(WEIGHTS + gate)
-        inner = _core.choose_quantization_params(*self._range(NORM + gate), "int16", rule="mlir")
+        inner, _ = self._inner(NORM + gate, "int16")
         self._bias(BIAS + gate, np.float32(self._symmetric(NORM + gate, 32767) * np.float32(_NORM_SHIFT)))
-        return [np.float32(inner.scale)]
+        return inner
 
-    def _tensor(self, place: int) -> TensorPart:
+    def _tensor(self, index: int) -> TensorPart:
         """An input that is_eligible found there."""
-        tensor = self._inputs[place]
+        tensor = self._inputs[index]
         assert tensor is not None
         return tensor
 
-    def _data(self, place: int) -> Floats:
-        return np.asarray(self._tensor(place).data, np.float32)
+    def _data(self, index: int) -> Floats:
+        return np.asarray(self._tensor(index).data, np.float32)
 
-    def _range(self, place: int) -> tuple[float, float]:
-        low, high = self._ranges.of(self._tensor(place))
+    def _range(self, index: int) -> tuple[float, float]:
+        low, high = self._ranges.of(self._tensor(index))
         return min(low, 0.0), max(high, 0.0)
 
-    def _state(self, place: int, type_: str, scale: np.float32, zero: int) -> None:
-        state = self._tensor(place)
-        state.type = type_
-        state.quantization = {"scale": [scale], "zero_point": [zero]}
+    def _inner(self, index: int, type_: str) -> tuple[np.float32, int]:
+        """The scale and zero point of values inside the operator: chosen for them, or of their range."""
+        chosen = self._ranges.trained(self._tensor(index))
+        if chosen is not None and chosen.parameters is not None and chosen.type == type_:
+            return np.float32(chosen.parameters.scale), int(chosen.parameters.zero_point)
+        made = _core.choose_quantization_params(*self._range(index), type_, rule="mlir")
+        return np.float32(made.scale), int(made.zero_point)
 
-    def _matrix(self, place: int, bias: Floats | None = None) -> np.float32:
+    def _state(self, index: int, type_: str, scale: np.float32, zero: int) -> None:
+        self.made.append(State(self._op, self._tensor(index), type_, scale, zero))
+
+    def _put(self, index: int, values: NDArray[Any], type_: str, scale: np.float32, is_on_grid: bool = False) -> None:
+        scales, tensor = np.array([scale], np.float32), self._tensor(index)
+        self.made.append(Constant(self._op, index, tensor, values, type_, scales, is_on_grid=is_on_grid))
+
+    def _matrix(self, index: int, bias: Floats | None = None) -> np.float32:
         """int8, and the scale, grown where the bias would not fit."""
-        made = _core.quantize_weights(self._data(place), None, "int8")
+        tensor, data, grids = self._tensor(index), self._data(index), self._ranges.grids
+        grid = grids.get(tensor)
+        found = None if grid is None else grid.weights(data, None, ("int8",))
+        if found is None:
+            grids.leave(tensor)
+        made, is_on_grid = found or own_scales(data, None, "int8"), found is not None
         scale = np.float32(made.scale)
         if bias is not None:
             fitted = np.float32(_core.fit_scales_to_bias(scale, self._x.scale, bias)[0])
             if fitted != scale:
-                made, scale = _core.quantize_weights(self._data(place), None, "int8", scale=fitted), fitted
-        self._put(place, made.codes, "int8", scale)
+                grids.leave(tensor, NARROW)
+                made, scale, is_on_grid = own_scales(data, None, "int8", np.asarray(fitted)), fitted, False
+        self._put(index, made.values, "int8", scale, is_on_grid)
         return scale
 
-    def _symmetric(self, place: int, most: int) -> np.float32:
+    def _symmetric(self, index: int, most: int) -> np.float32:
         """int16 from -most to most, and the scale."""
-        data = self._data(place)
+        data = self._data(index)
         if not np.isfinite(data).all():
-            raise ValueError(f"{self._tensor(place)!r} holds values that are not finite")
-        bound = np.abs(data).max(initial=0)
-        scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
-        values = _core.quantize(data, scale, 0, dtype="int16").clip(-most, most)
-        self._put(place, values, "int16", scale)
+            raise ValueError(f"{self._tensor(index)!r} holds values that are not finite")
+        grid = self._ranges.grids.get(self._tensor(index))
+        found = None if grid is None else grid.symmetric(data, most)
+        if found is None:
+            self._ranges.grids.leave(self._tensor(index))
+            bound = np.abs(data).max(initial=0)
+            scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
+            found = np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), scale
+            grid = None
+        values, scale = found
+        self._put(index, values.astype(np.int16), "int16", scale, grid is not None)
         return scale
 
-    def _bias(self, place: int, scale: np.float32) -> None:
-        if _at(self._inputs, place) is not None:
-            self._put(place, np.asarray(_core.quantize_bias(self._data(place), scale, 1)), "int32", scale)
+    def _bias(self, index: int, scale: np.float32) -> None:
+        if _at(self._inputs, index) is not None:
+            self._put(index, np.asarray(_core.quantize_bias(self._data(index), scale, 1)), "int32", scale)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tq._core import Operator
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.nearest import hint, pattern_hint
@@ -17,20 +18,20 @@ class Ruled(NamedTuple):
     """An operator, as rules see it."""
 
     subgraph: int
-    place: int
+    position: int
     name: str
     tensors: Sequence[str]  # the names of its outputs and constant inputs
     can: Callable[[Recipe], bool]  # whether a recipe changes it
 
 
 class Ruling:
-    """The recipe of each operator.  It is made of the model as it was: places are those that a rule's `index` means."""
+    """The recipe of each operator.  It is made of the model as it was: indices are as a rule's `index` counts."""
 
     def __init__(self, graphs: Iterable[SubgraphPart], options: Options) -> None:
         self._recipe, self._rules = options.recipe, options.all_rules
         counts = any(rule.index is not None for rule in self._rules)
-        self._places: Mapping[OperatorPart, int] = (
-            {op: place for graph in graphs for place, op in enumerate(graph.operators)} if counts else {}
+        self._indices: Mapping[OperatorPart, int] = (
+            {op: index for graph in graphs for index, op in enumerate(graph.operators)} if counts else {}
         )
 
     def recipe(self, operator: OperatorPart, subgraph: int) -> Recipe:
@@ -38,16 +39,25 @@ class Ruling:
             return self._recipe
         names, found = tensor_names(operator), self._recipe
         for rule in self._rules:
-            if rule.holds(operator.name, subgraph, names, self._places.get(operator)):
+            if rule.holds(operator.name, subgraph, names, self._indices.get(operator)):
                 found = find(rule.recipe)
         return found
 
-    def place(self, operator: OperatorPart, now: int) -> int:
-        """The operator's place in the model as it was; `now` where no rule asks for places."""
-        return self._places.get(operator, now)
+    def index(self, operator: OperatorPart, now: int) -> int:
+        """The operator's index in the model as it was; `now` where no rule asks for indices."""
+        return self._indices.get(operator, now)
 
 
-def tensor_names(operator: OperatorPart) -> list[str]:
+def method_of(operator: Operator, options: Options) -> str:
+    """The rounding of an operator's weights: of the last rule that holds and says one."""
+    found, names = options.weight_rounding, tensor_names(operator)
+    for rule in options.rules:
+        if rule.weight_rounding is not None and rule.holds(operator.name, 0, names, operator.index):
+            found = rule.weight_rounding
+    return found
+
+
+def tensor_names(operator: OperatorPart | Operator) -> list[str]:
     """The names that a rule's `tensor` is searched for in."""
     tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
     return [tensor.name for tensor in tensors if tensor is not None]
@@ -56,26 +66,26 @@ def tensor_names(operator: OperatorPart) -> list[str]:
 def check_rules(recipe: Recipe, rules: Sequence[Rule], operators: Sequence[Ruled]) -> None:
     """ValueError: a rule that holds for no operator, for none that later rules leave to it, or for none that recipes
     change."""
-    held = [[rule.holds(op.name, op.subgraph, op.tensors, op.place) for rule in rules] for op in operators]
-    for place, rule in enumerate(rules):
-        own = [(op, row) for op, row in zip(operators, held, strict=True) if row[place]]
+    held = [[rule.holds(op.name, op.subgraph, op.tensors, op.position) for rule in rules] for op in operators]
+    for index, rule in enumerate(rules):
+        own = [(op, row) for op, row in zip(operators, held, strict=True) if row[index]]
         if not own:
             raise ValueError(f"{_text(rule)} holds for no operator: {_missing(rule, operators)}")
-        _check_indices(rule, {op.place for op, _row in own})
-        own = [(op, row) for op, row in own if not any(row[place + 1 :])]
+        _check_indices(rule, {op.position for op, _row in own})
+        own = [(op, row) for op, row in own if not any(row[index + 1 :])]
         if not own:
             raise ValueError(f"{_text(rule)} has no effect: later rules hold for all of its operators")
         new = find(rule.recipe)
-        changes = [(op, old) for op, row in own if (old := _before(recipe, rules, row, place)) != new]
+        changes = [(op, old) for op, row in own if (old := _before(recipe, rules, row, index)) != new]
         if changes and not any(op.can(new) or op.can(old) for op, old in changes):
             names = ", ".join(dict.fromkeys(op.name for op, _old in changes))
             others = " and ".join(dict.fromkeys(repr(old.name) for _op, old in changes))
             raise ValueError(f"{_text(rule)} has no effect: neither {rule.recipe!r} nor {others} changes {names} here")
 
 
-def _before(recipe: Recipe, rules: Sequence[Rule], row: Sequence[bool], place: int) -> Recipe:
-    """The recipe of an operator without the rule at `place`."""
-    return next((find(rules[i].recipe) for i in range(place - 1, -1, -1) if row[i]), recipe)
+def _before(recipe: Recipe, rules: Sequence[Rule], row: Sequence[bool], index: int) -> Recipe:
+    """The recipe of an operator without the rule at `index`."""
+    return next((find(rules[i].recipe) for i in range(index - 1, -1, -1) if row[i]), recipe)
 
 
 def _text(rule: Rule) -> str:
@@ -106,7 +116,7 @@ def _missing(rule: Rule, operators: Sequence[Ruled]) -> str:
     graphs = {op.subgraph for op in operators}
     if rule.subgraph is not None and rule.subgraph not in graphs:
         return f"the subgraphs with operators are {', '.join(map(str, sorted(graphs)))}"
-    last = max((op.place for op in operators if rule.subgraph in (None, op.subgraph)), default=-1)
+    last = max((op.position for op in operators if rule.subgraph in (None, op.subgraph)), default=-1)
     indices = rule.index if isinstance(rule.index, tuple) else () if rule.index is None else (rule.index,)
     if not any(0 <= index <= last for index in indices) and rule.index is not None:
         return f"the last operator is {last}"

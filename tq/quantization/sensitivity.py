@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from tq._core import Model
 from tq.accuracy.measuring import Samples
 from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization.options import needs_samples
 from tq.quantization.quantize import quantize_model
 from tq.running.limits import Limits
@@ -22,28 +22,30 @@ Array = NDArray[Any]
 
 def sensitivity(
     model: Source,
-    calibration: Calibration | Iterable[Any] | Mapping[str, Any],
+    calibration: Calibration | Data,
     *,
     recipe: str = "int8",
     by: str = "operator",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
-    max_samples: int = 4,
+    samples: Data | None = None,
+    max_samples: int | None = None,
     num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> Sensitivity:
     """Ranks the parts of a float model by the error at its outputs that quantizing each one alone causes.
 
     calibration: a tq.Calibration, or samples, as tq.quantize_model takes them; the samples are run, too.
-    recipe, options: tq.quantize_model's: what is quantized, and how.
+    recipe, options: as tq.quantize_model takes them.
     by: "operator": an operator alone is in its quantized form, with its inputs, weights and outputs, and its integer
         kernel computes it.  "tensor": an activation alone is rounded to its quantized values, or the
         weights (and bias) of an operator.
-    samples: what to run, where calibration is a tq.Calibration.  max_samples: how many of them; 0: all.
+    samples: samples to run, where calibration is a tq.Calibration.  max_samples: how many of them; None: all,
+        since few samples may rank parts wrongly.  progress: as of tq.calibrate.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Only the first subgraph's operators are looked at.  ValueError: what tq.quantize_model raises; no samples; nothing
+    Only the first subgraph's operators are looked at.  ValueError: as tq.quantize_model; no samples; nothing
     that is quantized.  RunError: the model cannot be run.
     """
     if by not in WAYS:
@@ -54,11 +56,11 @@ def sensitivity(
     if needs_samples(recipe, options) or isinstance(given, Calibration):
         options["calibration"] = given
     quantized = Model(quantize_model(model, recipe, **limits._asdict(), **options))
-    return measure(model, quantized, run, by=by, num_threads=num_threads, limits=limits)
+    return measure(model, quantized, run, by=by, num_threads=num_threads, limits=limits, progress=progress)
 
 
 def _samples(
-    model: Model, calibration: Any, samples: Any, most: int
+    model: Model, calibration: Any, samples: Any, most: int | None
 ) -> tuple[Calibration | list[dict[int, Array]] | list[Any], Samples]:
     """The samples for calibration, and the samples to run."""
     if isinstance(calibration, Calibration):

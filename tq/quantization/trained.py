@@ -2,19 +2,22 @@
 """Networks that were trained with quantization: FAKE_QUANT operators, and QUANTIZE before DEQUANTIZE, go.
 
 take_fake_quants   the range of an activation, the grid of a constant
-take_pairs         the scale and zero point of an activation, the grid of a constant, be they per-axis
+take_constants     the grid of a constant that DEQUANTIZE reads, be it per-axis
+complete_pairs     inputs and outputs that are integers behind or before one of the two get the other
+take_pairs         the scale and zero point of an activation
 fold_moves         a trained constant that is transposed or reshaped becomes another
 spread             tensors that RELU, RESHAPE and their like make of a trained one, or make one of, get its range
-separate           where an operator needs equal parameters and training chose several, values are requantized
+separate           where an operator needs equal parameters and training chose several, values are requantized, but
+                   those that an operator writes for a concatenation alone
 
-toco does the first and the third (hardcode_min_max.cc: change_concat_input_ranges), TFLiteConverter the second and the
-fourth.
+toco does take_fake_quants and spread (hardcode_min_max.cc: change_concat_input_ranges), TFLiteConverter take_pairs and
+separate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,9 +36,9 @@ from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
 from tq.specification.limits import LIMITS
-from tq.specification.table import SAME
+from tq.specification.table import FREE, SAME
 
-_INTEGERS = ("INT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
+_INTEGERS = ("INT4", "UINT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
 _ACTIVATIONS = ("INT8", "UINT8", "INT16")
 _MOVES = ("TRANSPOSE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _MOST_SWEEPS = 8  # of spread; each takes ranges along a whole chain
@@ -109,17 +112,22 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
 # ---- what a calibration knows by name ----
 
 
-def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> dict[TensorPart, Trained]:
-    """The calibration's encodings of activations; constants without a grid get one from their encoding."""
-    found = {}
-    for tensor in graph.tensors:
+def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding], grids: Grids) -> None:
+    """Gives constants without a grid one from the calibration's encodings."""
+    for tensor in graph.tensors if encodings else ():
         item = encodings.get(tensor.name)
-        if item is None or not is_float(tensor):
+        if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
-        if tensor.is_constant:
-            if (grid := grids.get(tensor)) is None or grid.source == "stored":
-                grids.add(tensor, _grid_of(item))
-        elif len(item.min) == 1:
+        if (grid := grids.get(tensor)) is None or grid.source == "stored":
+            grids.add(tensor, _grid_of(item))
+
+
+def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> dict[TensorPart, Trained]:
+    """The calibration's encodings of activations."""
+    found = {}
+    for tensor in graph.tensors if encodings else ():
+        item = encodings.get(tensor.name)
+        if item is not None and is_float(tensor) and not tensor.is_constant and len(item.min) == 1:
             made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if item.scale else None
             type_ = item.type if item.type in LIMITS else ""
             found[tensor] = Trained(item.min[0], item.max[0], "calibration", type_, made if type_ else None)
@@ -202,37 +210,72 @@ def _skip(
 
 
 def has_pairs(graph: SubgraphPart) -> bool:
-    """Whether all integers with a scale stand between QUANTIZE and DEQUANTIZE, some of them activations."""
+    """Whether all integers with a scale stand between QUANTIZE and DEQUANTIZE, some of them activations.
+
+    An input of integers that DEQUANTIZE alone reads, and an output of integers that QUANTIZE writes, are halves of
+    pairs, of which the caller has the other."""
     pairs = 0
     for op in graph.operators:
         tensors = [t for t in (*op.inputs, *op.outputs) if t is not None and t.type_name in _INTEGERS]
         if op.builtin_name not in ("QUANTIZE", "DEQUANTIZE") and any(len(t.quantization.scale) for t in tensors):
             return False
         source = ends(op)[0]
-        pairs += op.builtin_name == "QUANTIZE" and source is not None and not source.is_constant
-    outside = [t for t in (*graph.inputs, *graph.outputs) if t is not None]
-    return pairs > 0 and not any(len(t.quantization.scale) and not is_float(t) for t in outside)
+        is_first = op.builtin_name == "QUANTIZE" or source in graph.inputs
+        pairs += bool(tensors) and is_first and source is not None and not source.is_constant
+    return pairs > 0 and not any(tensor in graph.outputs for tensor in _integer_ends(graph.inputs))
 
 
-def take_pairs(graph: SubgraphPart, grids: Grids) -> dict[TensorPart, Trained]:
-    """Takes DEQUANTIZE of constants and pairs of QUANTIZE and DEQUANTIZE away, and gives what they set."""
+def _integer_ends(tensors: Iterable[TensorPart | None]) -> dict[TensorPart, None]:
+    found = [t for t in tensors if t is not None and t.type_name in _ACTIVATIONS and len(t.quantization.scale)]
+    return dict.fromkeys(found)
+
+
+def complete_pairs(graph: SubgraphPart, ranges: Ranges) -> None:
+    """Makes inputs and outputs of integers float: QUANTIZE behind inputs, DEQUANTIZE behind outputs, as pairs inside
+    have both.  The float tensors take the names."""
+    for tensor in _integer_ends(graph.inputs):
+        made = _float_end(graph, ranges, tensor)
+        graph.replace_ends("inputs", {tensor: made})
+        graph.add_operator("QUANTIZE", [made], [tensor], at=0)
+    for tensor in _integer_ends(graph.outputs):
+        made = _float_end(graph, ranges, tensor)
+        graph.replace_ends("outputs", {tensor: made})
+        graph.add_operator("DEQUANTIZE", [tensor], [made])
+
+
+def _float_end(graph: SubgraphPart, ranges: Ranges, tensor: TensorPart) -> TensorPart:
+    name = tensor.name
+    tensor.name = f"{name}_{tensor.type_name.lower()}"
+    made = graph.add_tensor(name, tensor.shape, shape_signature=tensor.shape_signature)
+    ranges.move(tensor, made)
+    return made
+
+
+def take_pairs(graph: SubgraphPart) -> dict[TensorPart, Trained]:
+    """Takes pairs of QUANTIZE and DEQUANTIZE away, and gives what they set."""
     found: dict[TensorPart, Trained] = {}
-    _fold_constants(graph, grids)
     pairs: dict[TensorPart, list[OperatorPart]] = {}
     for op in graph.operators:
         source, target = ends(op)
         if op.builtin_name == "QUANTIZE" and source is not None and target is not None and is_float(source):
             pairs.setdefault(source, []).append(op)
-    for source, quantizes in pairs.items():
+    now: dict[TensorPart, TensorPart] = {}  # what stands for a tensor that was taken away
+    for first, quantizes in pairs.items():
         rows = [(op, row) for op in quantizes if (row := _pair(graph, op)) is not None]
         rows.sort(key=lambda row: row[1].high - row[1].low)  # the finest is the tensor's own
-        for place, (op, trained) in enumerate(rows):
-            found[_take_pair(graph, source, op, place > 0)] = trained
+        for op, trained in rows:
+            source = now.get(first, first)
+            targets = [
+                t for middle in op.outputs if middle for r in middle.consumers for t in r.outputs if t is not None
+            ]
+            kept = _take_pair(graph, source, op, source in found)
+            now.update((tensor, kept) for tensor in (*targets, source) if tensor not in graph.tensors)
+            found[kept] = trained
     return found
 
 
-def _fold_constants(graph: SubgraphPart, grids: Grids) -> None:
-    """DEQUANTIZE of a constant, and of what QUANTIZE makes of one."""
+def take_constants(graph: SubgraphPart, grids: Grids) -> None:
+    """Takes DEQUANTIZE of constants away, and of what QUANTIZE makes of them; they keep their scales as grids."""
     made: dict[TensorPart, NDArray[Any]] = {}
     gone, unread = [], []
     for op in graph.operators:
@@ -406,8 +449,22 @@ def separate(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
                     _requantize_output(graph, ranges, op, tensor, read[0])
         elif written:
             for tensor in dict.fromkeys(read):
-                if _differ(ranges, tensor, written[0]):
+                if not _differ(ranges, tensor, written[0]):
+                    continue
+                own = ranges.trained(written[0])
+                if own is not None and _is_rescaled(view, op, tensor):
+                    ranges.train({tensor: own})
+                else:
                     _requantize_input(graph, ranges, op, tensor, written[0])
+
+
+def _is_rescaled(view: View, op: OperatorPart, tensor: TensorPart) -> bool:
+    """Whether the operator alone reads what a kernel writes with any scale: it writes the operator's own, then, as
+    toco's change_concat_input_ranges and TFLiteConverter have it."""
+    producer = view.producers.get(tensor)
+    if producer is None or producer.builtin_name == REQUANTIZING or tensor in view.graph.outputs:
+        return False
+    return view.rule(producer) == FREE and view.readers[tensor] == [op]
 
 
 def _differ(ranges: Ranges, one: TensorPart, other: TensorPart) -> bool:
@@ -442,14 +499,7 @@ def _requantize_input(
     op.replace_inputs({tensor: made})
 
 
-def join_left(graph: SubgraphPart) -> None:
-    """Takes operators away that were to requantize and stayed float."""
-    for op in [op for op in graph.operators if op.builtin_name == REQUANTIZING]:
-        source, target = ends(op)
-        if source is None or target is None or not is_float(source) or not is_float(target):
-            continue
-        is_output = target in graph.outputs
-        if is_output and (source in graph.inputs or source in graph.outputs):
-            continue
-        graph.remove_operator(op)
-        graph.replace_tensor(*((source, target) if is_output else (target, source)))
+def unjoined(graph: SubgraphPart, integers: Container[OperatorPart]) -> tuple[OperatorPart, ...]:
+    """The operators that were put in to requantize, and stay float."""
+    rows = [op for op in graph.operators if op.builtin_name == REQUANTIZING and op not in integers]
+    return tuple(op for op in rows if all(map(is_float, ends(op))))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recipe "uint8": asymmetric uint8 activations and weights, as toco writes whole models.
 
-The passes plan it as int8; here are the operators without a uint8 kernel, weights of 1 to 255, and what moves the
-written integers by 128, with fixed outputs, which are 128 above int8's.
+The passes plan it as int8; here are the operators without a uint8 kernel, weights of 1 to 255, and the
+step that moves the written integers by 128, with fixed outputs, which are 128 above int8's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tq.quantization.grids import TRAINED, Grid
 from tq.specification.table import WITHOUT_UINT8
 
 SHIFT = 128
-# Operators that stay float: those without a uint8 kernel, LSTM, whose uint8 kernel is another operator's, and two that
+# Operators that stay float: all without a uint8 kernel, LSTM, whose uint8 kernel is another operator's, and two that
 # write the quantized value 0 for 0.0.
 WITHOUT = WITHOUT_UINT8 | {"LSTM", "MATRIX_DIAG", "MATRIX_SET_DIAG"}
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
@@ -27,6 +28,7 @@ _ROWS = {**INTEGER, REQUANTIZING: Integer(FREE, FREE)}
 Key = tuple[str, ...]  # of a constraint: tq/quantization/constraints.py
 End = tuple[str, int]  # ("inputs", 2): of an operator or of a subgraph
 Owner = Union[OperatorPart, SubgraphPart]  # noqa: UP007 - evaluated on Python 3.10 too
+Apart = Mapping[OperatorPart, Set[TensorPart]]
 
 
 def is_float(tensor: TensorPart | None) -> bool:
@@ -46,8 +48,13 @@ def range_of_constant(tensor: TensorPart) -> tuple[float, float]:
     if data is None or not data.size:
         return 0.0, 0.0
     if np.isnan(data).any():
-        raise ValueError(f"{tensor!r} holds values that are not numbers")
-    real = data[np.abs(data) < INFINITE]  # the others saturate, as they are meant to
+        raise ValueError(f"{tensor!r} holds NaN")
+    return range_of_values(data)
+
+
+def range_of_values(data: NDArray[Any]) -> tuple[float, float]:
+    """Without infinities, which saturate, as they are meant to."""
+    real = data[np.abs(data) < INFINITE]
     return (float(real.min()), float(real.max())) if real.size else (0.0, 0.0)
 
 
@@ -64,17 +71,23 @@ class View:
     # which they may have integers.  An operator or an end that must stay float is left out.
     variables: Mapping[OperatorPart, Key] = field(default_factory=dict)
     ends: Mapping[Owner, Mapping[End, Key]] = field(default_factory=dict)
+    # Of integer operators of another type, the tensors that they read or write as integers: there other operators read
+    # what a DEQUANTIZE writes.  Neither producers nor readers have these.
+    apart: Apart = field(default_factory=dict)
     _magnitudes: dict[TensorPart, float] = field(default_factory=dict)  # of constants, computed once
 
     @classmethod
-    def of(cls, graph: SubgraphPart, ranges: Ranges, type: str) -> View:
+    def of(cls, graph: SubgraphPart, ranges: Ranges, type: str, apart: Apart | None = None) -> View:
         readers: dict[TensorPart, list[OperatorPart]] = {}
+        producers: dict[TensorPart, OperatorPart] = {}
+        apart = apart or {}
         for op in graph.operators:
+            hidden = apart.get(op, ())
             for tensor in dict.fromkeys(op.inputs):
-                if tensor is not None:
+                if tensor is not None and tensor not in hidden:
                     readers.setdefault(tensor, []).append(op)
-        producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
-        return cls(graph, ranges, type, producers, readers)
+            producers.update((t, op) for t in op.outputs if t is not None and t not in hidden)
+        return cls(graph, ranges, type, producers, readers, apart=apart)
 
     def without(self, floats: Set[Key]) -> View:
         """The view in which these constraints leave their tensors float."""
@@ -103,7 +116,7 @@ class View:
         row = _ROWS.get(op.builtin_name or "")
         return None if row is None else row.int8 if self.type == "int8" else row.int16
 
-    def places(self, op: OperatorPart) -> list[int]:
+    def activation_inputs(self, op: OperatorPart) -> list[int]:
         """Where it reads activations, or constants that are quantized like them."""
         row, inputs = self.row(op), op.inputs
         keeps_int8 = self.type != "int8" or self.has_constant_weights(op)  # weights are int8 beside int16, too
@@ -125,14 +138,14 @@ class View:
         return self._input(op, self.row(op).bias)
 
     @staticmethod
-    def _input(op: OperatorPart, place: int | None) -> TensorPart | None:
+    def _input(op: OperatorPart, index: int | None) -> TensorPart | None:
         inputs = op.inputs
-        return inputs[place] if place is not None and place < len(inputs) else None
+        return inputs[index] if index is not None and index < len(inputs) else None
 
     def read(self, op: OperatorPart) -> list[tuple[int, TensorPart]]:
-        """The activations that it reads, and constants that are quantized like them, with their places."""
+        """The activations that it reads, and constants that are quantized like them, with their indices."""
         inputs = op.inputs
-        return [(i, tensor) for i in self.places(op) if (tensor := inputs[i]) is not None]
+        return [(i, tensor) for i in self.activation_inputs(op) if (tensor := inputs[i]) is not None]
 
     def data(self, op: OperatorPart) -> list[TensorPart]:
         """The activations that it reads."""
@@ -177,5 +190,5 @@ class View:
 
 
 def tensor_at(owner: Owner, end: End) -> TensorPart | None:
-    side, place = end
-    return (owner.inputs if side == "inputs" else owner.outputs)[place]
+    side, index = end
+    return (owner.inputs if side == "inputs" else owner.outputs)[index]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which constants become what where activations stay float, operator by operator."""
+"""The quantized form of constants beside float activations, operator by operator."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tq import _core
 from tq.editing.graph import SubgraphPart
@@ -13,6 +15,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
 from tq.quantization import recipes
+from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights
 from tq.quantization.options import Options
 from tq.quantization.recipes import DEQUANTIZED, FLOAT, GATHERED, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
@@ -37,12 +40,16 @@ class Target(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A constant that an operator reads, and what it is to become there."""
+    """A constant that an operator reads, and its quantized form there.
+
+    on_grid: its values on the grid that training, the caller or the file chose; None: its own least and greatest value
+    give the scales."""
 
     operator: OperatorPart
     input: int
     tensor: TensorPart
     target: Target
+    on_grid: Weights | None = None
 
 
 def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator[Use]:
@@ -57,18 +64,52 @@ def find_uses(graph: SubgraphPart, ruling: Ruling, options: Options) -> Iterator
             yield from _integers(operator, recipe, options)
 
 
+def place_on_grids(uses: Iterable[Use], grids: Grids) -> list[Use]:
+    """The uses, with the values of constants that have a grid."""
+    made: dict[tuple[Any, ...], Weights | None] = {}
+    found = []
+    for use in uses:
+        grid = grids.get(use.tensor)
+        if grid is None:
+            found.append(use)
+            continue
+        key = use.tensor, *use.target[1:]  # the form changes no value
+        if key not in made:
+            made[key] = _on_grid(use.tensor, use.target, grid)
+        found.append(use._replace(on_grid=made[key]))
+    return found
+
+
+def _on_grid(tensor: TensorPart, target: Target, grid: Grid) -> Weights | None:
+    """None: the target has no values on the grid."""
+    data = tensor.data
+    if target.type not in WEIGHT_LIMITS or target.block_size or data is None or not np.isfinite(data).all():
+        return None
+    made = grid.weights(data, target.axis, (target.type,))
+    if made is None or made.type != target.type:
+        return None
+    scales, axis = np.atleast_1d(made.scale), target.channel_axis if target.channels else target.axis
+    if axis is not None and len(scales) == 1:
+        scales = np.repeat(scales, tensor.shape[axis])
+    return made._replace(scale=scales)
+
+
 def check_custom_weights(
     given: Mapping[str, Sequence[int]], graphs: Sequence[SubgraphPart], uses: Sequence[Sequence[Use]]
 ) -> None:
     """ValueError: an operator that the model lacks, or of which nothing becomes integers."""
     names = {op.name for graph in graphs for op in graph.operators if op.builtin_name == "CUSTOM"}
-    used = {use.operator.name for chosen in uses for use in chosen}
-    for name, places in given.items():
+    used: dict[str, set[int]] = {}
+    for use in (use for chosen in uses for use in chosen):
+        used.setdefault(use.operator.name, set()).add(use.input)
+    for name, indices in given.items():
         if name not in names:
             raise ValueError(f"custom_weights: the model has no custom operator {name!r}{hint(name, names)}")
         if name not in used:
-            wanted = f"its inputs {list(places)} are no float32 constants with enough elements"
+            wanted = f"its inputs {list(indices)} are no float32 constants with enough elements"
             raise ValueError(f"custom_weights: {name!r} has no effect: {wanted}")
+        if missing := [index for index in indices if index not in used[name]]:
+            raise ValueError(f"custom_weights: {name!r} has no weights at input {missing[0]}")
 
 
 def can_change(operator: OperatorPart, recipe: Recipe, options: Options) -> bool:
@@ -93,7 +134,7 @@ def _float16(operator: OperatorPart) -> Iterator[Use]:
     0, and without constants with infinities, which float16's greatest value cannot stand for."""
     if operator.name in recipes.READ_WHEN_PREPARED or operator.builtin_name in (None, "CUSTOM"):
         return
-    for place, tensor in enumerate(operator.inputs):
+    for index, tensor in enumerate(operator.inputs):
         data = tensor.data if tensor is not None and _can_quantize(tensor) else None
         if tensor is None or data is None or data.size < 2:
             continue
@@ -102,7 +143,7 @@ def _float16(operator: OperatorPart) -> Iterator[Use]:
             continue
         if nans:
             raise ValueError(f"{tensor!r} holds NaN; weights must be numbers")
-        yield Use(operator, place, tensor, Target(DEQUANTIZED, "float16"))
+        yield Use(operator, index, tensor, Target(DEQUANTIZED, "float16"))
 
 
 def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Iterator[Use]:
@@ -114,24 +155,24 @@ def _integers(operator: OperatorPart, recipe: Recipe, options: Options) -> Itera
         return
     inputs = operator.inputs
     found = []
-    for place in row.inputs:
-        tensor = inputs[place] if place < len(inputs) else None
+    for index in row.inputs:
+        tensor = inputs[index] if index < len(inputs) else None
         if tensor is None:
             continue
         if not _can_quantize(tensor):
             return
-        found.append((place, tensor, tensor.shape))
+        found.append((index, tensor, tensor.shape))
     if max((prod(shape) for _, _, shape in found), default=0) < max(options.min_elements, 1):
         return
-    for place, tensor, shape in found:
-        yield Use(operator, place, tensor, _target(shape, row, recipe, options))
+    for index, tensor, shape in found:
+        yield Use(operator, index, tensor, _target(shape, row, recipe, options))
 
 
 def row_of(operator: OperatorPart, options: Options) -> recipes.Weights | None:
     """The weights of an operator, of a custom one as the caller says."""
     if operator.builtin_name == "CUSTOM":
-        places = options.custom_weights.get(operator.name)
-        return None if places is None else recipes.Weights(tuple(places), None, ("int8", "int4"))
+        indices = options.custom_weights.get(operator.name)
+        return None if indices is None else recipes.Weights(tuple(indices), None, ("int8", "int4"))
     return WEIGHTS.get(operator.builtin_name or "")
 
 

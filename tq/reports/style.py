@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The style sheet and the script of the report's page.  Colors are those of the notebook pages.
 
-The script sorts tables by a click on a head; the page is complete without it.
+The script sorts tables by a click on a head, and filters their rows; the page is complete without it.
 """
 
 from tq.pages.style import DARK, LIGHT
@@ -30,7 +30,13 @@ code, .mono { font: 12.5px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, "
 .card .what { color: var(--tq-muted); font-size: 12.5px; }
 .card .big { font-size: 1.45rem; font-weight: 650; line-height: 1.35; font-variant-numeric: tabular-nums; }
 .card .note { color: var(--tq-muted); font-size: 12.5px; }
-.scroll { overflow-x: auto; border: 1px solid var(--tq-line); border-radius: .5rem; margin: .5rem 0; }
+/* Shadows at the sides to which there is more: gradients that stay, under ones that scroll along. */
+.scroll { overflow-x: auto; border: 1px solid var(--tq-line); border-radius: .5rem; margin: .5rem 0;
+  background: linear-gradient(to right, var(--tq-bg) 40%, transparent) 0 0 / 3rem 100% no-repeat local,
+    linear-gradient(to left, var(--tq-bg) 40%, transparent) 100% 0 / 3rem 100% no-repeat local,
+    linear-gradient(to right, #0006, transparent) 0 0 / .8rem 100% no-repeat scroll,
+    linear-gradient(to left, #0006, transparent) 100% 0 / .8rem 100% no-repeat scroll, var(--tq-bg); }
+.scroll:focus-visible { outline: 2px solid var(--tq-accent); outline-offset: 1px; }
 .high { max-height: 34rem; overflow-y: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { padding: .28rem .55rem; text-align: left; vertical-align: top; }
@@ -54,7 +60,17 @@ tbody tr:hover { background: var(--tq-panel); }
 .big.t-good, .big.t-warn, .big.t-bad, td.t-warn, td.t-bad { font-weight: 650; }
 svg { display: block; max-width: 100%; height: auto; }
 svg text { fill: var(--tq-muted); font: 11px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; }
-svg.along { width: 100%; margin: .4rem 0 0; }
+svg.along { width: 100%; min-width: 52rem; margin: .4rem 0 0; }
+svg.tq-graph { max-width: none; margin: .5rem; }
+.tq-label { font-weight: 600; } svg .tq-label, svg .tq-line { fill: var(--tq-text); }
+.tq-arrow { fill: none; stroke: var(--tq-values); }
+.tq-box { fill: var(--tq-bg); stroke: var(--tq-muted); }
+.b-good { stroke: var(--tq-good); stroke-width: 3; } .b-fair { stroke: var(--tq-range); stroke-width: 3; }
+.b-warn { stroke: var(--tq-stored); stroke-width: 3; } .b-bad { stroke: var(--tq-bad); stroke-width: 3;
+  fill: var(--tq-panel); }
+#filters { margin-left: auto; } #left { color: var(--tq-muted); }
+input { font: inherit; color: var(--tq-text); background: var(--tq-bg); border: 1px solid var(--tq-muted);
+  border-radius: .35rem; padding: .1rem .4rem; width: 11rem; max-width: 60vw; }
 svg.along a:hover rect { opacity: .65; }
 svg.small { width: 110px; height: 12px; margin-top: .25rem; }
 .g-good { fill: var(--tq-good); } .g-fair { fill: var(--tq-range); } .g-warn { fill: var(--tq-stored); }
@@ -70,6 +86,8 @@ svg.small { width: 110px; height: 12px; margin-top: .25rem; }
 .legend .tq-stored { background: var(--tq-stored); }
 .legend .g-good { background: var(--tq-good); } .legend .g-fair { background: var(--tq-range); }
 .legend .g-warn { background: var(--tq-stored); } .legend .g-bad { background: var(--tq-bad); }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .8rem; }
+.pair > div { min-width: 0; } .pair h3 { margin: .3rem 0 0; overflow-wrap: anywhere; }
 .tensors { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); gap: .8rem; }
 .tensor { border: 1px solid var(--tq-line); border-radius: .55rem; padding: .65rem .85rem; min-width: 0; }
 .tensor:target { border-color: var(--tq-accent); box-shadow: 0 0 0 1px var(--tq-accent); }
@@ -81,6 +99,7 @@ summary { cursor: pointer; color: var(--tq-accent); font-weight: 600; padding: .
 details > .tensors { margin-top: .6rem; }
 footer { margin: 3rem 0 2rem; padding-top: .8rem; border-top: 1px solid var(--tq-line); color: var(--tq-muted);
   font-size: 12.5px; }
+@media (max-width: 600px) { svg.tq-chart text { font-size: 20px; } nav { position: static; } }
 @media print { nav { display: none; } .high { max-height: none; overflow: visible; } .tensor { break-inside: avoid; } }
 """
 
@@ -112,6 +131,17 @@ for (const table of document.querySelectorAll("table.sorts")) {
     });
   });
 }
+const filter = document.getElementById("filter"), tables = [...document.querySelectorAll("table.sorts")];
+if (tables.length) document.getElementById("filters").hidden = false;
+filter.addEventListener("input", () => {
+  const wanted = filter.value.trim().toLowerCase();
+  let shown = 0;
+  for (const row of tables.flatMap((table) => [...table.tBodies[0].rows])) {
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    shown += !row.hidden;
+  }
+  document.getElementById("left").textContent = wanted ? `${shown} rows` : "";
+});
 const open = () => {
   const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
   if (target && target.closest("details")) { target.closest("details").open = true; target.scrollIntoView(); }

@@ -94,19 +94,19 @@ def errors(counts: Counts) -> str:
         return _LEFT + (float(value) + end) * scale
 
     axis = _HALF - 6
-    parts = [opening(axis + 18, f"histogram of errors from {number(low)} to {number(high)}")]
+    parts = [opening(axis + 22, f"histogram of errors from {number(low)} to {number(high)}")]
     parts.append(f'<path class="tq-grid" d="M{x_of(0):.1f} 0V{axis}"/>')
     parts.append(f'<path class="tq-stored" d="{_outline(counts, x_of, axis, -1)}"/>')
     parts.append(f'<path class="tq-axis" d="M{_LEFT} {axis}H{_RIGHT}"/>')
-    parts += [text_at(2, axis + 14, number(-end)), text_at(x_of(0), axis + 14, "0", "middle")]
-    parts.append(text_at(_WIDTH - 2, axis + 14, number(end), "end"))
+    parts += [text_at(2, axis + 17, number(-end)), text_at(x_of(0), axis + 17, "0", "middle")]
+    parts.append(text_at(_WIDTH - 2, axis + 17, number(end), "end"))
     return "".join(parts) + "</svg>"
 
 
 def along(rows: Sequence[tuple[str, float, str]]) -> str:
-    """A bar for each tensor in the order of execution.
+    """A bar for each tensor in the order of execution, and a link where there is a picture of it.
 
-    rows: (label in HTML, SQNR in dB, identifier that a click leads to or "").
+    rows: (label in HTML, SQNR in dB, identifier that the link leads to or "").
     """
     if not rows:
         return ""
@@ -117,7 +117,7 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
         return bottom - (bottom - 8) * min(max(decibels, 0.0), _SQNR_TOP) / _SQNR_TOP
 
     parts = [
-        f'<svg class="along" role="img" aria-label="SQNR of {len(rows)} tensors in the order of execution" '
+        f'<svg class="along" role="group" aria-label="SQNR of {len(rows)} tensors in the order of execution" '
         f'viewBox="0 0 {_SQNR_WIDTH} {_SQNR_HEIGHT}">'
     ]
     marks = (0, 10, 20, 30, 40, 50, 60)
@@ -132,7 +132,7 @@ def along(rows: Sequence[tuple[str, float, str]]) -> str:
         x = _SQNR_LEFT + position * pitch
         shape = f'x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{bottom - top:.1f}"'
         bar = f'<rect class="g-{grade(decibels)}" {shape}><title>{label}</title></rect>'
-        parts.append(f'<a href="#{link}">{bar}</a>' if link else bar)
+        parts.append(f'<a href="#{link}" aria-label="{label}">{bar}</a>' if link else bar)
     parts.append(f'<path class="tq-axis" d="M{_SQNR_LEFT} {bottom}H{right}"/>')
     first, last = (_SQNR_LEFT, bottom + 15), (right, bottom + 15)
     parts.append(text_at(*first, "input") + text_at(*last, "output", "end"))

@@ -7,8 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tq.pages.tables import Result, Table
+
 if TYPE_CHECKING:
-    from tq.running.interpreter import Interpreter
+    from tq._core import Interpreter, Model
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,22 @@ class Backend:
     litert: str | None  #: LiteRT's behaviour where it is known not to run the operator
 
 
-class Backends(list[Backend]):
+class Backends(Result, list[Backend]):
     """A Backend for each operator of a subgraph, in order.  `str()` is a table."""
+
+    def table(self) -> Table:
+        """A row for each operator."""
+        rows = [(row.index, row.operator, row.numerics, row.rule, row.litert) for row in self]
+        return Table(("#index", "operator", "numerics", "rule", "litert"), rows)
+
+    def summary(self) -> list[str]:
+        """How many operators have the arithmetic of each of LiteRT's kernels."""
+        counts = Counter(row.numerics for row in self)
+        lines = [", ".join(f"{name}: {count}" for name, count in sorted(counts.items())) or "no operators"]
+        refused = [row for row in self if row.litert]
+        if refused:
+            lines.append(f"{len(refused)} that LiteRT does not run, the first {refused[0].index} {refused[0].operator}")
+        return lines
 
     def __str__(self) -> str:
         lines = ["   # operator                 numerics   rule"]
@@ -31,13 +47,11 @@ class Backends(list[Backend]):
             lines.append(f"{row.index:4} {row.operator[:24]:24} {row.numerics:10} {row.rule}")
             if row.litert:
                 lines.append(f"{'':41}{row.litert}")
-        counts = Counter(row.numerics for row in self)
-        lines.append("     " + ", ".join(f"{name}: {count}" for name, count in sorted(counts.items())))
-        return "\n".join(lines)
+        return "\n".join([*lines, "     " + self.summary()[0]])
 
 
-def backends(interpreter: Interpreter, subgraph: int) -> Backends:
+def backends(interpreter: Interpreter, model: Model, subgraph: int) -> Backends:
     """See Interpreter.backends."""
-    operators = interpreter.model.subgraphs[subgraph].operators
+    operators = model.subgraphs[subgraph].operators
     rows = interpreter._backends(subgraph)
     return Backends(Backend(op.index, op.name, *row) for op, row in zip(operators, rows, strict=True))

@@ -22,19 +22,10 @@ if TYPE_CHECKING:
 _TRIES = 16  # elements tried, for one that both runs' steps explain
 
 _FORMULAS = {
-    "LEAKY_RELU": {
-        "reference": "fixed-point multiplier of 31 bits, ties away from zero",
-        "xnnpack": "((x - z_in) * m + 128) >> 8, m = rne(256 * ratio): eight fractional bits",
-    },
     "DEQUANTIZE": {
         "reference": "f32(s * (q - z))",
         "optimized": "whole blocks of 8: f32(f32(q * s) + f32(-z * s)); the rest: s * (q - z) by way of float64",
         "xnnpack": "f32(s * (q - z))",
-    },
-    "RESIZE_BILINEAR": {
-        "reference": "int8: fixed-point weights of 10 bits; uint8: float32, truncated",
-        "optimized": "uint8: the products of weights formed first, in float32",
-        "xnnpack": "fixed-point weights of 11 bits, ties up",
     },
 }
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,13 @@ import numpy as np
 
 from tq import _core
 from tq.nearest import hint, nearest
+from tq.sources import Source, is_path, opened
 
 if TYPE_CHECKING:
     from tq.running.backends import Backends
-    from tq.running.runs import MemoryPlan, Profile, Step
+    from tq.running.memory_plan import MemoryPlan
+    from tq.running.profile import Profile
+    from tq.running.trace import Step
 
 Details = dict[str, Any]
 
@@ -106,17 +110,25 @@ def _numerics(numerics: str | None, resolver: Any, rounding: str | None) -> str:
     return numerics
 
 
-def _open(path: Any, content: Any, model: _core.Model | None) -> _core.Model:
+def _given(argument: Any) -> bool:
+    return argument is not None and not (isinstance(argument, (str, bytes)) and not argument)
+
+
+def _open(path: Any, content: Any, model: Source | None) -> _core.Model:
     if model is not None:
-        if path or content:
+        if _given(path) or _given(content):
             raise ValueError("model is given: `model_path` and `model_content` cannot be")
-        return model
-    if path and content:
+        return opened(model)
+    if _given(path) and _given(content):
         raise ValueError("Can't both provide `model_path` and `model_content`")
-    if not path and not content:
+    if isinstance(path, _core.Model):
+        return path
+    if _given(path) and not is_path(path):
+        path, content = None, path
+    if not _given(path) and not _given(content):
         raise ValueError("`model_path` or `model_content` must be specified.")
     try:
-        return _core.Model(os.fsdecode(path) if path else content)
+        return _core.Model(os.fsdecode(path) if _given(path) else content)
     except OSError as error:
         raise ValueError(f"Could not open '{os.fsdecode(path)}'. {error.strerror or error}") from error
     except _core.ModelError as error:
@@ -148,7 +160,8 @@ def _resizing() -> Iterator[None]:
 class Interpreter(_core.Interpreter):
     """Runs a model.  Takes the arguments of LiteRT's and TensorFlow's interpreters, and a few of its own.
 
-    model_path, model_content: a file, or a model's bytes.
+    model_path, model_content: a file, or a model's bytes.  model_path may also be a tq.Model, bytes such as those of
+        tq.quantize_model, or an open file.
     experimental_delegates: None; tq runs no delegates.
     num_threads: how many threads an operator may use; None is one.
     experimental_op_resolver_type: an OpResolverType, also LiteRT's own.
@@ -177,7 +190,7 @@ class Interpreter(_core.Interpreter):
 
     def __init__(
         self,
-        model_path: str | bytes | os.PathLike[Any] | None = None,
+        model_path: Source | os.PathLike[Any] | None = None,
         model_content: Any = None,
         experimental_delegates: Any = None,
         num_threads: int | None = None,
@@ -189,13 +202,14 @@ class Interpreter(_core.Interpreter):
         experimental_disable_delegate_node_fusion: bool = False,
         experimental_force_delegate_node_profiling: bool = False,
         *,
-        model: _core.Model | None = None,
+        model: Source | None = None,
         numerics: str | None = None,
         rounding: str | None = None,
         max_memory: int | None = None,
         max_multiply_adds: int | None = None,
     ) -> None:
         super().__init__()
+        start = time.perf_counter()
         numerics = _rounded(_numerics(numerics, experimental_op_resolver_type, rounding), rounding)
         if num_threads is not None:
             if not isinstance(num_threads, int):
@@ -211,6 +225,8 @@ class Interpreter(_core.Interpreter):
         memory, work = _limit("max_memory", max_memory), _limit("max_multiply_adds", max_multiply_adds)
         kernels = "reference-single" if rounding == "single" else numerics
         self._open(self.model, kernels, threads, keep, memory, work, dict(_registered))
+        self._opening = time.perf_counter() - start
+        self._allocating = 0.0
         self.rounding = rounding or "double"
         self.numerics = numerics
 
@@ -225,7 +241,14 @@ class Interpreter(_core.Interpreter):
 
         tq.RunError, a RuntimeError: operators that tq does not know, or whose contract does not hold, a line for each.
         """
+        start = time.perf_counter()
         self._allocate()
+        self._allocating = time.perf_counter() - start
+
+    @property
+    def preparation_seconds(self) -> float:
+        """The time of making this interpreter and of the last allocate_tensors."""
+        return self._opening + self._allocating
 
     def run(self, start: int = 0, until: int | None = None) -> None:
         """Runs operators `start` to `until` - 1 of subgraph 0; until: None: to the end.
@@ -244,20 +267,21 @@ class Interpreter(_core.Interpreter):
 
         A Step has `index`, `operator` (a tq.Operator) and `outputs`, a list of arrays (None for one left out).
         """
-        from tq.running.runs import trace
+        from tq.running.trace import trace
 
-        return trace(self)
+        return trace(self, self.model)
 
-    def profile(self, runs: int = 10, warm_up: int = 1) -> Profile:
-        """Measures the time of each operator, the mean of `runs` runs after `warm_up` ones, with its bytes and
-        multiply-adds.
+    def profile(self, runs: int = 10, warm_up: int | None = None) -> Profile:
+        """Measures the time of each operator, the median of `runs` runs after `warm_up` ones, with its bytes and
+        multiply-adds; the spread of whole runs, the time of the first one and of preparing, and memory.
 
+        warm_up: None: for 0.1 s, at least one run and at most 50.
         `print` of the result is a table; `.plot()` draws it.  Inputs: the values of the last set_tensor.
         ValueError: runs is less than 1, or warm_up negative.
         """
-        from tq.running.runs import profile
+        from tq.running.profile import profile
 
-        return profile(self, runs, warm_up)
+        return profile(self, self.model, runs, warm_up, self.preparation_seconds)
 
     def backends(self, subgraph_index: int = 0) -> Backends:
         """The kernels with which LiteRT would run each operator of a subgraph, and the reason.
@@ -268,16 +292,16 @@ class Interpreter(_core.Interpreter):
         """
         from tq.running.backends import backends
 
-        return backends(self, subgraph_index)
+        return backends(self, self.model, subgraph_index)
 
     def memory_plan(self, subgraph_index: int = 0) -> MemoryPlan:
         """The offsets of a subgraph's tensors in the arena, and the operators between which they live.
 
         `print` of the result is a table; `.plot()` draws it.  Needs allocate_tensors.
         """
-        from tq.running.runs import memory_plan
+        from tq.running.memory_plan import memory_plan
 
-        return memory_plan(self, subgraph_index)
+        return memory_plan(self, self.model, subgraph_index)
 
     # ---- tensors ----
 

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from tq._core import Model
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.nearest import hint
 from tq.running.backends import Backend
 from tq.sources import Source, snapshot
 from tq.specification.applying import each
-from tq.specification.effects import Effects
+from tq.specification.effects import Effect, Effects
 from tq.specification.findings import Finding, Findings
 from tq.specification.rule import Found
 from tq.specification.rules import RULES
@@ -25,7 +25,7 @@ def check(
     spec: str | None = None,
     *,
     ignore: Iterable[str] = (),
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
 ) -> Findings:
     """The deviations of a model from TFLite's quantization specification.
 
@@ -47,7 +47,7 @@ def checked(
     editor: Editor,
     spec: str | None,
     ignore: frozenset[str],
-    samples: Iterable[Any] | Mapping[str, Any] | None,
+    samples: Data | None,
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)
@@ -74,7 +74,7 @@ def check_spec(spec: str | None) -> None:
         raise ValueError(f"there is no spec {spec!r}; there are: {', '.join(SPECS)}{hint(str(spec), SPECS)}")
 
 
-def to_finding(item: Found, effect: float | None, backend: Backend | None = None) -> Finding:
+def to_finding(item: Found, effect: Effect, backend: Backend | None = None) -> Finding:
     op = item.operands.op
     about = item.operand or next(iter(item.operands.outputs), None)
     name = "" if about is None else about.tensor.name or f"tensor {about.tensor.index}"
@@ -85,8 +85,9 @@ def to_finding(item: Found, effect: float | None, backend: Backend | None = None
         name,
         item.found,
         item.needed,
-        effect,
+        effect.steps,
         kernels_of(item, backend),
         op.subgraph.index,
         item.operands.name,
+        effect.why,
     )

@@ -4,69 +4,82 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Error, Model, Tensor
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.operator import OperatorPart
 from tq.running.interpreter import Interpreter
+from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator
 from tq.specification.operands import holds_data
 from tq.specification.repairs import REPAIRS
 from tq.specification.rule import Found
 
 Array = NDArray[Any]
-Samples = Iterable[Any] | Mapping[str, Any] | None
 
 _MOST_SAMPLES = 8
 _MOST_ROUNDS = 1000  # of loops in a run, which might never end
 _SEED = 0
+_KERNELS = ("reference", "optimized", "xnnpack")
+
+
+# The input that is the shape of an operator's output.
+_SHAPES = {"BROADCAST_TO": 1, "FILL": 0, "RESHAPE": 1, "TRANSPOSE_CONV": 0}
+
+
+class Effect(NamedTuple):
+    """steps: of the output; None: they are not known, and `why` says the reason."""
+
+    steps: float | None
+    why: str = ""
 
 
 class Effects:
     """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
 
-    def __init__(self, model: Model, samples: Samples = None) -> None:
+    def __init__(self, model: Model, samples: Data | None = None) -> None:
         self._model = model
         self._given = None if samples is None else _calls(model, samples)
         self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
-        self._parts: dict[tuple[int, int], _Part | None] = {}
+        self._parts: dict[tuple[int, int], _Part | str] = {}
 
-    def of(self, item: Found) -> float | None:
-        """None: there is no repair, or one of the two cannot run."""
+    def of(self, item: Found) -> Effect:
         if item.rule not in REPAIRS:
-            return None
+            return Effect(None, "there is no repair")
         op = item.operands.op
         place = op.subgraph.index, op.index
         if place not in self._parts:
             self._parts[place] = self._part(item)
         part = self._parts[place]
-        return None if part is None else part.effect(item)
+        return Effect(None, part) if isinstance(part, str) else part.effect(item)
 
-    def _part(self, item: Found) -> _Part | None:
+    def _part(self, item: Found) -> _Part | str:
+        """The operator, or the reason why it cannot run."""
         op = item.operands.op
         graph = self._model.subgraphs[op.subgraph.index]
         if not _is_whole(op, len(graph.tensors)):
-            return None
-        inputs = [graph.tensors[t.index] for t in dict.fromkeys(op.inputs) if t is not None and not holds_data(t)]
+            return "the operator names tensors that are not there"
+        given = [t for t in dict.fromkeys(op.inputs) if t is not None and not holds_data(t) and not t.is_variable]
+        inputs = [graph.tensors[t.index] for t in given]
         outputs = [t.index for t in op.outputs if t is not None]
-        if any(t.is_variable for t in inputs) or not outputs:
-            return None
+        if not outputs or any(t.type.name == "RESOURCE" for t in inputs):
+            return "the operator reads or writes a variable"
         try:
             made = extract(self._model, [t.index for t in inputs], outputs, subgraph=graph.index)
             if len(Model(made).subgraphs[0].operators) != 1:
-                return None
+                return "the operator's result does not depend on it alone"
             runs = self._values(graph.index)
             feeds = [[run[t.index] for t in inputs] for run in runs if all(t.index in run for t in inputs)]
-            return _Part(made, feeds or [[_random(t) for t in inputs]])
-        except (Error, ValueError, MemoryError):
-            return None
+            return _Part(made, feeds or [[_drawn(op, t) for t in inputs]])
+        except (Error, ValueError, MemoryError) as error:
+            return f"the operator does not run as it is: {error}"
 
     def _values(self, subgraph: int) -> list[dict[int, Array]]:
         """The values of all tensors of a subgraph, for each sample; empty where it does not run as a whole."""
@@ -80,7 +93,7 @@ class Effects:
     def _run(self) -> list[dict[int, Array]]:
         graph = self._model.subgraphs[0]
         tensors = [tensor for tensor in graph.inputs if tensor is not None]
-        given = self._given or [{tensor.index: _random(tensor) for tensor in tensors}]
+        given = self._given or [{tensor.index: random_value(tensor, _SEED) for tensor in tensors}]
         wanted = {i for op in graph.operators for i in op.input_indices if i >= 0}
         interpreter = Interpreter(
             model=self._model,
@@ -101,37 +114,47 @@ class Effects:
         return found
 
 
+def _drawn(op: OperatorPart, tensor: Tensor) -> Array:
+    """A random value; the output's shape where the operator reads that."""
+    place, output = _SHAPES.get(op.name), op.outputs[0]
+    read = op.input_indices[place] if place is not None and place < len(op.input_indices) else -1
+    if read != tensor.index or output is None or tensor.dtype not in (np.int32, np.int64):
+        return random_value(tensor, _SEED)
+    return np.asarray([max(n, 1) for n in output.shape], tensor.dtype)
+
+
 class _Part:
     """An operator as a model of its own, with what it reads in each run."""
 
     def __init__(self, model: bytes, feeds: Sequence[Sequence[Array]]) -> None:
+        """ValueError, tq.Error: none of the kernel sets runs it."""
         self._model, self._feeds = model, feeds
         self._before = _results(Model(model), feeds)
-        self._known: dict[tuple[str, int], float | None] = {}
+        self._known: dict[tuple[str, int], Effect] = {}
 
-    def effect(self, item: Found) -> float | None:
+    def effect(self, item: Found) -> Effect:
         """Of the repair of one tensor; of activations, which depend on each other, of all together."""
         about = _about(item)
         if about not in self._known:
             self._known[about] = self._measured(about)
         return self._known[about]
 
-    def _measured(self, about: tuple[str, int]) -> float | None:
+    def _measured(self, about: tuple[str, int]) -> Effect:
         editor = Editor(self._model)
         (op,) = editor.main.operators
         others = {key_of(found) for found in of_operator(op) if _about(found) != about}
-        done, _ = apply(editor, lambda found: key_of(found) not in others)
+        done, refused = apply(editor, lambda found: key_of(found) not in others)
         if not done:
-            return None
+            return Effect(None, f"it cannot be repaired: {next(iter(refused.values()), 'nothing would change')}")
         before, after = Model(self._model), Model(editor.to_bytes())
         feeds = [
             [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
             for feed in self._feeds
         ]
         try:
-            return _difference(before, self._before, _results(after, feeds), after)
-        except (Error, ValueError, MemoryError):
-            return None
+            return Effect(_difference(before, self._before, _results(after, feeds), after))
+        except (Error, ValueError, MemoryError) as error:
+            return Effect(None, f"the operator does not run when it is repaired: {error}")
 
 
 def _most_multiply_adds(model: Model) -> int:
@@ -152,7 +175,7 @@ def _about(item: Found) -> tuple[str, int]:
     return ("activations", 0) if item.operand in item.operands.activations else key_of(item)[2:]
 
 
-def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dict[int, Array]]:
+def _calls(model: Model, samples: Data) -> list[dict[int, Array]]:
     """Samples of the first subgraph's inputs."""
     found: list[dict[int, Array]] = []
     for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):
@@ -165,22 +188,20 @@ def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dic
     return found
 
 
-def _random(tensor: Tensor | None) -> Array:
-    assert tensor is not None
-    random = np.random.default_rng(_SEED)
-    shape, dtype = [max(n, 1) if n < 0 else n for n in tensor.shape], np.dtype(tensor.dtype)
-    if dtype.kind == "f":
-        return random.uniform(-1, 1, shape).astype(dtype)
-    if dtype.kind == "b":
-        return random.random(shape) < 0.5
-    if dtype.kind in "iu" and dtype.itemsize <= 2:
-        info = np.iinfo(dtype)
-        return random.integers(info.min, info.max, shape, dtype, endpoint=True)
-    return np.zeros(shape, dtype)
-
-
 def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    interpreter = Interpreter(model=model, numerics="reference", num_threads=1)
+    """Of the first kernel set that runs it.  ValueError, tq.Error: the first one's, where none does."""
+    refused: Exception | None = None
+    for numerics in _KERNELS:
+        try:
+            return _run_with(numerics, model, feeds)
+        except (Error, ValueError) as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _run_with(numerics: str, model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    interpreter = Interpreter(model=model, numerics=numerics, num_threads=1)
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     found = []
     for feed in feeds:

@@ -29,14 +29,20 @@ class Finding:
     tensor: str  #: its name, "tensor 12" where it has none; the output's where a tensor is missing
     found: str
     needed: str
-    effect: float | None  #: output steps by which the operator's result changes when it is repaired; None: not known
+    effect: (
+        float | None
+    )  #: output steps by which the operator's result changes when it is repaired; None: see unmeasured
     kernels: Mapping[str, str]  #: of LiteRT: "reference", "optimized", "xnnpack": "runs", "refuses" or "dies"
     subgraph: int = 0
     row: str = ""  #: the operator's name, which is the row's
+    unmeasured: str = ""  #: the reason where the effect is None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as JSON takes them."""
-        return asdict(self)
+        """The fields, as JSON takes them; `unmeasured` where the effect is None."""
+        made = asdict(self)
+        if not self.unmeasured:
+            del made["unmeasured"]
+        return made
 
     def __str__(self) -> str:
         graph = f"subgraph {self.subgraph}, " if self.subgraph else ""
@@ -44,7 +50,9 @@ class Finding:
         return f"{self.level} {self.rule}: {place}: found {self.found}, needed {self.needed}{self._more()}"
 
     def _more(self) -> str:
-        effect = "" if self.effect is None else f"; effect {_steps(self.effect)}"
+        effect = f"; effect {_steps(self.effect)}" if self.effect is not None else ""
+        if self.unmeasured:
+            effect = f"; no effect is known: {self.unmeasured}"
         kernels = "; ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs")
         return f"{effect}{f' ({kernels})' if kernels else ''}"
 

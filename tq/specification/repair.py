@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tq import saving
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.operator import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding
+from tq.specification.effects import Effect
 from tq.specification.findings import Finding, Findings
 from tq.specification.repairs import Done
 from tq.specification.rule import Found
@@ -65,7 +67,7 @@ def repair(
     *,
     spec: str | None = None,
     ignore: Iterable[str] = (),
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     in_place: bool = False,
 ) -> Repaired:
     """A model without what tq.check finds.
@@ -107,5 +109,7 @@ def _changes(
         yield Change(finding, what.did, what.loss)
     for item, what in done:
         if key_of(item) in by_key:
-            finding = replace(to_finding(item, None), operator=places[item.operands.op])
+            finding = replace(
+                to_finding(item, Effect(None, "another repair called for this one")), operator=places[item.operands.op]
+            )
             yield Change(finding, what.did, what.loss)

@@ -13,7 +13,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
-from tq.specification.operands import Operand, has_scale, holds_data, type_of, zero_points
+from tq.specification.operands import Operand, has_scale, holds_data, operands, type_of, zero_points
 from tq.specification.recurrent import states_of
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
@@ -50,6 +50,9 @@ def _one_scale(item: Found) -> Done:
         raise NotRepairable("all that touch its variable have its parameters")
     if not np.isfinite(scale).all() or (scale <= 0).any():
         raise NotRepairable("its scales are no numbers above 0")
+    writer = None if tensor.producer is None else operands(tensor.producer)
+    if writer is not None and writer.mixed is not None:
+        raise NotRepairable(f"{writer.name} of these types writes it with parameters of its own")
     low, high = values.range_of(tensor)
     to = values.covering(type_of(tensor), low, high)
     loss = 0.5

@@ -168,7 +168,7 @@ def _zero_is_zero(v: Operands) -> Finds:
                 )
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule("no-row", "the table has a row for the operator and its types", _no_row),
     Rule("type", "activations have one type", _types),
     Rule("scale-missing", "quantized tensors have a scale", _scale_missing),

@@ -69,7 +69,7 @@ def _ratio(have: NDArray[np.float32], needed: NDArray[np.float32]) -> NDArray[np
         return np.where(a == b, 1.0, np.nan_to_num(a / b, nan=np.inf))
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule("bias-missing", "CONV_2D has a bias", _bias_missing),
     Rule("bias-type", "a bias is int32, int64 beside int16 activations", _bias_type),
     Rule("bias-zero-point", "a bias has zero point 0", _bias_zero_point),

@@ -70,7 +70,7 @@ def _weights_per_tensor(v: Operands) -> Finds:
         yield v.weights, UNUSUAL, "one scale", f"{channels} scales, one a channel"
 
 
-RULES = (
+RULES: tuple[Rule, ...] = (
     Rule("weights-type", "weights are int8, or uint8 beside uint8 activations", _weights_type),
     Rule("weights-range", "weights lie between -127 and 127, uint8 ones between 1 and 255", _weights_range),
     Rule("weights-zero-point", "weights have zero point 0", _weights_zero_point),

@@ -16,7 +16,7 @@ import numpy as np
 from tq._core import Error, Model
 from tq.running.backends import Backend
 from tq.running.interpreter import Interpreter
-from tq.specification.operands import one_scale
+from tq.specification.operands import one_scale, type_of, zero_points
 from tq.specification.rule import Found
 
 RUNS, REFUSES, DIES = "runs", "refuses", "dies"
@@ -65,12 +65,47 @@ def _is_input(item: Found) -> bool:
     return item.operand is not None and item.operand.side == "inputs"
 
 
+def _reads_one_type(item: Found) -> bool:
+    """Whether the operator writes another type than all that it reads have, such as a tensor that it reads twice."""
+    v = item.operands
+    types = {type_of(operand.tensor) for operand in v.data}
+    return len(v.data) > 1 and len(types) == 1 and types != {type_of(operand.tensor) for operand in v.outputs}
+
+
+def _is_outside(item: Found) -> bool:
+    """Whether the zero point, too, is none of the tensor's type."""
+    tensor = None if item.operand is None else item.operand.tensor
+    if tensor is None or type_of(tensor) not in ("int8", "uint8"):
+        return False
+    info = np.iinfo(type_of(tensor))
+    return any(not info.min <= zero <= info.max for zero in zero_points(tensor))
+
+
+def _has_channels(item: Found) -> bool:
+    weights = item.operands.weights
+    return weights is not None and weights.tensor.quantization.scale_count > 1
+
+
+def _is_output(item: Found) -> bool:
+    return item.operand is not None and item.operand.side == "outputs"
+
+
+def _converts(item: Found) -> bool:
+    """Whether the input has another type than the output."""
+    inputs, outputs = item.operands.op.inputs, item.operands.op.outputs
+    types = {tensor.type_name for tensor in (*inputs[:1], *outputs[:1]) if tensor is not None}
+    return len(types) > 1
+
+
 ROWS = (
     Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
     Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
+    Row("type", "", "ADD SUB MINIMUM MAXIMUM", RUNS, RUNS, _reads_one_type),
+    Row("type", "int8", "BATCH_MATMUL", REFUSES, REFUSES, _is_outside, xnnpack=DIES),
+    Row("type", "int8", "FULLY_CONNECTED", REFUSES, REFUSES, _has_channels),
+    Row("type", "int16x8", "FULLY_CONNECTED", DIES, RUNS, lambda item: item.operands.bias is None),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
-    Row("scale-value zero-point-range", "int8", "BATCH_MATMUL", RUNS, RUNS, xnnpack=DIES),
     Row("type", "int16x8", "EXP REDUCE_PROD GATHER RESHAPE", RUNS, RUNS),
     Row(
         "type",
@@ -95,6 +130,8 @@ ROWS = (
         RUNS,
         _is_input,
     ),
+    Row("scale-missing", "", "QUANTIZE", REFUSES, REFUSES, _is_output),
+    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _converts),
     Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
     Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
@@ -107,6 +144,7 @@ ROWS = (
     Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "", "", REFUSES, REFUSES),
     Row("weights-zero-point", "", "CONV_2D", REFUSES, REFUSES),
+    Row("weights-axis", "", "FULLY_CONNECTED", REFUSES, REFUSES),
     Row("weights-axis", "", _PRODUCTS, REFUSES, REFUSES, _counts_others),
     Row("weights-per-axis", "uint8", "", REFUSES, REFUSES),
     Row("bias-missing", "", "", REFUSES, REFUSES),
@@ -123,12 +161,12 @@ ROWS = (
 )
 
 
-# Of operators that XNNPACK's delegate takes, without which tq's own knowledge counts.
+# Of operators that XNNPACK's delegate takes; "", and where there is none: tq's own knowledge counts.
 DELEGATED = (
     ("scale-value zero-point-range same-scale", "PAD", RUNS),
-    ("type same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
+    ("same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
+    ("type", "REDUCE_MAX REDUCE_MIN MEAN SUM", ""),
     ("type same-scale", "", REFUSES),
-    ("scale-value zero-point-range", "BATCH_MATMUL", DIES),
     ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
 )
 
@@ -155,7 +193,9 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
     xnnpack = optimized if row is None else row.xnnpack or optimized
     if backend is not None and backend.numerics == "xnnpack":
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
-        xnnpack = next(found, REFUSES if backend.litert is not None else RUNS)
+        xnnpack = next(found, "") or (REFUSES if backend.litert is not None else RUNS)
+    if backend is not None and "process ends" in (backend.litert or ""):
+        xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
 
 

@@ -17,6 +17,19 @@
 
 typedef struct tq_depthwise_kernel tq_depthwise_kernel;
 
+#define TQ_COLUMN_PIXELS 256 /* the most pixels of a chunk */
+
+/* The plan of depthwise_columns.c. */
+typedef struct tq_depthwise_columns {
+    size_t period; /* vectors of weights; 0: not by columns */
+    size_t groups; /* of four filter rows */
+    size_t rows;   /* output rows that share columns: 1 or 2 */
+    size_t pixels; /* of a chunk */
+    size_t sums_stride;
+    size_t group_bytes, weight_bytes, bias_bytes, job_bytes;
+    bool run; /* the pixels of a chunk are one run of values */
+} tq_depthwise_columns;
+
 /* A planned convolution.  Callers read packed_bytes; the other fields belong to the files of depthwise_parts.h. */
 typedef struct tq_depthwise {
     uint64_t packed_bytes;
@@ -24,6 +37,8 @@ typedef struct tq_depthwise {
     tq_element in;                     /* of pixels: i8, u8, i16 or f32 */
     size_t channels, multiplier, taps; /* channels: of the output */
     bool wide, fused;                  /* the flags */
+    tq_scan scan;
+    tq_depthwise_columns columns;
     /* set by tq_depthwise_pack */
     bool non_finite; /* a float weight is not finite: padding must be skipped */
     const void *weights, *bias;
@@ -31,11 +46,11 @@ typedef struct tq_depthwise {
     int32_t row_zero_point;
 } tq_depthwise;
 
-/* channels: a multiple of multiplier; multiplier: 1 and more; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY: the packed weights
-   would exceed the address space. */
+/* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:
+   the packed weights would exceed the address space. */
 
-tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
-                            int flags, tq_error *error);
+tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
+                            const tq_scan *scan, int flags, tq_error *error);
 
 /* Packs weights into `memory`: packed_bytes bytes, which outlive the convolution.  Element (t, c) stands at t *
    k_stride + c * channel_stride; taps are in the scan's order. */
@@ -44,7 +59,7 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
 /* Scratch for inputs of `pixels` pixels, of all images, on `threads` threads: 1 and more.  UINT64_MAX: too much. */
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads);
 
-/* As tq_gemm_run.  rows->scan is not NULL; rows->stride is channels / multiplier. */
+/* As tq_gemm_run.  rows->scan is that of the plan; rows->stride is channels / multiplier. */
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads);
 

@@ -90,6 +90,69 @@ static TARGET void tile(const tq_depthwise_tile *t)
         some_rows(t, r, 1);
 }
 
+/* ---- by columns ---- */
+
+/* n = 16 bytes, or fewer. */
+INLINE __m128i load_bytes(const char *p, size_t n)
+{
+    return n == 16 ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8((__mmask16)((1u << n) - 1), p);
+}
+
+/* n columns of four rows: byte 16 k + i to byte 4 i + k. */
+INLINE vi four_rows(const char *const row[4], const size_t step[4], size_t at, size_t n, vi order)
+{
+    __m256i low = _mm256_castsi128_si256(load_bytes(row[0] + at * step[0], n));
+    __m256i high = _mm256_castsi128_si256(load_bytes(row[2] + at * step[2], n));
+    low = _mm256_inserti128_si256(low, load_bytes(row[1] + at * step[1], n), 1);
+    high = _mm256_inserti128_si256(high, load_bytes(row[3] + at * step[3], n), 1);
+    vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    return _mm512_xor_si512(_mm512_permutexvar_epi8(order, both), _mm512_set1_epi8((char)0x80));
+}
+
+static TARGET void interleave(const char *const row[4], const size_t step[4], size_t n, char *to)
+{
+    const vi order = channel_order();
+    const char *const rows[4] = {row[0], row[1], row[2], row[3]}; /* `to` might alias row */
+    const size_t steps[4] = {step[0], step[1], step[2], step[3]};
+    size_t i = 0;
+    if (step[0] & step[1] & step[2] & step[3]) /* constant steps are faster */
+        for (const size_t one[4] = {1, 1, 1, 1}; i + 16 <= n; i += 16, to += 64)
+            _mm512_storeu_si512(to, four_rows(rows, one, i, 16, order));
+    for (; i + 16 <= n; i += 16, to += 64)
+        _mm512_storeu_si512(to, four_rows(rows, steps, i, 16, order));
+    if (i < n)
+        _mm512_storeu_si512(to, four_rows(rows, steps, i, n - i, order));
+}
+
+/* Sums n, n + 1 ... of a tile: they share the loads of weights. */
+INLINE void some_columns(const tq_column_tile *t, size_t n, const int count)
+{
+    vi sums[4];
+    const char *group = t->columns + n * t->step;
+    const int8_t *weights = t->weights;
+    EACH (i, count)
+        sums[i] = _mm512_loadu_si512(t->bias);
+    for (size_t g = 0; g < t->groups; g++, group += t->group_bytes) {
+        const char *column = group;
+        for (size_t j = 0; j < t->width; j++, column += t->column_bytes, weights += 64) {
+            vi w = _mm512_loadu_si512(weights);
+            EACH (i, count)
+                sums[i] = _mm512_dpbusd_epi32(sums[i], _mm512_loadu_si512(column + (size_t)i * t->step), w);
+        }
+    }
+    EACH (i, count)
+        save_s32(t->sums + (n + (size_t)i) * t->sums_step, sums[i]);
+}
+
+static TARGET void columns(const tq_column_tile *t)
+{
+    size_t n = 0;
+    for (; n + 4 <= t->count; n += 4)
+        some_columns(t, n, 4);
+    for (; n < t->count; n++)
+        some_columns(t, n, 1);
+}
+
 const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
     .isa = "avx512vbmi",
     .lanes = 16,
@@ -97,6 +160,8 @@ const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
     .weight_bytes = 1,
     .flip = 0x80,
     .tile = tile,
+    .columns = columns,
+    .interleave = interleave,
     .stores = &tq_stores__avx512,
 };
 #endif

@@ -8,19 +8,13 @@
 #include "base/stop.h"
 #include "kernels/depthwise/depthwise_parts.h"
 
-static int32_t weight_at(const tq_gemm_weights *w, size_t at)
-{
-    int32_t value = w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at];
-    return value - w->zero_point;
-}
-
 static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, void *to, void *bias)
 {
     const size_t group = d->kernel->group, stride = d->kernel->lanes * group;
     const int32_t zero_point = w->row_zero_point + (d->kernel->flip ? 128 : 0); /* of flipped elements */
     int64_t sum = 0;
     for (size_t t = 0; t < d->taps; t++) {
-        int32_t weight = weight_at(w, t * w->k_stride + c * w->channel_stride);
+        int32_t weight = tq_depthwise_weight(w, t, c);
         if (d->kernel->weight_bytes == 1)
             ((int8_t *)to)[t / group * stride + t % group] = (int8_t)weight;
         else
@@ -80,4 +74,13 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
             ((int16_t *)(void *)padding)[c] = (int16_t)zero;
     depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
     depthwise->row_zero_point = zero;
+    if (!k->columns)
+        depthwise->columns.period = 0;
+    if (!depthwise->columns.period)
+        return;
+    const size_t pixel = depthwise->channels * tq_element_size(depthwise->in) + TQ_DEPTHWISE_SLACK;
+    char *columns = padding + tq_round_up(pixel, TQ_DEPTHWISE_ALIGN);
+    int32_t *column_bias = (int32_t *)(void *)(columns + depthwise->columns.weight_bytes);
+    tq_depthwise_pack_columns(depthwise, weights, (const int32_t *)(const void *)bias, (int8_t *)columns, column_bias);
+    depthwise->weights = columns, depthwise->bias = column_bias;
 }

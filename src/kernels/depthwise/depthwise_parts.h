@@ -5,6 +5,8 @@
 #ifndef TQ_KERNELS_DEPTHWISE_PARTS_H
 #define TQ_KERNELS_DEPTHWISE_PARTS_H
 
+#include <string.h>
+
 #include "base/sizes.h"
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/gemm/products.h"
@@ -26,11 +28,29 @@ typedef struct tq_depthwise_tile {
     float floor, ceiling;
 } tq_depthwise_tile;
 
+/* sums[n * sums_step + lane] = bias[lane] + products, for n < count: of the columns at columns + n * step, in each
+   group of four rows, with those `width` columns of the filter, column_bytes apart.  Columns are vectors of 16
+   channels, of four unsigned bytes each. */
+typedef struct tq_column_tile {
+    size_t groups, width, count;
+    const char *columns;
+    size_t group_bytes, column_bytes, step; /* bytes */
+    const int8_t *weights;                  /* [groups][width][16][4] */
+    const int32_t *bias;
+    int32_t *sums;
+    size_t sums_step;
+} tq_column_tile;
+
 struct tq_depthwise_kernel {
     const char *isa;
     uint8_t lanes, group, weight_bytes;
     uint8_t flip; /* the kernel exclusive-ors 8-bit elements with it */
     void (*tile)(const tq_depthwise_tile *tile);
+    /* depthwise_columns.c; NULL: the kernel has none */
+    void (*columns)(const tq_column_tile *tile);
+    /* to[4 * i + k] = row[k][i * step[k]], flipped, for i < n; step: 0 (of a row whose first 16 bytes are equal) or 1.
+       Up to 64 bytes more may be written. */
+    void (*interleave)(const char *const row[4], const size_t step[4], size_t n, char *to);
     const tq_stores *stores;
 };
 
@@ -47,6 +67,32 @@ static inline size_t tq_depthwise_vectors(const tq_depthwise *d)
 static inline size_t tq_depthwise_vector_bytes(const tq_depthwise *d)
 {
     return tq_round_up(d->taps, d->kernel->group) * d->kernel->lanes * d->kernel->weight_bytes;
+}
+
+static inline int32_t tq_depthwise_weight(const tq_gemm_weights *w, size_t tap, size_t channel)
+{
+    const size_t at = tap * w->k_stride + channel * w->channel_stride;
+    return (w->type == TQ_u8 ? ((const uint8_t *)w->data)[at] : ((const int8_t *)w->data)[at]) - w->zero_point;
+}
+
+/* depthwise_columns.c: the plan, with period 0 where the convolution is not computed by columns; weights, into zeroed
+   memory, and biases from `sums`, those of the channels; output rows [first, end) of all images. */
+tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
+void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, const int32_t *sums, int8_t *to,
+                               int32_t *bias);
+void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
+                              const tq_gemm_store *store, char *out, size_t out_stride, char *scratch);
+
+/* Any output type. */
+static inline void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)
+{
+    if (t->store->out != TQ_i32) {
+        tq_store_fn_of(d->kernel->stores, t->store->out, d->wide)(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++)
+        memcpy((int32_t *)t->out + r * t->out_stride, (const int32_t *)t->sums + r * t->sums_stride,
+               t->channels * sizeof(int32_t));
 }
 
 /* depthwise_plan.c: the last usable row of depthwise.def for `in`.  small_weights: weights less their zero point fit

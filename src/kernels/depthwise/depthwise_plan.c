@@ -48,12 +48,18 @@ bool tq_depthwise_variant(size_t i, tq_variant *row)
     return true;
 }
 
-tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t taps,
-                            int flags, tq_error *error)
+tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
+                            const tq_scan *scan, int flags, tq_error *error)
 {
     const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
-    tq_depthwise d = {
-        .in = in, .channels = channels, .multiplier = multiplier, .taps = taps, .wide = wide, .fused = fused};
+    const size_t taps = tq_scan_taps(scan);
+    tq_depthwise d = {.in = in,
+                      .channels = channels,
+                      .multiplier = multiplier,
+                      .taps = taps,
+                      .wide = wide,
+                      .fused = fused,
+                      .scan = *scan};
     d.kernel = tq_depthwise_find(in, fused, true);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||
@@ -62,9 +68,11 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
                        taps);
     const size_t padded = tq_depthwise_vectors(&d) *
                           d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */
+    d.columns = tq_depthwise_plan_columns(d.kernel, scan, channels);
     d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), TQ_DEPTHWISE_ALIGN) +
                      tq_round_up(padded * (wide ? 8 : 4), TQ_DEPTHWISE_ALIGN) +
-                     tq_round_up(channels * tq_element_size(in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN);
+                     tq_round_up(channels * tq_element_size(in) + TQ_DEPTHWISE_SLACK, TQ_DEPTHWISE_ALIGN) +
+                     d.columns.weight_bytes + d.columns.bias_bytes;
     *depthwise = d;
     return TQ_OK;
 }

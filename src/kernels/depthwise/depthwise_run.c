@@ -40,6 +40,8 @@ static size_t block_rows(const tq_depthwise *d)
 
 static size_t job_bytes(const tq_depthwise *d)
 {
+    if (d->columns.period)
+        return d->columns.job_bytes;
     return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
 }
 
@@ -63,7 +65,9 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    total = (uint64_t)job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
+    const uint64_t tiles = tq_round_up(block_rows(depthwise) * depthwise->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+    const uint64_t job = tiles > depthwise->columns.job_bytes ? tiles : depthwise->columns.job_bytes;
+    total = job * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -108,14 +112,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
                        size_t width)
 {
     static const int32_t no_adjust[TQ_TILE_ROWS];
-    if (run->store->out == TQ_i32) {
-        for (size_t r = 0; r < rows; r++)
-            memcpy((int32_t *)(void *)run->out + (out_row + r) * run->out_stride + channel,
-                   (const int32_t *)sums + r * width, n * sizeof(int32_t));
-        return;
-    }
-    const tq_depthwise_kernel *k = run->d->kernel;
-    tq_tile_store store = {
+    const tq_tile_store store = {
         .store = run->store,
         .sums = sums,
         .sums_stride = width,
@@ -126,7 +123,7 @@ static void store_tile(const struct run *run, const void *sums, size_t out_row, 
         .out = run->out + (out_row * run->out_stride + channel) * run->out_size,
         .out_stride = run->out_stride,
     };
-    tq_store_fn_of(k->stores, run->store->out, run->d->wide)(&store);
+    tq_depthwise_store(run->d, &store);
 }
 
 /* For weights that are not finite, padding is skipped: 0 times such a weight is NaN. */
@@ -205,6 +202,12 @@ static void run_job(const struct run *run, size_t job)
 {
     size_t work = 0;
     const tq_depthwise *d = run->d;
+    if (d->columns.period) {
+        const size_t rows = run->count / (size_t)run->scan->out_w;
+        tq_depthwise_run_columns(d, run->data, rows * job / run->jobs, rows * (job + 1) / run->jobs, run->store,
+                                 run->out, run->out_stride, run->scratch + job * run->job_bytes);
+        return;
+    }
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
     const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;

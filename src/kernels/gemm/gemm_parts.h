@@ -9,7 +9,7 @@
 #include "kernels/gemm/products.h"
 
 #define TQ_GEMM_ALIGN 64 /* bytes: of each part of a memory */
-#define TQ_GEMM_SLACK 64 /* bytes behind copied rows and padding that whole vectors may write or read */
+#define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
 
 /* `bytes`, rounded up to TQ_GEMM_ALIGN.  Parts are counted in 64 bits on every machine, so that a plan or scratch that
    is too large for size_t is found by its sum. */

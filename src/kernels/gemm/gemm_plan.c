@@ -79,7 +79,7 @@ static bool should_copy(const tq_gemm *g)
         return true;
     if (g->in == TQ_f32)
         return g->depth < 8;
-    return g->depth % g->kernel->group && g->depth < 64;
+    return g->depth <= 16 || (g->depth % g->kernel->group && g->depth < 64);
 }
 
 tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,

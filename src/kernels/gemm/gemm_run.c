@@ -94,6 +94,7 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
         .sums = sums,
         .sums_stride = at->panels * lanes,
         .adjust = adjust,
+        .adjusted = g->row_factor != 0,
         .rows = at->rows,
         .channels = n,
         .first = first,
@@ -103,33 +104,47 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
     tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
 
-static void run_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
+/* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
+static size_t fair_share(size_t count, size_t most)
+{
+    size_t parts = count / most + (count % most != 0);
+    return parts ? count / parts + (count % parts != 0) : 1;
+}
+
+/* Tiles of `at->panels` panels one below the other, whose sums are stored together. */
+static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     const tq_gemm *g = call->gemm;
-    const size_t lanes = g->kernel->lanes;
-    const size_t first = at->panel * lanes, width = at->panels * lanes;
+    const tq_gemm_kernel *k = g->kernel;
+    const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
     tq_tile tile = {
-        .row = space->table + at->row,
         .step = call->block,
         .runs = g->runs,
         .length = g->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
-        .bias = (const char *)g->bias + at->panel * lanes * 4,
+        .bias = (const char *)g->bias + at->panel * k->lanes * 4,
         .flip = tq_gemm_flip(g),
         .sums = in_place ? call->out + (at->out_row * call->out_stride + first) * sizeof(float) : (char *)sums,
         .sums_stride = (in_place ? call->out_stride : width) * 4,
         .floor = call->store->floor,
         .ceiling = call->store->ceiling,
     };
-    g->kernel->tile(at->rows, at->panels)(&tile);
+    const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
+    const size_t most = fair_share(at->rows - tall, k->rows);
+    for (size_t r = 0, rows; r < at->rows; r += rows) {
+        rows = r < tall ? TQ_TALL_ROWS : tq_min_size(most, at->rows - r);
+        tile.row = space->table + at->row + r;
+        k->tile(rows, at->panels)(&tile);
+        tile.sums = (char *)tile.sums + rows * tile.sums_stride;
+    }
     if (!in_place)
         store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* run_tile for 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
+/* run_tiles for one tile of 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
 static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
@@ -161,35 +176,36 @@ static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, 
     store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
-static size_t fair_share(size_t count, size_t most)
-{
-    size_t parts = count / most + (count % most != 0);
-    return parts ? count / parts + (count % parts != 0) : 1;
-}
-
 /* In the unit of tq_stop_count, element operations: about 32 multiply-adds take as long as one. */
 static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
 {
     return rows * panels * g->kernel->lanes * g->taps * g->depth / 32;
 }
 
+/* The panels of tiles that have `left` more.  Full tiles first: tall tiles take the rest as fast, and stores of full
+   tiles are the fastest. */
+static size_t tile_panels(const tq_gemm_kernel *k, size_t rows, size_t left)
+{
+    return rows == 1 || rows < k->rows ? fair_share(left, rows == 1 ? k->wide_panels : k->panels)
+                                       : tq_min_size(k->panels, left);
+}
+
 static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t panel,
                       size_t panel_end, size_t *work)
 {
-    const tq_gemm_kernel *k = call->gemm->kernel;
-    const size_t panels = fair_share(panel_end - panel, count == 1 ? k->wide_panels : k->panels);
+    const tq_gemm *g = call->gemm;
+    const tq_gemm_kernel *k = g->kernel;
     struct tile_position at;
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
-        at.panels = tq_min_size(panels, panel_end - at.panel);
-        if (tq_stop_count(work, tile_work(call->gemm, count, at.panels)))
+        at.panels = tile_panels(k, count, panel_end - at.panel);
+        if (tq_stop_count(work, tile_work(g, count, at.panels)))
             return;
-        const size_t tall = at.panels <= k->tall_panels ? count / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-        const size_t rows = fair_share(count - tall, k->rows);
+        size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
+        rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
         for (at.row = 0; at.row < count; at.row += at.rows) {
-            at.rows = at.row < tall ? TQ_TALL_ROWS : tq_min_size(rows, count - at.row);
+            at.rows = tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
-            (call->gemm->wide ? run_wide_tile : run_tile)(call, space, &at);
+            (g->wide ? run_wide_tile : run_tiles)(call, space, &at);
         }
     }
 }

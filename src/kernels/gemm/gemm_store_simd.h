@@ -9,24 +9,13 @@
  */
 #include "kernels/fixed_simd.h"
 
-/* Stores the first n bytes of a block, n in (LANES * (vectors - 1), LANES * vectors]: whole vectors directly, the rest
-   through memory.  A load across two halves of a vector that was just stored waits until the store is done. */
-INLINE void store_values(void *to, vi values, size_t n, const size_t vectors)
+/* Stores the first n bytes of a block. */
+INLINE void store_values(void *to, vi values, size_t n)
 {
-    char part[4 * LANES];
-    const size_t whole = n / LANES * LANES;
-    if (n == 4 * LANES) {
+    if (n == 4 * LANES)
         put(to, values, false);
-        return;
-    }
-    if (whole == vectors * LANES) {
-        store_vectors(to, values, vectors);
-        return;
-    }
-    put(part, values, false);
-    if (vectors > 1)
-        store_vectors(to, values, vectors - 1);
-    tq_copy_part((char *)to + whole, part + whole, n - whole);
+    else
+        store_part(to, values, n);
 }
 
 /* Stores by the scalar rule those of n values, from channel `at` of row `row` on, whose bit in `lanes` is set. */
@@ -35,12 +24,14 @@ static void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t 
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     const uint32_t *sums = (const uint32_t *)t->sums + row * t->sums_stride + at;
-    for (size_t i = 0; i < n && lanes >> i; i++)
-        if (lanes >> i & 1) {
-            const tq_multiplier *m = &s->multiplier[t->first + at + i];
-            const int32_t sum = (int32_t)(sums[i] + (uint32_t)t->adjust[row]);
-            out[i] = (uint8_t)tq_requantize(sum, m, m->rule, s->zero_point, s->low, s->high);
-        }
+    for (; lanes; lanes &= lanes - 1) {
+        const size_t i = (size_t)__builtin_ctzll(lanes);
+        if (i >= n)
+            return;
+        const tq_multiplier *m = &s->multiplier[t->first + at + i];
+        const int32_t sum = (int32_t)(sums[i] + (uint32_t)t->adjust[row]);
+        out[i] = (uint8_t)tq_requantize(sum, m, m->rule, s->zero_point, s->low, s->high);
+    }
 }
 
 /* Stores by the scalar rule the undecided values of a block: n channels from c on, in `vectors` of v each, of rows
@@ -67,8 +58,11 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
                                   load_f32(s->offset_negative + channel)};
 }
 
-INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
+/* plain: the sum's sign and `adjust` do not matter. */
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust, const bool plain)
 {
+    if (plain)
+        return fixed_of(float_of_s32(load_s32(sums)), c->slope, c->offset);
     vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
     return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }

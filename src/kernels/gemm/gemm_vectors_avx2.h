@@ -45,15 +45,23 @@ INLINE uint32_t lanes_below(vi x, int32_t limit)
     return (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(below));
 }
 
-/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi values, size_t vectors)
+/* The first n bytes, n < 32: a half directly, the rest through memory. */
+INLINE void store_part(void *p, vi values, size_t n)
 {
-    if (vectors == 1)
-        _mm_storel_epi64(p, _mm256_castsi256_si128(values));
-    else
-        _mm_storeu_si128(p, _mm256_castsi256_si128(values));
-    if (vectors == 3)
-        _mm_storel_epi64((__m128i *)p + 1, _mm256_extracti128_si256(values, 1));
+    __m128i rest = _mm256_castsi256_si128(values);
+    char part[16], *to = p;
+    if (n >= 16) {
+        _mm_storeu_si128((__m128i *)(void *)to, rest);
+        rest = _mm256_extracti128_si256(values, 1);
+        to += 16, n -= 16;
+    }
+    if (n >= 8) {
+        _mm_storel_epi64((__m128i *)(void *)to, rest);
+        rest = _mm_unpackhi_epi64(rest, rest);
+        to += 8, n -= 8;
+    }
+    _mm_storel_epi64((__m128i *)(void *)part, rest);
+    tq_copy_part(to, part, n);
 }
 
 /* 4 bytes, 2 bytes and a float for all lanes. */

@@ -50,15 +50,10 @@ INLINE uint32_t lanes_below(vi x, int32_t limit)
     return _mm512_cmplt_epu32_mask(_mm512_and_si512(x, splat_s32(0xFFFF)), splat_s32(limit));
 }
 
-/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi values, size_t vectors)
+/* The first n bytes, n < 64. */
+INLINE void store_part(void *p, vi values, size_t n)
 {
-    if (vectors == 1)
-        _mm_storeu_si128(p, _mm512_castsi512_si128(values));
-    else
-        _mm256_storeu_si256(p, _mm512_castsi512_si256(values));
-    if (vectors == 3)
-        _mm_storeu_si128((__m128i *)p + 2, _mm512_extracti32x4_epi32(values, 2));
+    _mm512_mask_storeu_epi8(p, ((__mmask64)1 << n) - 1, values);
 }
 
 /* 4 bytes, 2 bytes and a float for all lanes. */

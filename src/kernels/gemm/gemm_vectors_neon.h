@@ -39,12 +39,12 @@ INLINE uint32_t lanes_below(vi x, int32_t limit)
     return below;
 }
 
-/* The first `vectors` * LANES bytes, 1 <= vectors < 4. */
-INLINE void store_vectors(void *p, vi values, size_t vectors)
+/* The first n bytes, n < 16. */
+INLINE void store_part(void *p, vi values, size_t n)
 {
-    int32_t lanes[4];
-    vst1q_s32(lanes, values);
-    memcpy(p, lanes, vectors * LANES);
+    char part[16];
+    vst1q_s32((int32_t *)(void *)part, values);
+    tq_copy_part(p, part, n);
 }
 
 /* Sums of 8 channels. */

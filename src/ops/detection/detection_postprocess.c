@@ -80,9 +80,17 @@ static const float *scores_of(const tq_node *node, const detection *d)
     const tq_tensor *scores = node->in[SCORES];
     if (scores->type == TQ_TensorType_FLOAT32)
         return scores->data;
+    const float zero = (float)tq_zero_point_of(scores), scale = tq_scale_of(scores);
+    const uint8_t *q = scores->data;
+    const int8_t *signed_q = scores->data;
     float *values = tq_scratch_at(node, d->scores_at);
-    TQ_EACH(i, d->boxes * d->columns)
-    values[i] = real_at(scores, i);
+    if (scores->type == TQ_TensorType_UINT8) {
+        TQ_EACH(i, d->boxes * d->columns)
+        values[i] = ((float)q[i] - zero) * scale;
+    } else {
+        TQ_EACH(i, d->boxes * d->columns)
+        values[i] = ((float)signed_q[i] - zero) * scale;
+    }
     return values;
 }
 
@@ -153,12 +161,16 @@ static void settle(uint32_t *heap, size_t hole, size_t count, uint32_t value, co
     rise(heap, hole, top, value, scores);
 }
 
+/* The first of the greatest scores; NaN only where all are. */
 static uint32_t argmax(const float *scores, size_t count)
 {
     uint32_t best = 0;
+    float greatest = scores[0];
     for (uint32_t i = 1; i < count; i++)
-        if (scores[i] > scores[best] || (scores[best] != scores[best] && scores[i] == scores[i]))
+        if (!(scores[i] <= greatest) && scores[i] == scores[i]) {
+            greatest = scores[i];
             best = i;
+        }
     return best;
 }
 

@@ -13,6 +13,7 @@
 
 #include "kernels/isa.h"
 #include "ops/element.h"
+#include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/quantized.h"
 
 /* Bounds of a fused activation, as in the runtime's reference kernels: without an activation, infinities become the
@@ -112,16 +113,9 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
     ELEMENT(operator, type, result, expression)                                                    \
     TQ_BROADCAST_2_SMALL(run_##operator##_##type, TQ_C_##type, TQ_C_##type, TQ_C_##result, bounds, \
                          operator##_##type(x, y, p))
-#if TQ_X86
-#define FAST_BINARY(operator, type, result, cost, expression)         \
-    ELEMENT(operator, type, result, expression)                       \
-    LOOPS(run_##operator##_##type##_scalar, , operator, type, result) \
-    LOOPS(run_##operator##_##type##_avx2, TQ_TARGET_AVX2, operator, type, result)
-#else
 #define FAST_BINARY(operator, type, result, cost, expression) \
     ELEMENT(operator, type, result, expression)               \
-    LOOPS(run_##operator##_##type##_scalar, , operator, type, result)
-#endif
+    TQ_ISA_DEFINE(LOOPS, run_##operator##_##type, operator, type, result)
 #include "ops/elementwise/binary.def"
 
 typedef struct binary_row {
@@ -137,7 +131,7 @@ static const binary_row rows[] = {
      TQ_ISA_SAME(run_##operator##_##type)},
 #define FAST_BINARY(operator, type, result, cost, expression)                           \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, TQ_TensorType_##result, cost, \
-     TQ_ISA_TO_AVX2(run_##operator##_##type)},
+     TQ_ISA_FUNCTIONS(run_##operator##_##type)},
 #include "ops/elementwise/binary.def"
 };
 

@@ -20,6 +20,7 @@
 
 typedef struct sides {
     int32_t first[256], second[256]; /* indexed by a quantized value's low 8 bits */
+    int32_t first_zero, second_zero;
     tq_fixed first_scale, second_scale;
 } sides;
 
@@ -46,10 +47,9 @@ static inline int32_t real_256ths(int32_t q, int32_t zero_point, tq_fixed scale)
         for (size_t i = 0; i < run->n; i++)                                     \
             out[i] = s->first[a[i * a_step]] operator s->second[b[i * b_step]]; \
     }
-/* INT16: zero points are 0. */
 #define COMPARE_INT16(name, operator)                                \
     TQ_BROADCAST_2(name##_int16, , int16_t, int16_t, uint8_t, sides, \
-                   real_256ths(x, 0, p.first_scale) operator real_256ths(y, 0, p.second_scale))
+                   real_256ths(x, p.first_zero, p.first_scale) operator real_256ths(y, p.second_zero, p.second_scale))
 COMPARE_BYTES(equal, ==)
 COMPARE_BYTES(not_equal, !=)
 COMPARE_BYTES(less, <)
@@ -96,13 +96,12 @@ static void fill(const tq_tensor *tensor, tq_fixed scale, int32_t *table)
 static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error *error)
 {
     state *s;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         TQ_TRY(tq_check_input_scale(node, i, error));
-        if (node->in[i]->type == TQ_TensorType_INT16 && tq_zero_point_of(node->in[i]) != 0)
-            return tq_input_fail(node, i, error, "has zero point %d; INT16 needs 0", tq_zero_point_of(node->in[i]));
-    }
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
+    s->s.first_zero = tq_zero_point_of(node->in[0]);
+    s->s.second_zero = tq_zero_point_of(node->in[1]);
     s->s.first_scale = tq_fixed_of(node, tq_scale_of(node->in[0]));
     s->s.second_scale = tq_fixed_of(node, tq_scale_of(node->in[1]));
     if (node->in[0]->type != TQ_TensorType_INT16) {

@@ -124,26 +124,27 @@ tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *par
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));
     tq_lookup_points_f32(real, params, in_scale * (float)(INT16_MIN - in_zero), in_scale * (float)(INT16_MAX - in_zero),
-                         out_scale, lookup->points);
+                         out_scale, out_zero, lookup->points);
     return TQ_OK;
 }
 
 /* ---- points ---- */
 
 /* The points in F, float or double.  Where the function overflows, the bias is NaN and no correction is made. */
-#define POINTS(F, ROUND)                                                                         \
-    const F output_low = output_scale * (F)INT16_MIN, output_high = output_scale * (F)INT16_MAX; \
-    const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;             \
-    const F inverse = (F)65536 / (output_high - output_low);                                     \
-    for (int i = 0; i < TQ_LOOKUP_STEPS; i++) {                                                  \
-        const F here = REAL(input_low + (F)i * step);                                            \
-        const F middle = REAL(input_low + (F)i * step + half_step);                              \
-        const F next = REAL(input_low + (F)(i + 1) * step);                                      \
-        const F sample = ROUND(here * inverse);                                                  \
-        const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);                   \
-        const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                           \
-        points[i] = (int16_t)saturated_point((double)(bias == bias ? sample - bias : sample));   \
-    }                                                                                            \
+#define POINTS(F, ROUND, ZERO)                                                                 \
+    const F output_low = output_scale * (F)(INT16_MIN - ZERO);                                 \
+    const F output_high = output_scale * (F)(INT16_MAX - ZERO);                                \
+    const F step = (input_high - input_low) / TQ_LOOKUP_STEPS, half_step = step / 2;           \
+    const F inverse = (F)65536 / (output_high - output_low);                                   \
+    for (int i = 0; i < TQ_LOOKUP_STEPS; i++) {                                                \
+        const F here = REAL(input_low + (F)i * step);                                          \
+        const F middle = REAL(input_low + (F)i * step + half_step);                            \
+        const F next = REAL(input_low + (F)(i + 1) * step);                                    \
+        const F sample = ROUND(here * inverse);                                                \
+        const F between = ROUND((next * inverse + ROUND(here * inverse)) / 2);                 \
+        const F bias = ROUND((between - ROUND(middle * inverse)) / 2);                         \
+        points[i] = (int16_t)saturated_point((double)(bias == bias ? sample - bias : sample)); \
+    }                                                                                          \
     points[TQ_LOOKUP_STEPS] = (int16_t)saturated_point((double)ROUND(REAL(input_high) * inverse));
 
 static int32_t saturated_point(double rounded)
@@ -152,10 +153,10 @@ static int32_t saturated_point(double rounded)
 }
 
 void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, float input_high, float output_scale,
-                          int16_t *points)
+                          int32_t output_zero, int16_t *points)
 {
 #define REAL(x) real(x, params)
-    POINTS(float, tq_round_f32)
+    POINTS(float, tq_round_f32, output_zero)
 #undef REAL
 }
 
@@ -163,6 +164,6 @@ void tq_lookup_points_f64(double (*real)(double x), double input_low, double inp
                           int16_t *points)
 {
 #define REAL(x) real(x)
-    POINTS(double, tq_round_f64)
+    POINTS(double, tq_round_f64, 0)
 #undef REAL
 }

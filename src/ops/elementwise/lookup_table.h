@@ -45,9 +45,10 @@ tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn 
 tq_status tq_lookup_prepare_real(tq_node *node, tq_real_fn real, const void *params, tq_error *error);
 
 /* Writes the 513 points of `real` over [input_low, input_high], input_low < input_high, for outputs of
-   output_scale * [-32768, 32767], output_scale > 0.  In float32, and in float64 as SOFTMAX needs them. */
+   output_scale * [-32768, 32767], output_scale > 0.  In float32, and in float64 as SOFTMAX needs them.  output_zero:
+   the output's zero point, which moves the rounding of that range, and not the points. */
 void tq_lookup_points_f32(tq_real_fn real, const void *params, float input_low, float input_high, float output_scale,
-                          int16_t *points);
+                          int32_t output_zero, int16_t *points);
 void tq_lookup_points_f64(double (*real)(double x), double input_low, double input_high, double output_scale,
                           int16_t *points);
 

@@ -62,10 +62,10 @@ static tq_broadcast_fn choose(int32_t type, int32_t slope, bool lanes)
     return lanes ? lane_int16[tq_isa()] : prelu_int16;
 }
 
-/* Bounds: 2^10 and 2^20, or 2^15 and 2^25. */
+/* Bounds: 2^10 and 2^20, or 2^15 and 2^25, of INT16 with zero points 2^17 and 2^27. */
 static bool fits_lanes(const slopes *p, int32_t type)
 {
-    int64_t most = type == TQ_TensorType_INT16 ? 1 << 15 : 1 << 10;
+    const int64_t wide = p->zero_in == 0 ? 1 << 15 : 1 << 17, most = type == TQ_TensorType_INT16 ? wide : 1 << 10;
     return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most << 10);
 }
 
@@ -78,12 +78,10 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
     p->zero_in = tq_zero_point_of(node->in[0]);
     p->zero_slope = tq_zero_point_of(node->in[1]);
     p->zero_out = tq_zero_point_of(node->out[0]);
-    /* 2^16 times 2^15 fits int32 only if INT16 is symmetric. */
-    if (node->in[0]->type == TQ_TensorType_INT16 && (p->zero_in != 0 || p->zero_out != 0))
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "INT16 needs zero points of 0, not %d and %d", p->zero_in,
-                          p->zero_out);
-    if (node->in[1]->type == TQ_TensorType_INT16 && p->zero_slope != 0)
-        return tq_input_fail(node, 1, error, "has zero point %d; INT16 needs 0", p->zero_slope);
+    /* A slope of INT16: 2^16 times 2^15 fits int32 only without zero points. */
+    if (node->in[1]->type == TQ_TensorType_INT16 && (p->zero_in != 0 || p->zero_slope != 0))
+        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "a slope of INT16 needs zero points of 0, not %d and %d",
+                          p->zero_in, p->zero_slope);
     tq_quantized_range(node->out[0]->type, &p->low, &p->high);
     TQ_TRY(tq_fixed_find(node, in / out, &p->positive, error));
     float product = in * slope;

@@ -170,8 +170,8 @@ TQ_BODY int32_t lane_relu(int32_t q, const parameters *p)
 
 TQ_BODY int32_t lane_leaky_relu(int32_t q, const parameters *p)
 {
-    int32_t above = tq_lane_multiply(q, p->lane_identity), below = tq_lane_multiply(q, p->lane_alpha);
-    below = p->alpha_negative ? -below : below;
+    const int32_t sign = -(int32_t)p->alpha_negative; /* no branch, which compilers would not vectorize */
+    int32_t above = tq_lane_multiply(q, p->lane_identity), below = (tq_lane_multiply(q, p->lane_alpha) ^ sign) - sign;
     return tq_lane_quantized(q >= 0 ? above : below, p->low, p->high, 0);
 }
 
@@ -192,10 +192,12 @@ static tq_status check_scales(const tq_node *node, tq_error *error)
                               code == TQ_BuiltinOperator_RSQRT || code == TQ_BuiltinOperator_SQRT;
     TQ_TRY((needs_scales ? tq_check_quantized_input : tq_check_input_scale)(node, 0, error));
     TQ_TRY((needs_scales ? tq_check_quantized_output : tq_check_output_scale)(node, 0, error));
-    if (is_int16(node) && tq_kernel_zero_point(node, node->in[0]) != 0)
+    if (!is_int16(node) || code == TQ_BuiltinOperator_GELU) /* whose kernel takes zero points of INT16 */
+        return TQ_OK;
+    if (tq_kernel_zero_point(node, node->in[0]) != 0)
         return tq_input_fail(node, 0, error, "has zero point %d; INT16 needs 0",
                              tq_kernel_zero_point(node, node->in[0]));
-    if (is_int16(node) && tq_kernel_zero_point(node, node->out[0]) != 0)
+    if (tq_kernel_zero_point(node, node->out[0]) != 0)
         return tq_output_fail(node, 0, error, "has zero point %d; INT16 needs 0",
                               tq_kernel_zero_point(node, node->out[0]));
     return TQ_OK;

@@ -284,7 +284,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     tq_error why = {0};
     tq_status status =
         plan->by_channel
-            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, plan->taps, flags, &why)
+            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, &plan->scan, flags, &why)
             : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);

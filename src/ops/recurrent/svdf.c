@@ -177,13 +177,15 @@ static tq_status eval_quantized(tq_node *node, tq_error *error)
     int32_t zero_in = tq_kernel_zero_point(node, node->in[INPUT]);
     int32_t zero_out = tq_kernel_zero_point(node, node->out[0]);
     int32_t zero_state = state_zero_point(state);
+    const size_t inputs = s->inputs;
     move_back(s, state, tq_element_bytes(state->type));
     for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs); f++) {
-            int64_t acc = 0;
-            for (size_t i = 0; i < s->inputs; i++)
-                acc += feature[f * s->inputs + i] * (x[b * s->inputs + i] - zero_in);
-            int32_t q = tq_multiply_fixed(tq_wrap_i32(acc), s->to_state);
+        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, inputs); f++) {
+            const int8_t *weights = feature + f * inputs, *row = x + b * inputs;
+            uint32_t acc = 0; /* wraps */
+            for (size_t i = 0; i < inputs; i++)
+                acc += (uint32_t)(weights[i] * (row[i] - zero_in));
+            int32_t q = tq_multiply_fixed((int32_t)acc, s->to_state);
             put_quantized(state, newest(s, b, f), (int64_t)q + zero_state);
         }
     for (size_t i = 0; i < s->batches * s->units; i++) {

@@ -103,17 +103,17 @@ typedef struct search {
     SEARCH_TYPE(isa, target, i16, int16_t, INT16_MIN, INT16_MAX) \
     SEARCH_TYPE(isa, target, i32, int32_t, INT32_MIN, INT32_MAX) \
     SEARCH_TYPE(isa, target, i64, int64_t, INT64_MIN, INT64_MAX)
-TQ_EVERY_ISA_TO_AVX2(SEARCHES)
+TQ_EVERY_ISA(SEARCHES)
 
 /* BOOL is searched as UINT8. */
 static search_fn choose(int32_t type, bool max)
 {
-#define ROW(TYPE, name)                                            \
-    {                                                              \
-        TQ_TensorType_##TYPE,                                      \
-        {                                                          \
-            TQ_ISA_TO_AVX2(min_##name), TQ_ISA_TO_AVX2(max_##name) \
-        }                                                          \
+#define ROW(TYPE, name)                                                \
+    {                                                                  \
+        TQ_TensorType_##TYPE,                                          \
+        {                                                              \
+            TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name) \
+        }                                                              \
     }
     static const struct {
         int32_t type;

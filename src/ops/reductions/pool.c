@@ -19,7 +19,7 @@
 #include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/quantized.h"
-#include "ops/reductions/pool.h"
+#include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256

@@ -10,7 +10,7 @@
 #include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/quantized.h"
-#include "ops/reductions/pool.h"
+#include "ops/reductions/pool_integers.h"
 #include "ops/scratch.h"
 
 /* Channels that are pooled at once.  A pixel's last chunk may reach into the next pixel, whose own result then

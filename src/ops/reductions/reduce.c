@@ -51,8 +51,7 @@
         (void)r;                                                                                           \
         acc_t acc = *(acc_t *)to;                                                                          \
         const in_t *restrict ins = from;                                                                   \
-        TQ_EACH(i, n)                                                                                      \
-        {                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                   \
             const in_t in = ins[i];                                                                        \
             acc = (acc_t)(expression);                                                                     \
         }                                                                                                  \
@@ -76,8 +75,7 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     return acc == NO_PRODUCT ? factor : tq_multiply_i64(acc * factor, r->multiplier, r->shift);
 }
 
-/* Compilers vectorize integer folds in both directions, float folds and most others in rows only, and quantized
-   products not at all. */
+/* Compilers do not vectorize products of small integers (FOLDS_SCALAR). */
 #define FOLDS(isa, target)                                                          \
     FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
     FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
@@ -91,18 +89,17 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                      \
     FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
     FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
-    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)
-#define FOLDS_TO_AVX2(isa, target)                                         \
-    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                \
-    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))  \
-    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                \
-    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in)) \
-    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in)) \
-    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                  \
-    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)              \
-    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                 \
-    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)             \
-    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)         \
+    FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
+    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
+    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))           \
+    FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
+    FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
+    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))          \
+    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
+    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                          \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
+    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                  \
     FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)
 #define FOLDS_SCALAR(isa, target)                                                     \
     FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                          \
@@ -112,7 +109,6 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_BODY(target, isa, product_u8, uint8_t, int64_t, times_quantized(r, acc, in)) \
     FOLD_BODY(target, isa, product_i16, int16_t, int64_t, times_quantized(r, acc, in))
 TQ_EVERY_ISA(FOLDS)
-TQ_EVERY_ISA_TO_AVX2(FOLDS_TO_AVX2)
 FOLDS_SCALAR(scalar, )
 
 /* ---- the stores ---- */
@@ -121,7 +117,10 @@ FOLDS_SCALAR(scalar, )
     static void store_##bits(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
     {                                                                                                       \
         (void)r;                                                                                            \
-        memcpy(out, acc, n * (bits / 8));                                                                   \
+        if (n == 1)                                                                                         \
+            memcpy(out, acc, bits / 8);                                                                     \
+        else                                                                                                \
+            memcpy(out, acc, n * (bits / 8));                                                               \
     }
 STORE_SAME(8)
 STORE_SAME(16)
@@ -264,7 +263,6 @@ STORE_PRODUCT(i16, int16_t)
 
 #define REDUCER(isas, name, in, acc, out, seeds, store) {in, acc, out, seeds, isas(name##_row), isas(name##_run), store}
 #define EVERY TQ_ISA_FUNCTIONS
-#define AVX2 TQ_ISA_TO_AVX2
 #define SCALAR(name) TQ_ISA_SAME(name##_scalar)
 
 typedef struct row {
@@ -277,42 +275,42 @@ typedef struct row {
 static const row rows[] = {
 #define ROW(op, type, isas, name, in, acc, out, seeds, store, quantized, init) \
     {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(isas, name, in, acc, out, seeds, store), quantized, init}
-    ROW(MEAN, FLOAT32, AVX2, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0),
+    ROW(MEAN, FLOAT32, EVERY, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0),
     ROW(MEAN, INT32, EVERY, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0),
-    ROW(MEAN, INT64, AVX2, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0),
+    ROW(MEAN, INT64, EVERY, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0),
     ROW(MEAN, INT8, EVERY, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
     ROW(MEAN, UINT8, EVERY, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
     ROW(MEAN, INT16, EVERY, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
-    ROW(SUM, FLOAT32, AVX2, sum_f32, 4, 4, 4, true, store_32, false, 0),
+    ROW(SUM, FLOAT32, EVERY, sum_f32, 4, 4, 4, true, store_32, false, 0),
     ROW(SUM, INT32, EVERY, sum_i32, 4, 4, 4, true, store_32, false, 0),
-    ROW(SUM, INT64, AVX2, sum_i64, 8, 8, 8, true, store_64, false, 0),
+    ROW(SUM, INT64, EVERY, sum_i64, 8, 8, 8, true, store_64, false, 0),
     ROW(SUM, INT8, EVERY, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
     ROW(SUM, UINT8, EVERY, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
     ROW(SUM, INT16, EVERY, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
-    ROW(SUM, BOOL, AVX2, any, 1, 1, 1, true, store_8, false, 0),
-    ROW(REDUCE_PROD, FLOAT32, AVX2, prod_f32, 4, 4, 4, true, store_32, false, 1),
-    ROW(REDUCE_PROD, INT32, AVX2, prod_i32, 4, 4, 4, true, store_32, false, 1),
-    ROW(REDUCE_PROD, INT64, AVX2, prod_i64, 8, 8, 8, true, store_64, false, 1),
+    ROW(SUM, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_PROD, FLOAT32, EVERY, prod_f32, 4, 4, 4, true, store_32, false, 1),
+    ROW(REDUCE_PROD, INT32, EVERY, prod_i32, 4, 4, 4, true, store_32, false, 1),
+    ROW(REDUCE_PROD, INT64, EVERY, prod_i64, 8, 8, 8, true, store_64, false, 1),
     ROW(REDUCE_PROD, INT8, SCALAR, product_i8, 1, 8, 1, false, store_product_i8, true, -0x1p63),
     ROW(REDUCE_PROD, UINT8, SCALAR, product_u8, 1, 8, 1, false, store_product_u8, true, -0x1p63),
     ROW(REDUCE_PROD, INT16, SCALAR, product_i16, 2, 8, 2, false, store_product_i16, true, -0x1p63),
-    ROW(REDUCE_PROD, BOOL, AVX2, all, 1, 1, 1, true, store_8, false, 1),
-    ROW(REDUCE_MAX, FLOAT32, AVX2, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
+    ROW(REDUCE_PROD, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_MAX, FLOAT32, EVERY, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
     ROW(REDUCE_MAX, INT32, EVERY, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN),
-    ROW(REDUCE_MAX, INT64, AVX2, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
+    ROW(REDUCE_MAX, INT64, EVERY, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
     ROW(REDUCE_MAX, INT8, EVERY, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN),
     ROW(REDUCE_MAX, UINT8, EVERY, max_u8, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MAX, INT16, EVERY, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN),
-    ROW(REDUCE_MAX, BOOL, AVX2, any, 1, 1, 1, true, store_8, false, 0),
-    ROW(REDUCE_MIN, FLOAT32, AVX2, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
+    ROW(REDUCE_MAX, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_MIN, FLOAT32, EVERY, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
     ROW(REDUCE_MIN, INT32, EVERY, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX),
-    ROW(REDUCE_MIN, INT64, AVX2, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
+    ROW(REDUCE_MIN, INT64, EVERY, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
     ROW(REDUCE_MIN, INT8, EVERY, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX),
     ROW(REDUCE_MIN, UINT8, EVERY, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX),
     ROW(REDUCE_MIN, INT16, EVERY, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX),
-    ROW(REDUCE_MIN, BOOL, AVX2, all, 1, 1, 1, true, store_8, false, 1),
-    ROW(REDUCE_ANY, BOOL, AVX2, any, 1, 1, 1, true, store_8, false, 0),
-    ROW(REDUCE_ALL, BOOL, AVX2, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_MIN, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_ANY, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_ALL, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
 #undef ROW
 };
 

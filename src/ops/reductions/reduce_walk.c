@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "base/threads.h"
 
 /* Inputs from which on threads pay. */
@@ -47,17 +48,35 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
     }
 }
 
-/* Folds all inputs of the outputs at `in`: n outputs where rows are folded, else one. */
+/* fold_run, between whose pieces Ctrl-C is heard. */
+static void fold_run(const tq_reduction *r, void *acc, const void *in, size_t n)
+{
+    const unsigned char *from = in;
+    for (; n > TQ_CHUNK; n -= TQ_CHUNK, from += TQ_CHUNK * r->how->in_bytes) {
+        r->fold_run(r, acc, from, TQ_CHUNK);
+        if (tq_stop_after(TQ_CHUNK))
+            return;
+    }
+    r->fold_run(r, acc, from, n);
+}
+
+/* Folds all inputs of the outputs at `in`: n outputs where rows are folded, else one.  cut_rank: at least 1. */
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
-    size_t work = 0;
-    size_t at[TQ_DIMS] = {0}, bytes = r->how->in_bytes;
-    for (int d = 0; d < r->cut_rank && !tq_stop_count(&work, r->row ? n : r->inner);) {
-        if (r->row)
-            r->fold_row(r, acc, in, n);
-        else
-            r->fold_run(r, acc, in, r->inner);
-        for (d = 0; d < r->cut_rank; d++) {
+    enum { PIECE = 32 }; /* folds between two looks */
+    const tq_fold_fn run = r->row ? r->fold_row : r->inner > TQ_CHUNK ? fold_run : r->fold_run;
+    const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
+    size_t work = 0, at[TQ_DIMS] = {0}, width = r->row ? n : r->inner;
+    for (int d = 0; d < r->cut_rank;) {
+        const unsigned char *from = in;
+        for (size_t i = 0; i < count;) {
+            const size_t end = count - i < PIECE ? count : i + PIECE;
+            for (; i < end; i++, from += step)
+                run(r, acc, from, width);
+            if (tq_stop_count(&work, PIECE * width))
+                return;
+        }
+        for (d = 1; d < r->cut_rank; d++) {
             in += r->cut_step[d] * bytes;
             if (++at[d] < r->cut[d])
                 break;
@@ -74,10 +93,15 @@ typedef struct job {
     size_t chunks; /* of a row */
 } job;
 
-static void start(const tq_reduction *r, unsigned char *acc, size_t n)
+/* One accumulator without a call of memcpy, which takes as long as a short run. */
+static void start(const tq_reduction *r, uint64_t *acc, size_t n)
 {
+    if (n == 1) {
+        acc[0] = r->init;
+        return;
+    }
     for (size_t i = 0; i < n; i++)
-        memcpy(acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
+        memcpy((unsigned char *)acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
 }
 
 static void reduce_part(void *context, size_t begin, size_t end)
@@ -86,23 +110,26 @@ static void reduce_part(void *context, size_t begin, size_t end)
     const job *j = context;
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
-    uint64_t acc[TQ_REDUCE_ROW];
+    _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
     for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
-        size_t outer = unit / j->chunks, chunk = unit % j->chunks * TQ_REDUCE_ROW;
+        const bool whole = j->chunks == 1; /* divisions take as long as short folds */
+        size_t outer = whole ? unit : unit / j->chunks, chunk = whole ? 0 : unit % j->chunks * TQ_REDUCE_ROW;
         size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
         size_t from = chunk, rest = outer;
-        for (int d = 0; d < r->kept_rank; d++) {
+        for (int d = 0; d < r->kept_rank - 1; d++) {
             from += rest % r->kept[d] * r->kept_step[d];
             rest /= r->kept[d];
         }
-        start(r, (unsigned char *)acc, n);
+        if (r->kept_rank > 0)
+            from += rest * r->kept_step[r->kept_rank - 1];
+        start(r, acc, n);
         /* Without a reduced dimension outside of the innermost, one fold is enough. */
         if (r->cut_rank > 0)
             fold(r, acc, j->in + from * how->in_bytes, n);
         else if (r->row)
             r->fold_row(r, acc, j->in + from * how->in_bytes, n);
         else
-            r->fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
+            fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
         how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);
     }
 }
@@ -113,7 +140,7 @@ static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out
     uint64_t acc = 0;
     memcpy(&acc, in, r->how->in_bytes);
     if (r->each > 1)
-        r->fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
+        fold_run(r, &acc, in + r->how->in_bytes, r->each - 1);
     r->how->store(r, &acc, out, 1);
 }
 

@@ -149,7 +149,7 @@ static void dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     PyObject_GC_UnTrack(op);
     clear(op);
-    if (!self->lock.lock ||
+    if (!self->lock.wake ||
         !tq_py_lock_is_lost(op, &self->lock)) { /* a run that the parent was using at the fork is not released */
         tq_run_close(self->run);
         tq_py_custom_free(self);
@@ -296,16 +296,17 @@ static PyMethodDef methods[] = {
     {"_allocate", allocate, METH_VARARGS, NULL},
     {"_invoke", (PyCFunction)(void (*)(void))invoke, METH_FASTCALL, NULL},
     {"invoke", invoke_all, METH_NOARGS,
-     "invoke()\n--\n\nRuns the model on what set_tensor gave it.  The GIL is released meanwhile.\n\n"
+     "invoke($self, /)\n--\n\nRuns the model on what set_tensor gave it.  The GIL is released meanwhile.\n\n"
      "tq.RunError, a RuntimeError: allocate_tensors is still to be called, or an operator met data that it\n"
      "cannot take; the interpreter can be used further."},
     {"_resize", resize, METH_VARARGS, NULL},
     {"reset_all_variables", reset_variables, METH_NOARGS,
-     "reset_all_variables()\n--\n\nPuts every variable tensor back to its start: zero, int8 ones to their zero point."},
+     "reset_all_variables($self, /)\n--\n\nPuts every variable tensor back to its start: zero, int8 ones to their zero "
+     "point."},
     {"set_tensor", (PyCFunction)(void (*)(void))tq_py_set_tensor, METH_FASTCALL | METH_KEYWORDS,
-     "set_tensor(tensor_index, value, subgraph_index=0)\n--\n\nCopies an array into a tensor."},
+     "set_tensor($self, /, tensor_index, value, subgraph_index=0)\n--\n\nCopies an array into a tensor."},
     {"get_tensor", (PyCFunction)(void (*)(void))tq_py_get_tensor, METH_FASTCALL | METH_KEYWORDS,
-     "get_tensor(tensor_index, subgraph_index=0)\n--\n\nA copy of a tensor's value."},
+     "get_tensor($self, /, tensor_index, subgraph_index=0)\n--\n\nA copy of a tensor's value."},
     {"_view", (PyCFunction)(void (*)(void))tq_py_view_tensor, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"_changed_shapes", tq_py_changed_shapes, METH_VARARGS, NULL},
     {"_memory_plan", tq_py_memory_plan, METH_VARARGS, NULL},

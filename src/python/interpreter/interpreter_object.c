@@ -7,14 +7,14 @@ int tq_py_enter(InterpreterObject *self)
         return -1;
     if (self->run)
         return 0;
-    tq_py_lock_give(&self->lock);
+    tq_py_lock_give((PyObject *)self, &self->lock);
     PyErr_SetString(PyExc_ValueError, "Interpreter was not initialized.");
     return -1;
 }
 
 void tq_py_leave(InterpreterObject *self)
 {
-    tq_py_lock_give(&self->lock);
+    tq_py_lock_give((PyObject *)self, &self->lock);
 }
 
 void tq_py_hold_exception(InterpreterObject *self)

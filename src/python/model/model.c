@@ -4,6 +4,7 @@
  */
 #include "python/model/model.h"
 
+#include "model/filetypes.h"
 #include "python/convert.h"
 #include "python/model/data.h"
 #include "python/model/details_list.h"
@@ -22,31 +23,53 @@ static int is_path(PyObject *source)
     return PyUnicode_Check(source) || PyObject_HasAttrString(source, "__fspath__");
 }
 
-/* Sets the bytes of `self`: a mapped file, or an object with a buffer. */
+/* The rest of an open file, as an object with a buffer. */
+static PyObject *read_all(PyObject *file)
+{
+    PyObject *read = PyObject_CallMethod(file, "read", NULL);
+    if (read && !PyObject_CheckBuffer(read)) {
+        PyErr_Format(PyExc_TypeError, "source.read() gives %.100s; open the file for bytes, as open(path, 'rb')",
+                     Py_TYPE(read)->tp_name);
+        Py_CLEAR(read);
+    }
+    return read;
+}
+
+static int take_path(ModelObject *self, tq_state *state, PyObject *source, tq_bytes *bytes)
+{
+    PyObject *path = PyOS_FSPath(source);
+    if (!path)
+        return -1;
+    self->path = PyUnicode_Check(path) ? Py_NewRef(path) : PyUnicode_DecodeFSDefault(PyBytes_AsString(path));
+    Py_DECREF(path);
+    self->file = self->path ? tq_py_file(state, self->path) : NULL;
+    if (!self->file)
+        return -1;
+    *bytes = ((FileObject *)self->file)->file.bytes;
+    tq_file_expect(&((FileObject *)self->file)->file, 0);
+    return 0;
+}
+
+/* Sets the bytes of `self`: a mapped file, an object with a buffer, or the bytes that an open file reads. */
 static int take_source(ModelObject *self, tq_state *state, PyObject *source, tq_bytes *bytes)
 {
-    if (is_path(source)) {
-        PyObject *path = PyOS_FSPath(source);
-        if (!path)
-            return -1;
-        self->path = PyUnicode_Check(path) ? Py_NewRef(path) : PyUnicode_DecodeFSDefault(PyBytes_AsString(path));
-        Py_DECREF(path);
-        self->file = self->path ? tq_py_file(state, self->path) : NULL;
-        if (!self->file)
-            return -1;
-        *bytes = ((FileObject *)self->file)->file.bytes;
-        tq_file_expect(&((FileObject *)self->file)->file, 0);
-        return 0;
-    }
-    if (!PyObject_CheckBuffer(source)) {
-        PyErr_Format(PyExc_TypeError, "source must be a path or hold bytes, not %.100s", Py_TYPE(source)->tp_name);
+    if (is_path(source))
+        return take_path(self, state, source, bytes);
+    PyObject *holder;
+    if (PyObject_CheckBuffer(source)) {
+        holder = Py_NewRef(source);
+    } else if (PyObject_HasAttrString(source, "read")) {
+        holder = read_all(source);
+    } else {
+        PyErr_Format(PyExc_TypeError, "source must be a path, hold bytes or be an open file, not %.100s",
+                     Py_TYPE(source)->tp_name);
         return -1;
     }
     self->path = Py_NewRef(Py_None);
-    if (PyObject_GetBuffer(source, &self->view, PyBUF_SIMPLE) < 0)
-        return -1;
+    int failed = holder ? PyObject_GetBuffer(holder, &self->view, PyBUF_SIMPLE) : -1;
+    Py_XDECREF(holder);
     *bytes = (tq_bytes){self->view.buf, (size_t)self->view.len};
-    return 0;
+    return failed;
 }
 
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -364,6 +387,11 @@ static PyObject *summary(PyObject *self, PyObject *unused)
     return tq_py_call("tq.inspection.summary", "summary", self);
 }
 
+static PyObject *view(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    return tq_py_call_with("tq.view.view", "view", self, args, kwargs);
+}
+
 static PyObject *repr_html(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -406,18 +434,27 @@ static PyMethodDef methods[] = {
     {"summary", summary, METH_NOARGS,
      "summary($self, /)\n--\n\nOperators with their types, shapes, bytes, parameters and multiply-adds, and the "
      "totals."},
+    {"view", (PyCFunction)(void (*)(void))view, METH_VARARGS | METH_KEYWORDS,
+     "view($self, /, other=None, *, samples=None, profile=False, output=None, num_threads=None, max_memory=None,\n"
+     "     max_multiply_adds=None)\n--\n\n"
+     "The graph of the model, as a page: a notebook shows it, .open() opens it in a browser, .save(path) writes it.\n\n"
+     "other: a second model, beside which operators show the SQNR of their outputs, over `samples`.\n"
+     "profile: whether to run the model and show the time of each operator.\n"
+     "output: a path to write the page to.  tq.view.view has the other arguments and the errors."},
     {"_repr_html_", repr_html, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(doc, "Model(source)\n--\n\n"
-                  "A .tflite file, open: everything in it, read in place.\n\n"
-                  "source: a path (str or path-like), whose file is mapped into memory, or bytes or any object with a\n"
-                  "buffer, which is not copied.  Replace a file that is open rather than write into it.\n\n"
-                  "print(model) lists operators and tensors; model.problems says what is wrong with a file that opens\n"
-                  "all the same.  A model never changes, and may be used from several threads.\n\n"
-                  "ModelError (a ValueError): not a TensorFlow Lite flatbuffer; .offset and the text say where.\n"
-                  "OSError: the path cannot be opened, or is not a regular file.");
+PyDoc_STRVAR(doc,
+             "Model(source)\n--\n\n"
+             "A .tflite file, open: everything in it, read in place.\n\n"
+             "source: a path (str or path-like), whose file is mapped into memory; bytes or any object with a\n"
+             "buffer, which is not copied; or an open file, such as io.BytesIO, which is read to its end.  Replace\n"
+             "a mapped file rather than write into it.\n\n"
+             "print(model) lists operators and tensors; model.problems says what is wrong with a file that opens\n"
+             "all the same.  A model never changes, and may be used from several threads.\n\n"
+             "ModelError (a ValueError): not a TensorFlow Lite flatbuffer; .offset and the text say where.\n"
+             "OSError: the path cannot be opened, or is not a regular file.");
 
 static PyType_Slot slots[] = {
     {Py_tp_doc, (char *)doc}, {Py_tp_new, new},           {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr},
@@ -431,7 +468,25 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
+/* filetype(first bytes of a file) */
+static PyObject *filetype(PyObject *module, PyObject *source)
+{
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    const char *found = tq_filetype((tq_bytes){view.buf, (size_t)view.len});
+    PyBuffer_Release(&view);
+    return found ? PyUnicode_FromString(found) : Py_NewRef(Py_None);
+}
+
+static PyMethodDef functions[] = {
+    {"filetype", filetype, METH_O,
+     "filetype(head, /)\n--\n\nWhat a file is that is no model, by its first bytes; None: not known."},
+    {NULL, NULL, 0, NULL},
+};
+
 int tq_py_add_model(PyObject *module, tq_state *state)
 {
-    return tq_py_add_type(module, &spec, &state->Model);
+    return PyModule_AddFunctions(module, functions) < 0 ? -1 : tq_py_add_type(module, &spec, &state->Model);
 }

@@ -47,16 +47,24 @@ static PyObject *item(SequenceObject *self, Py_ssize_t index)
     return self->items->item(self->owner, (size_t)index);
 }
 
-/* KeyError for an unknown name, with similar names. */
-static PyObject *refuse_name(SequenceObject *self, PyObject *name)
+/* The items' names, in their order; also what IPython completes after s[' . */
+static PyObject *names_of(SequenceObject *self, PyObject *unused)
 {
+    (void)unused;
     PyObject *names = PyList_New(0);
     for (Py_ssize_t i = 0; names && self->items->name && i < self->count; i++) {
         PyObject *candidate = self->items->name(self->owner, (size_t)i);
-        if (!candidate || (PyUnicode_Check(candidate) && PyList_Append(names, candidate) < 0))
+        if (!candidate || tq_py_hears(i) < 0 || (PyUnicode_Check(candidate) && PyList_Append(names, candidate) < 0))
             Py_CLEAR(names);
         Py_XDECREF(candidate);
     }
+    return names;
+}
+
+/* KeyError for an unknown name, with similar names. */
+static PyObject *refuse_name(SequenceObject *self, PyObject *name)
+{
+    PyObject *names = names_of(self, NULL);
     PyObject *pair = names ? PyTuple_Pack(2, name, names) : NULL;
     PyObject *hint = pair ? tq_py_call("tq.nearest", "pair_hint", pair) : NULL;
     if (hint)
@@ -67,20 +75,56 @@ static PyObject *refuse_name(SequenceObject *self, PyObject *name)
     return NULL;
 }
 
-static PyObject *by_name(SequenceObject *self, PyObject *name)
+/* The index of the first item of this name; the count where none has it; -1 with an exception. */
+static Py_ssize_t find(SequenceObject *self, PyObject *name)
 {
     for (Py_ssize_t i = 0; self->items->name && i < self->count; i++) {
         PyObject *candidate = self->items->name(self->owner, (size_t)i);
         if (!candidate)
-            return NULL;
+            return -1;
         int equal = PyUnicode_Check(candidate) && PyUnicode_Compare(candidate, name) == 0;
         Py_DECREF(candidate);
         if (equal)
-            return item(self, i);
-        if (PyErr_Occurred())
-            return NULL;
+            return i;
+        if (PyErr_Occurred() || tq_py_hears(i) < 0)
+            return -1;
     }
-    return refuse_name(self, name);
+    return self->count;
+}
+
+static PyObject *by_name(SequenceObject *self, PyObject *name)
+{
+    Py_ssize_t index = find(self, name);
+    if (index < 0)
+        return NULL;
+    return index < self->count ? item(self, index) : refuse_name(self, name);
+}
+
+/* Whether an item has this name, or equals this value. */
+static int contains(SequenceObject *self, PyObject *value)
+{
+    if (PyUnicode_Check(value)) {
+        Py_ssize_t index = find(self, value);
+        return index < 0 ? -1 : index < self->count;
+    }
+    int found = 0;
+    for (Py_ssize_t i = 0; !found && i < self->count; i++) {
+        PyObject *candidate = item(self, i);
+        found = candidate && tq_py_hears(i) == 0 ? PyObject_RichCompareBool(candidate, value, Py_EQ) : -1;
+        Py_XDECREF(candidate);
+    }
+    return found;
+}
+
+static PyObject *get(SequenceObject *self, PyObject *args)
+{
+    PyObject *name, *otherwise = Py_None;
+    if (!PyArg_ParseTuple(args, "U|O:get", &name, &otherwise))
+        return NULL;
+    Py_ssize_t index = find(self, name);
+    if (index < 0)
+        return NULL;
+    return index < self->count ? item(self, index) : Py_NewRef(otherwise);
 }
 
 static PyObject *slice_items(SequenceObject *self, PyObject *slice)
@@ -119,11 +163,23 @@ static PyObject *repr(SequenceObject *self)
 
 PyDoc_STRVAR(doc,
              "A read-only sequence of a model's tensors, operators or other items, made when asked for.\n\n"
-             "s[i] and s[i:j] as in a list; s['name'] is the first item of that name (KeyError if there is none).");
+             "s[i] and s[i:j] as in a list; s['name'] is the first item of that name (KeyError if there is none).\n"
+             "'name' in s tells whether an item has the name.");
+
+PyDoc_STRVAR(get_doc, "get($self, name, default=None, /)\n--\n\n"
+                      "The first item of this name; `default` where none has it.");
+
+static PyMethodDef methods[] = {
+    {"get", (PyCFunction)get, METH_VARARGS, get_doc},
+    {"_ipython_key_completions_", (PyCFunction)names_of, METH_NOARGS,
+     "_ipython_key_completions_($self, /)\n--\n\nThe items' names, which IPython completes."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, (char *)doc}, {Py_tp_dealloc, dealloc}, {Py_tp_repr, repr},           {Py_sq_length, length},
-    {Py_sq_item, item},       {Py_mp_length, length},   {Py_mp_subscript, subscript}, {0, NULL},
+    {Py_tp_doc, (char *)doc}, {Py_tp_dealloc, dealloc},     {Py_tp_repr, repr}, {Py_tp_iter, PySeqIter_New},
+    {Py_tp_methods, methods}, {Py_sq_length, length},       {Py_sq_item, item}, {Py_sq_contains, contains},
+    {Py_mp_length, length},   {Py_mp_subscript, subscript}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -272,16 +272,7 @@ static PyObject *is_same(PyObject *self, PyObject *other)
 
 static PyObject *plot(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-    PyObject *module = PyImport_ImportModule("tq.inspection.plots");
-    PyObject *function = module ? PyObject_GetAttrString(module, "plot_tensor") : NULL;
-    PyObject *first = function ? PyTuple_Pack(1, self) : NULL;
-    PyObject *all = first ? PySequence_Concat(first, args) : NULL;
-    PyObject *axes = all ? PyObject_Call(function, all, kwargs) : NULL;
-    Py_XDECREF(all);
-    Py_XDECREF(first);
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return axes;
+    return tq_py_call_with("tq.inspection.plots", "plot_tensor", self, args, kwargs);
 }
 
 static PyObject *repr_html(PyObject *self, PyObject *unused)
@@ -358,7 +349,7 @@ static PyMethodDef methods[] = {
      "an empty name or shape_signature from one left out.\n\n"
      "ValueError: the table has no such field."},
     {"plot", (PyCFunction)(void (*)(void))plot, METH_VARARGS | METH_KEYWORDS,
-     "plot($self, /, ax=None, **kwargs)\n--\n\n"
+     "plot($self, /, ax=None, *, bins=None, dequantized=True, kind='histogram', log=False)\n--\n\n"
      "Draws the histogram of its values with its stored and representable ranges (needs matplotlib); returns the "
      "Axes."},
     {"_is_same", is_same, METH_O, NULL},

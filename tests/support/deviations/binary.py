@@ -7,16 +7,16 @@ import numpy as np
 
 from deviations.table import deviation
 from deviations.values import (
-    CODES,
+    QUANTIZED,
     activation,
     bounded,
     centered,
-    coded,
-    is_coded,
     is_known,
+    is_quantized,
     kind,
     multiplier,
     multiply,
+    nearest,
     real,
     scale,
 )
@@ -41,7 +41,7 @@ def absurd_sum(name):
 
 
 def large_sum(node, function, squares=1):
-    if not is_coded(node) or not is_known(node):
+    if not is_quantized(node) or not is_known(node):
         return None
     bits = 7 if squares == 2 else 15 if kind(node.inputs[0]) == "int16" else 20
     if sum_multiplier(node, bits, squares) < 1:
@@ -52,7 +52,7 @@ def large_sum(node, function, squares=1):
 
 @deviation(
     "ADD",
-    when="codes, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
+    when="quantized values, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
     litert="ends the process",
     tq="the sum, with the shift to the left that its multiplier needs",
     example=absurd_sum("ADD"),
@@ -70,13 +70,13 @@ def steep_sum(m):
 @deviation(
     "ADD",
     when="INT8 or UINT8, the inputs' scales add up to 2^7 times the output's or more",
-    litert="loses the upper bits of what it adds up in 16",
+    litert="loses the upper bits of its 16-bit sum",
     tq="the sum, saturated",
     numerics=("optimized",),
     example=steep_sum,
 )
 def steep_add(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[0]) not in ("int8", "uint8"):
         return None
     if sum(scale(operand) for operand in node.inputs[:2]) < 2**7 * scale(node.outputs[0]):
         return None
@@ -86,8 +86,8 @@ def steep_add(node):
 
 @deviation(
     "SUB",
-    when="codes, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
-    litert="shifts by a negative number of places: any codes",
+    when="quantized values, twice the larger input scale is at least 2^20 (INT16: 2^15) times the output's",
+    litert="shifts by a negative count: any values",
     tq="the difference, with the shift to the left that its multiplier needs",
     example=absurd_sum("SUB"),
 )
@@ -97,7 +97,7 @@ def large_sub(node):
 
 @deviation(
     "SQUARED_DIFFERENCE",
-    when="codes, the square of twice the larger input scale is at least 2^14 times the output's",
+    when="quantized values, the square of twice the larger input scale is at least 2^14 times the output's",
     litert="ends the process",
     tq="the square, with the shift to the left that its multiplier needs",
     example=absurd_sum("SQUARED_DIFFERENCE"),
@@ -121,7 +121,7 @@ def shifted_broadcast(m):
     example=shifted_broadcast,
 )
 def shifted_add(node):
-    if not is_coded(node) or kind(node.inputs[0]) != "int16" or not node.options.get("pot_scale_int16"):
+    if not is_quantized(node) or kind(node.inputs[0]) != "int16" or not node.options.get("pot_scale_int16"):
         return None
     powers = [math.log2(scale(o)) for o in (*node.inputs, node.outputs[0])]
     if node.inputs[0].shape == node.inputs[1].shape or any(p != round(p) for p in powers) or not is_known(node):
@@ -133,28 +133,29 @@ def shifted_add(node):
 
 
 def wide_product(m):
-    x, y = (m.input("int16", [300], scale=1.0, zero_point=0) for _ in range(2))
+    values = np.linspace(-32768, 32767, 300).astype(np.int16)
+    x, y = (m.input("int16", [300], scale=1.0, zero_point=0, draw=lambda: values) for _ in range(2))
     z = m.output("int16", scale=0.03, zero_point=0)
     m.operator("MUL", [x, y], [z], version=4)
 
 
 @deviation(
     "MUL",
-    when="INT16, a product of codes times the power of two in its multiplier is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    when="INT16, a product of quantized values times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any values",
     tq="saturates",
     example=wide_product,
 )
 def wide_multiply(node):
-    if not is_coded(node) or not is_known(node) or kind(node.outputs[0]) != kind(node.inputs[0]):
+    if not is_quantized(node) or not is_known(node) or kind(node.outputs[0]) != kind(node.inputs[0]):
         return None
     m, e = multiplier(scale(node.inputs[0]) * scale(node.inputs[1]) / scale(node.outputs[0]))
     product = centered(node.inputs[0]) * centered(node.inputs[1])
     if e <= 0 or not (abs(product) * 2.0**e >= 2**31).any():
         return None
     low, high = activation(node)
-    codes = multiply(product, m, e) * float(scale(node.outputs[0]))
-    return [coded(node.outputs[0], np.clip(codes, low, high))]
+    reals = multiply(product, m, e) * float(scale(node.outputs[0]))
+    return [nearest(node.outputs[0], np.clip(reals, low, high))]
 
 
 def steep_product(m):
@@ -164,14 +165,14 @@ def steep_product(m):
 
 @deviation(
     "MUL",
-    when="INT8 or UINT8, a product that is 2^15 steps of the output away from code 0",
+    when="INT8 or UINT8, a product that is 2^15 steps of the output away from the quantized value 0",
     litert="adds the zero point in 16 bits, and wraps",
     tq="saturates",
     numerics=("optimized",),
     example=steep_product,
 )
 def steep_multiply(node):
-    if not is_coded(node) or not is_known(node) or any(kind(o) not in ("int8", "uint8") for o in node.inputs):
+    if not is_quantized(node) or not is_known(node) or any(kind(o) not in ("int8", "uint8") for o in node.inputs):
         return None
     with np.errstate(over="ignore"):
         values = real(node.inputs[0]) * real(node.inputs[1])
@@ -212,20 +213,20 @@ def quotient(m):
 
 @deviation(
     "DIV",
-    when="codes, a quotient that is far smaller than the output's scale, such as 0 / x, or far greater",
-    litert="shifts by more than 31 places, or by a negative number: 1 more, or any codes",
+    when="quantized values, a quotient that is far smaller than the output's scale, such as 0 / x, or far greater",
+    litert="shifts by more than 31 bits, or by a negative count: 1 more, or any values",
     tq="the quotient",
     example=quotient,
 )
 def far_quotient(node):
-    if not is_coded(node) or not is_known(node):
+    if not is_quantized(node) or not is_known(node):
         return None
     a, b = np.broadcast_arrays(centered(node.inputs[0]), centered(node.inputs[1]))
     _, e = multiplier(scale(node.inputs[0]) / (scale(node.inputs[1]) * scale(node.outputs[0])))
     a, b = np.where(b < 0, -a, a), abs(b)
     room = np.where(a == 0, 31, 31 - bit_length(np.where(a < 0, ~a, a)))
-    places = e - (bit_length(b) - 1) - room
-    if not ((places > 0) | (places < -31)).any():
+    shift = e - (bit_length(b) - 1) - room
+    if not ((shift > 0) | (shift < -31)).any():
         return None
     with np.errstate(all="ignore"):
         values = a * float(scale(node.inputs[0])) / (b * float(scale(node.inputs[1])))
@@ -299,13 +300,13 @@ COMPARISONS = {
 
 @deviation(
     *COMPARISONS,
-    when="codes, a scale of 1 or more",
+    when="quantized values, a scale of 1 or more",
     litert="ends the process at 1; above, loses the multiplier's shift: any answers",
     tq="compares in steps of 1/256, as below 1",
     example=coarse,
 )
 def coarse_comparison(node):
-    if not is_known(node) or any(kind(o) not in CODES or len(o.scale) != 1 for o in node.inputs):
+    if not is_known(node) or any(kind(o) not in QUANTIZED or len(o.scale) != 1 for o in node.inputs):
         return None
     raw = kind(node.inputs[0]) == "int16" and node.name not in ("EQUAL", "NOT_EQUAL")
     if raw or max(scale(o) for o in node.inputs) < 1:
@@ -341,16 +342,16 @@ def far_shifts(m):
 
 @deviation(
     "STABLEHLO_SHIFT_LEFT",
-    when="a number of places below 0, or of 32 and more",
-    litert="shifts by what C++ does not define; on x86 by the number's last 5 bits",
+    when="a shift below 0, or of 32 and more",
+    litert="shifts by what C++ does not define; on x86 by the last 5 bits of the count",
     tq="0",
     example=far_shifts,
     numerics=("optimized", "xnnpack"),
 )
 def shifted_far(node):
-    x, places = (operand.value for operand in node.inputs)
-    if x is None or places is None or not ((places < 0) | (places > 31)).any():
+    x, shifts = (operand.value for operand in node.inputs)
+    if x is None or shifts is None or not ((shifts < 0) | (shifts > 31)).any():
         return None
-    near = np.where((places < 0) | (places > 31), 63, places).astype(np.int64)
+    near = np.where((shifts < 0) | (shifts > 31), 63, shifts).astype(np.int64)
     wide = np.where(near == 63, 0, x.astype(np.int64) << np.where(near == 63, 0, near))
     return [wide.astype(x.dtype)]

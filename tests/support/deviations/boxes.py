@@ -34,14 +34,14 @@ def overlap(a, b):
 def chosen(boxes, scores, room, limit, least, sigma):
     """Places, greatest scores first."""
     waiting = {i: (score, 0) for i, score in enumerate(scores) if score > least}
-    places = []
+    picked = []
     scale = np.float32(-0.5 / np.float64(sigma)) if sigma > 0 else np.float32(0)
-    while waiting and len(places) < room:
+    while waiting and len(picked) < room:
         i = max(waiting, key=lambda k: waiting[k][0])
         before, since = waiting.pop(i)
         score, gone = before, False
-        for place in reversed(places[since:]):
-            iou = overlap(boxes[i], boxes[place])
+        for index in reversed(picked[since:]):
+            iou = overlap(boxes[i], boxes[index])
             gone = iou >= limit
             if gone:
                 break
@@ -50,16 +50,16 @@ def chosen(boxes, scores, room, limit, least, sigma):
             if score <= least:
                 break
         if not gone and score == before:
-            places.append(i)
+            picked.append(i)
         elif not gone and score > least:
-            waiting[i] = (score, len(places))
-    return places
+            waiting[i] = (score, len(picked))
+    return picked
 
 
 @deviation(
     "NON_MAX_SUPPRESSION_V4",
     "NON_MAX_SUPPRESSION_V5",
-    when="a box without area, or one that is not a number, is chosen, or iou_threshold is above 1",
+    when="a box without area, or one of NaN, is chosen, or iou_threshold is above 1",
     litert="goes on choosing the same box",
     tq="chooses it once, as TensorFlow does",
     example=flat_boxes,
@@ -69,11 +69,11 @@ def chosen_again(node):
         return None
     boxes, scores, room, limit, least, *sigma = (operand.value for operand in node.inputs)
     with np.errstate(all="ignore"):
-        places = chosen(boxes, scores, int(room), limit, least, sigma[0] if sigma else np.float32(0))
-        if all(overlap(boxes[i], boxes[i]) >= limit for i in places):
+        picked = chosen(boxes, scores, int(room), limit, least, sigma[0] if sigma else np.float32(0))
+        if all(overlap(boxes[i], boxes[i]) >= limit for i in picked):
             return None
     able = scores[scores > least]
     if len(set(able.tolist())) < len(able) or sigma:  # which of equals comes first; exponentials' last bits
         return [UNPROMISED] * len(node.outputs)
-    padding = [0] * (int(room) - len(places))
-    return [np.int32([*places, *padding]), np.int32(len(places))]
+    padding = [0] * (int(room) - len(picked))
+    return [np.int32([*picked, *padding]), np.int32(len(picked))]

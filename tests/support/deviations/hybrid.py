@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, layers and matrix products of floats by codes."""
+"""Convolutions, layers and matrix products of floats and quantized values."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ from deviations.values import activated, f32, kind, known, option
 FAINT = f32(1e-35)
 
 
-# ---- rows of floats as codes ----
+# ---- rows of floats, quantized ----
 
 
 def quantized(row, asymmetric):
-    """Codes less their zero point, and the scale, in the arithmetic of ops/products/hybrid.c; scale NaN: not finite."""
+    """Quantized values less their zero point, and the scale (NaN: non-finite), as ops/products/hybrid.c computes."""
     row = np.asarray(row, f32).reshape(-1)
     low, high = min(f32(0), np.nanmin(row)), max(f32(0), np.nanmax(row))
     if not np.isfinite(row).all():
@@ -60,8 +60,8 @@ def hybrid_products(node, rows, asymmetric, weights=None):
     weights = node.inputs[1].value.astype(np.int64) if weights is None else weights
     out = []
     for row in rows:
-        codes, scale = quantized(row, asymmetric)
-        acc = (weights @ codes).astype(f32)
+        q, scale = quantized(row, asymmetric)
+        acc = (weights @ q).astype(f32)
         s = node.inputs[1].scale.astype(f32)
         with np.errstate(all="ignore"):
             out.append(acc * (s * scale))
@@ -72,7 +72,7 @@ def hybrid_products(node, rows, asymmetric, weights=None):
 
 
 def layer(node):
-    """FULLY_CONNECTED of floats by codes."""
+    """FULLY_CONNECTED of floats and quantized weights."""
     x, w = node.inputs[0].value, node.inputs[1].value
     rows = x.reshape(-1, w.shape[1])
     y = hybrid_products(node, rows, bool(node.options["asymmetric_quantize_inputs"]))
@@ -104,7 +104,7 @@ def odd_layer(m):
 @deviation(
     "FULLY_CONNECTED",
     when="FLOAT32 with weights of 8 bits or fewer, a row that holds an infinity or NaN, or stays below 1e-35",
-    litert="converts out of range: codes that depend on places, and on x86",
+    litert="converts out of range: values that depend on their positions, and on x86",
     tq="NaN throughout such a row; zeros where it stays below",
     example=odd_layer,
     numerics=NOT_XNNPACK,
@@ -124,7 +124,7 @@ def lowest_weight(m):
 @deviation(
     "FULLY_CONNECTED",
     when="FLOAT32 with INT8 weights of which one is -128",
-    litert="takes it for 128 beside a negative code",
+    litert="takes it for 128 beside a negative quantized value",
     tq="-128",
     example=lowest_weight,
     numerics=NOT_XNNPACK,
@@ -133,7 +133,7 @@ def lowest_weights(node):
     return [layer(node)] if is_layer(node) and has_lowest(node) else None
 
 
-def lowest_code(m):
+def lowest_value(m):
     x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
     w = m.constant("int4", m.integers("int4", [8, 64], -8, 7), scale=0.1, zero_point=0)
     m.operator("FULLY_CONNECTED", [x, w, -1], [m.output("float32")], version=9)
@@ -150,9 +150,9 @@ def has_kernel_of_4_bits(node):
     litert="takes it for 8, and another weight for 8 too",
     tq="-8",
     numerics=("optimized",),
-    example=lowest_code,
+    example=lowest_value,
 )
-def lowest_codes(node):
+def lowest_values(node):
     if not is_layer(node) or not has_kernel_of_4_bits(node) or not (node.inputs[1].value == -8).any():
         return None
     w = node.inputs[1].value.astype(float) * np.reshape(node.inputs[1].scale, (-1, 1))
@@ -160,14 +160,14 @@ def lowest_codes(node):
     if len(node.inputs) > 2 and node.inputs[2] is not None:
         y = y + node.inputs[2].value
     shape = (*node.inputs[0].shape[:-1], len(w)) if node.options["keep_num_dims"] else y.shape
-    steps = np.abs(node.inputs[0].value).max() / 254 * np.abs(w).sum(axis=1).max()  # half a code in every product
+    steps = np.abs(node.inputs[0].value).max() / 254 * np.abs(w).sum(axis=1).max()  # half a step in every product
     return [(activated(node, y).astype(f32).reshape(shape), steps)]
 
 
 def blocks(m):
-    codes = m.integers("int4", [8, 64], -8, 7)
+    q = m.integers("int4", [8, 64], -8, 7)
     scales = m.constant("float16", np.linspace(0.01, 0.04, 16).reshape(8, 2).astype(np.float16))
-    w = m.constant("int4", codes)
+    w = m.constant("int4", q)
     details = {"type": "BlockwiseQuantization", "scales": scales, "zero_points": -1, "block_size": 32}
     m.tensors[w].fields["details"] = details
     x = m.input("float32", [2, 64], draw=lambda: m.floats([2, 64], special=0))
@@ -196,8 +196,8 @@ def blockwise(node):
     out = []
     x = node.inputs[0].value
     for row in x.reshape(-1, w.shape[1]):
-        codes, scale = quantized(row, True)
-        sums = (w * codes).reshape(*scales.shape, block).sum(axis=2)
+        q, scale = quantized(row, True)
+        sums = (w * q).reshape(*scales.shape, block).sum(axis=2)
         out.append((sums * scales.astype(float)).sum(axis=1) * float(scale))
     y = np.array(out, f32)
     if len(node.inputs) > 2 and node.inputs[2] is not None:
@@ -219,8 +219,8 @@ def convolution(node, depthwise=False):
     asymmetric = depthwise or depth != w.shape[3] or len(set(scales.tolist())) > 1
     out = []
     for image in x:
-        codes, scale = quantized(image, asymmetric)
-        cells = np.vstack([codes.reshape(-1, depth), np.zeros((1, depth), np.int64)])[index]  # [pixel, tap, channel]
+        q, scale = quantized(image, asymmetric)
+        cells = np.vstack([q.reshape(-1, depth), np.zeros((1, depth), np.int64)])[index]  # [pixel, tap, channel]
         if depthwise:
             taps = w.reshape(-1, count)
             acc = (np.repeat(cells, count // depth, axis=2) * taps).sum(axis=1)
@@ -271,7 +271,7 @@ def odd_image(name):
 @deviation(
     "CONV_2D",
     when="FLOAT32 with an INT8 or INT4 filter, an image that holds an infinity or NaN, or stays below 1e-35",
-    litert="converts out of range: codes that depend on places, and on x86",
+    litert="converts out of range: values that depend on their positions, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("CONV_2D"),
     numerics=NOT_XNNPACK,
@@ -283,7 +283,7 @@ def odd_images(node):
 @deviation(
     "DEPTHWISE_CONV_2D",
     when="FLOAT32 with an INT8 filter, an image that holds an infinity or NaN, or stays below 1e-35",
-    litert="converts out of range: codes that depend on places, and on x86",
+    litert="converts out of range: values that depend on their positions, and on x86",
     tq="NaN throughout such an image; zeros where it stays below",
     example=odd_image("DEPTHWISE_CONV_2D"),
 )
@@ -300,7 +300,7 @@ def lowest_filter(m):
 @deviation(
     "CONV_2D",
     when="FLOAT32 with an INT8 filter of which a weight is -128, all scales the same",
-    litert="takes it for 128 beside a negative code, unless the channels are a multiple of 4",
+    litert="takes it for 128 beside a negative quantized value, unless the channels are a multiple of 4",
     tq="-128",
     example=lowest_filter,
     numerics=NOT_XNNPACK,

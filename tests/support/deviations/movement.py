@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements that change their place."""
+"""Elements that change their position."""
 
 import math
 
 import numpy as np
 
 from deviations.table import deviation
-from deviations.values import away, f32, is_coded, is_known, kind, known, scale
+from deviations.values import away, f32, is_known, is_quantized, kind, known, scale
 
 
 def odd_slices(m):
@@ -30,12 +30,12 @@ def gather_odd(node):
         return None
     lead, coordinates = x.shape[:batch], where.value.shape[batch:]
     values = x.value.astype(np.int8).reshape(-1, *x.shape[batch:])
-    places = where.value.reshape(values.shape[0], -1)
-    taken = [np.take(v, p, axis - batch) for v, p in zip(values, places, strict=True)]
+    indices = where.value.reshape(values.shape[0], -1)
+    taken = [np.take(v, p, axis - batch) for v, p in zip(values, indices, strict=True)]
     return [np.stack(taken).reshape((*lead, *x.shape[batch:axis], *coordinates, *x.shape[axis + 1 :]))]
 
 
-def far_codes(m):
+def far_values(m):
     x = m.input("uint8", [2, 200], scale=10.0, zero_point=5)
     y = m.output("uint8", [2, 200], scale=1e-7, zero_point=3)
     m.operator("CONCATENATION", [x], [y], axis=1, version=2)
@@ -46,11 +46,11 @@ def far_codes(m):
     when="UINT8, an input's value of 2^31 or more of the output's scale",
     litert="converts out of range; on x86 all give 0",
     tq="saturates",
-    example=far_codes,
+    example=far_values,
 )
 def far_join(node):
     out = node.outputs[0]
-    if not is_coded(node) or not is_known(node) or kind(out) != "uint8":
+    if not is_quantized(node) or not is_known(node) or kind(out) != "uint8":
         return None
     parts, far = [], False
     for x in node.inputs:
@@ -60,12 +60,12 @@ def far_join(node):
             values = x.value.astype(np.float32) * factor + bias
         rescaled = scale(x) != scale(out) or x.zero_point[0] != out.zero_point[0]
         far |= rescaled and bool((abs(values) >= 2**31).any())
-        codes = np.clip(away(values.astype(np.float64)) + int(out.zero_point[0]), 0, 255)
-        parts.append(codes.astype(np.uint8) if rescaled else x.value)
+        q = np.clip(away(values.astype(np.float64)) + int(out.zero_point[0]), 0, 255)
+        parts.append(q.astype(np.uint8) if rescaled else x.value)
     return [np.concatenate(parts, node.options["axis"])] if far else None
 
 
-def not_numbers(m):
+def with_nans(m):
     x = m.input("float32", [6], np.float32([1, np.nan, 2, 1, np.nan, 3]))
     outputs = [m.output("float32", [4]), m.output("int32", [6])]
     m.operator("UNIQUE", [x], outputs, idx_out_type="INT32")
@@ -74,9 +74,9 @@ def not_numbers(m):
 @deviation(
     "UNIQUE",
     when="FLOAT32 with NaN",
-    litert="orders NaN as equal to every number",
+    litert="orders NaN as equal to every value",
     tq="NaNs of the same bits are equal to each other",
-    example=not_numbers,
+    example=with_nans,
 )
 def unique_nan(node):
     x = node.inputs[0].value
@@ -127,7 +127,7 @@ def mixed_bounds(m):
     "SLICE",
     when="an INT32 begin and an INT64 size, or the other way round",
     litert="reads the size as of the begin's type",
-    tq="reads each as what it is",
+    tq="reads each as its own type",
     example=mixed_bounds,
 )
 def mixed_slices(node):
@@ -182,7 +182,7 @@ def long_permutations(node):
 
 
 def looked_up(ids, table):
-    """Rows of a table of codes, as floats."""
+    """Rows of a quantized table, as floats."""
     scale = table.scale.astype(f32) if len(table.scale) == 1 else table.scale.astype(f32)[ids.value]
     return table.value[ids.value].astype(f32) * scale.reshape(-1, *[1] * (table.value.ndim - 1))
 

@@ -4,7 +4,7 @@
 import numpy as np
 
 from deviations.table import deviation
-from deviations.values import coded, is_coded, is_known, kind, multiplier, real, scale
+from deviations.values import is_known, is_quantized, kind, multiplier, nearest, real, scale
 
 
 def softmax(values):
@@ -31,12 +31,17 @@ def many_logits(name, count):
     example=many_logits("SOFTMAX", 600),
 )
 def crowded_softmax(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) == "int16" or kind(node.outputs[0]) == "int16":
+    if (
+        not is_quantized(node)
+        or not is_known(node)
+        or kind(node.inputs[0]) == "int16"
+        or kind(node.outputs[0]) == "int16"
+    ):
         return None
     exponentials, total = softmax(real(node.inputs[0]) * node.options.get("beta", 1.0))
     if (total < 511).all():
         return None
-    return [(coded(node.outputs[0], exponentials / total), 1)]
+    return [(nearest(node.outputs[0], exponentials / total), 1)]
 
 
 def far_logits(m):
@@ -47,12 +52,12 @@ def far_logits(m):
 @deviation(
     "SOFTMAX",
     when="INT16, a difference of logits times the power of two in its multiplier is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    litert="wraps to 32 bits: any values",
     tq="counts it as far below",
     example=far_logits,
 )
 def far_softmax_of_words(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
         return None
     beta = np.float32(node.options.get("beta", 1.0))
     _, e = multiplier(float(scale(node.inputs[0]) * beta) / (10 / 65535))
@@ -62,24 +67,24 @@ def far_softmax_of_words(node):
     values = real(node.inputs[0]) * float(beta)
     below = values - values.max(axis=-1, keepdims=True)
     exponentials, total = softmax(np.maximum(below, -10))  # its table's end
-    return [(coded(node.outputs[0], exponentials / total), 4 + x.shape[-1])]
+    return [(nearest(node.outputs[0], exponentials / total), 4 + x.shape[-1])]
 
 
 @deviation(
     "LOG_SOFTMAX",
     when="INT8 or UINT8, exponentials that sum to 4096 or more",
-    litert="its sum overflows: any codes",
+    litert="its sum overflows: any values",
     tq="the logarithms",
     example=many_logits("LOG_SOFTMAX", 9000),
 )
 def crowded_log_softmax(node):
-    if not is_coded(node) or not is_known(node):
+    if not is_quantized(node) or not is_known(node):
         return None
     x = real(node.inputs[0])
     _, total = softmax(x)
     if (total < 4095).all():
         return None
-    return [(coded(node.outputs[0], x - x.max(axis=-1, keepdims=True) - np.log(total)), 1)]
+    return [(nearest(node.outputs[0], x - x.max(axis=-1, keepdims=True) - np.log(total)), 1)]
 
 
 def local_response(m):

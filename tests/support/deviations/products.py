@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, layers and matrix products of codes."""
+"""Convolutions, layers and matrix products of quantized values."""
 
 import numpy as np
 
 from deviations.table import NOT_XNNPACK, deviation
-from deviations.values import CODES, activation, centered, coded, f32, kind, known, limits, multiplier, option
+from deviations.values import QUANTIZED, activation, centered, f32, kind, known, limits, multiplier, nearest, option
 
 
 def patches(node):
     """For each image [pixel, tap, channel] as an index into its cells, -1 for padding; and the output's shape."""
     (_, height, width, _), (_, kh, kw, _) = node.inputs[0].value.shape, node.inputs[1].value.shape
-    places, sizes = [], []
+    positions, sizes = [], []
     for n, k, axis in ((height, kh, "h"), (width, kw, "w")):
         stride, dilation = node.options[f"stride_{axis}"], node.options[f"dilation_{axis}_factor"]
         reach = (k - 1) * dilation + 1
         out = -(-n // stride) if option(node, "padding") == "SAME" else (n + stride - reach) // stride
         pad = max((out - 1) * stride + reach - n, 0) // 2
         at = np.arange(out)[:, None] * stride - pad + np.arange(k) * dilation
-        places.append(np.where((at >= 0) & (at < n), at, -1))
+        positions.append(np.where((at >= 0) & (at < n), at, -1))
         sizes.append(out)
-    y, x = places[0][:, None, :, None], places[1][None, :, None, :]
+    y, x = positions[0][:, None, :, None], positions[1][None, :, None, :]
     return np.where((y < 0) | (x < 0), -1, y * width + x).reshape(sizes[0] * sizes[1], kh * kw), sizes
 
 
@@ -83,8 +83,8 @@ def operands_of_product(node):
     """a [..., m, k] and b [..., k, n], less their zero points."""
     found = []
     for operand, adjoint in zip(node.inputs, ("adj_x", "adj_y"), strict=True):
-        codes = operand.value.astype(np.int64) - int(operand.zero_point[0])
-        found.append(np.swapaxes(codes, -1, -2) if node.options[adjoint] else codes)
+        q = operand.value.astype(np.int64) - int(operand.zero_point[0])
+        found.append(np.swapaxes(q, -1, -2) if node.options[adjoint] else q)
     return found
 
 
@@ -103,15 +103,15 @@ PRODUCTS = {
 }
 
 
-def at(node, place):
-    return node.inputs[place] if place is not None and place < len(node.inputs) else None
+def at(node, index):
+    return node.inputs[index] if index is not None and index < len(node.inputs) else None
 
 
 def scaled_sums(node):
     """The sums, the bias with them, in steps of the output; None where they stay within 32 bits."""
     function, input_at, weights_at, bias_at = PRODUCTS[node.name]
     x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
-    if not known(x, w) or kind(x) not in CODES or kind(out) not in CODES or len(out.scale) != 1:
+    if not known(x, w) or kind(x) not in QUANTIZED or kind(out) not in QUANTIZED or len(out.scale) != 1:
         return None
     step = float(x.scale[0]) * w.scale.astype(float) / float(out.scale[0])
     if step.max() < 0.5 or (node.name == "TRANSPOSE_CONV" and not known(node.inputs[0])):
@@ -133,8 +133,8 @@ def large_convolution(m):
 
 @deviation(
     *PRODUCTS,
-    when="codes, a sum times the power of two in its multiplier is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    when="quantized values, a sum times the power of two in its multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any values",
     tq="saturates",
     example=large_convolution,
 )
@@ -147,7 +147,7 @@ def large_products(node):
     reals = steps * float(out.scale[0])
     if node.name != "BATCH_MATMUL" and not is_shuffled(node):  # whose kernel knows no activation
         reals = np.clip(reals, *activation(node))
-    return [(coded(out, reals), slack), *[None] * (len(node.outputs) - 1)]
+    return [(nearest(out, reals), slack), *[None] * (len(node.outputs) - 1)]
 
 
 def far_bounds(m):
@@ -161,8 +161,8 @@ def far_bounds(m):
 
 @deviation(
     *[name for name in PRODUCTS if name != "BATCH_MATMUL"],
-    when="codes, a fused activation whose bound is 2^31 steps of the output",
-    litert="converts it out of range, and clamps by what comes out: any codes",
+    when="quantized values, a fused activation whose bound is 2^31 steps of the output",
+    litert="converts it out of range, and clamps by the result: any values",
     tq="saturates",
     example=far_bounds,
     numerics=NOT_XNNPACK,
@@ -170,13 +170,13 @@ def far_bounds(m):
 def bounds_out_of_range(node):
     function, input_at, weights_at, bias_at = PRODUCTS[node.name]
     x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
-    if not known(x, w) or kind(x) not in CODES or kind(out) not in CODES or len(out.scale) != 1:
+    if not known(x, w) or kind(x) not in QUANTIZED or kind(out) not in QUANTIZED or len(out.scale) != 1:
         return None
     if not any(2**31 <= abs(bound / float(out.scale[0])) < np.inf for bound in activation(node)):
         return None
     sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
     reals = sums * float(x.scale[0]) * w.scale.astype(float)
-    return [(coded(out, np.clip(reals, *activation(node))), 1)]
+    return [(nearest(out, np.clip(reals, *activation(node))), 1)]
 
 
 # ---- biases of another type, scales of columns ----
@@ -203,7 +203,7 @@ def short_bias(m):
     "TRANSPOSE_CONV",
     when="INT16, quantized_bias_type not set, an INT32 bias (with INT16 weights: an INT64 one)",
     litert="reads the bias as INT64 (INT32)",
-    tq="reads what it is, and sums in its bits",
+    tq="reads the bias as its own type, and sums in its bits",
     example=short_bias,
 )
 def biases_of_another_type(node):
@@ -215,7 +215,36 @@ def biases_of_another_type(node):
     if option(node, "quantized_bias_type") in ("INT32", "INT64") or kind(bias) != other:
         return None
     steps = (function(node) + bias.value.astype(np.int64)) * (float(x.scale[0]) * w.scale / float(out.scale[0]))
-    return [(coded(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]
+    return [(nearest(out, np.clip(steps * float(out.scale[0]), *activation(node))), 2)]
+
+
+def packed_filter(m):
+    x = m.input("int16", [1, 4, 4, 6], scale=0.001, zero_point=0)
+    scales = np.linspace(0.01, 0.03, 6).astype(f32)
+    codes = m.integers("int4", [1, 3, 3, 6], -7, 7)
+    w = m.constant("int4", codes, scale=scales, zero_point=[0] * 6, quantized_dimension=3)
+    bias = m.constant("int64", [0] * 6, scale=0.001 * scales, zero_point=[0] * 6, quantized_dimension=0)
+    options = {"depth_multiplier": 1, "stride_h": 1, "stride_w": 1}
+    y = m.output("int16", scale=0.01, zero_point=0)
+    m.operator("DEPTHWISE_CONV_2D", [x, w, bias], [y], **options, version=6)
+
+
+@deviation(
+    "CONV_2D",
+    "DEPTHWISE_CONV_2D",
+    when="INT16 with an INT2 filter of one scale; DEPTHWISE_CONV_2D of INT16 with an INT4 or INT2 filter",
+    litert="takes the bytes of packed values for values, and reads past their end",
+    tq="the filter's values",
+    example=packed_filter,
+)
+def packed_filters(node):
+    function, input_at, weights_at, bias_at = PRODUCTS[node.name]
+    x, w, bias, out = at(node, input_at), at(node, weights_at), at(node, bias_at), node.outputs[0]
+    packed = ("int2",) if node.name == "CONV_2D" else ("int4", "int2")
+    if kind(x) != "int16" or kind(w) not in packed or not known(x, w) or kind(out) != "int16" or len(out.scale) != 1:
+        return None
+    sums = function(node) + (0 if bias is None else bias.value.astype(np.int64))
+    return [(nearest(out, np.clip(sums * (float(x.scale[0]) * w.scale), *activation(node))), 2)]
 
 
 def column_scales(m):
@@ -230,7 +259,7 @@ def column_scales(m):
 @deviation(
     "BATCH_MATMUL",
     when="INT8 or INT16, a scale for each column on the right",
-    litert="takes the scale for 0: all codes are the zero point",
+    litert="takes the scale for 0: all values are the zero point",
     tq="each column's scale",
     example=column_scales,
 )
@@ -240,4 +269,4 @@ def scaled_columns(node):
         return None
     left, right = operands_of_product(node)
     y = (left @ right) * (b.scale.astype(float) * float(a.scale[0]))
-    return [(coded(out, y), max(1, 2**-14 * limits(out)[1]))]  # 16 bits: of 15 bits of multiplier
+    return [(nearest(out, y), max(1, 2**-14 * limits(out)[1]))]  # 16 bits: of 15 bits of multiplier

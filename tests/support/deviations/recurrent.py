@@ -5,7 +5,7 @@ import numpy as np
 
 from deviations.hybrid import hybrid_products, quantized
 from deviations.table import UNPROMISED, deviation
-from deviations.values import activated, coded, f32, kind, known, multiplier, multiply, option, real
+from deviations.values import activated, f32, kind, known, multiplier, multiply, nearest, option, real
 
 RECURRENT = ("BIDIRECTIONAL_SEQUENCE_LSTM", "BIDIRECTIONAL_SEQUENCE_RNN", "LSTM", "RNN", "SVDF")
 RECURRENT += ("UNIDIRECTIONAL_SEQUENCE_LSTM", "UNIDIRECTIONAL_SEQUENCE_RNN")
@@ -26,8 +26,8 @@ def rnn_direction(node, first, x, aux, aux_weights, reverse):
             return rows @ matrix.value.T
         out = []
         for row in rows:
-            codes, scale = quantized(row, asymmetric)
-            out.append((matrix.value.astype(np.int64) @ codes).astype(f32) * (matrix.scale.astype(f32) * scale))
+            q, scale = quantized(row, asymmetric)
+            out.append((matrix.value.astype(np.int64) @ q).astype(f32) * (matrix.scale.astype(f32) * scale))
         return np.array(out, f32)
 
     h = np.zeros((x.shape[1], w.value.shape[0]), f32)
@@ -138,7 +138,7 @@ def merged(m):
 @deviation(
     "BIDIRECTIONAL_SEQUENCE_LSTM",
     when="merged outputs, batch-major, more than one batch",
-    litert="places the states of further batches as far apart as the merged output's rows",
+    litert="reads the states of further batches at the distance of the merged output's rows",
     tq="as they lie",
     example=merged,
 )
@@ -204,7 +204,7 @@ def short_peepholes(node):
     )
     c = sigmoid(i) * np.tanh(g)  # the state was zero
     h = sigmoid(o + c * real(node.inputs[11])) * np.tanh(c)
-    return [(coded(node.outputs[0], h @ real(node.inputs[16]).T), 4)]
+    return [(nearest(node.outputs[0], h @ real(node.inputs[16]).T), 4)]
 
 
 def far_gates(m):
@@ -226,7 +226,7 @@ def far_gates(m):
     "LSTM",
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
     when="INT8, a gate's sum times the power of two in its multiplier is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    litert="wraps to 32 bits: any values",
     tq="saturates",
     example=far_gates,
 )
@@ -249,7 +249,7 @@ def gates_beyond_32_bits(node):
         return [UNPROMISED]  # said for the plainest form only, from a state of zero
     with np.errstate(over="ignore"):
         c = sigmoid(gates[1]) * np.tanh(gates[3])
-        return [(coded(node.outputs[0], sigmoid(gates[4]) * np.tanh(c)), 4)]
+        return [(nearest(node.outputs[0], sigmoid(gates[4]) * np.tanh(c)), 4)]
 
 
 def small_states(m):
@@ -281,8 +281,8 @@ def small_states_of_svdf(node):
     newest = np.clip(multiply(acc, *multiplier(scale)) + zero, -128, 127) - zero  # the other steps are still 0
     sums = (newest * time.value[:, -1].astype(np.int64)).reshape(len(newest), -1, node.options["rank"]).sum(axis=2)
     scale = f32(state.scale[0]) * f32(time.scale[0]) / f32(out.scale[0])
-    codes = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
-    return [np.clip(codes, -128, 127).astype(np.int8)]
+    q = multiply(sums + bias.value, *multiplier(scale)) + int(out.zero_point[0])
+    return [np.clip(q, -128, 127).astype(np.int8)]
 
 
 def scales_of_rows(m):
@@ -313,7 +313,7 @@ def rows_of_scales(node):
 
 def least_weights(m):
     x = m.input("float32", [1, 32], -np.linspace(1, 2, 32).reshape(1, 32))
-    parts = [m.constant("int8", np.full((4, n), code), scale=0.01, zero_point=0) for n, code in ((32, -128), (4, 1))]
+    parts = [m.constant("int8", np.full((4, n), value), scale=0.01, zero_point=0) for n, value in ((32, -128), (4, 1))]
     parts += [m.constant("float32", np.float32([0.5, 0, -0.5, 1])), m.variable("float32", [1, 4])]
     m.operator("RNN", [x, *parts], [m.output("float32")], fused_activation_function="NONE", version=3)
 
@@ -321,14 +321,14 @@ def least_weights(m):
 @deviation(
     *RECURRENT,
     when="FLOAT32 with INT8 weights of which one is -128",
-    litert="takes it for 128 beside a negative code",
+    litert="takes it for 128 beside a negative quantized value",
     tq="-128",
     example=least_weights,
 )
-def least_codes(node):
+def least_values(node):
     weights = [o for o in node.inputs[1:] if o is not None and kind(o) in ("int8", "uint8") and len(o.shape) == 2]
-    codes = [o.value for o in weights if o.value is not None]
-    if kind(node.inputs[0]) != "float32" or not any((np.asarray(v).view(np.int8) == -128).any() for v in codes):
+    values = [o.value for o in weights if o.value is not None]
+    if kind(node.inputs[0]) != "float32" or not any((np.asarray(v).view(np.int8) == -128).any() for v in values):
         return None
     if node.name != "RNN" or kind(node.inputs[1]) != "int8" or node.options["asymmetric_quantize_inputs"]:
         return [UNPROMISED] * len(node.outputs)
@@ -344,8 +344,8 @@ def sparse_states(m):
     x = m.input("float32", [1, 16], np.linspace(-9, 9, 16).reshape(1, 16))
     recurrent, matrices = [], []
     for _ in range(4):
-        codes = m.integers("int8", [16, 16], -127, 127)
-        matrices.append(m.constant("int8", codes, scale=0.0005, zero_point=0))
+        q = m.integers("int8", [16, 16], -127, 127)
+        matrices.append(m.constant("int8", q, scale=0.0005, zero_point=0))
         recurrent.append(sparse_weights(m, "int8", 16, 16, 16, scale=0.02, zero_point=0))
     matrices[3] = sparse_weights(m, "int8", 16, 16, 16, scale=0.0005, zero_point=0)
     biases = [m.constant("float32", np.full(16, 0.5, f32)) for _ in range(4)]
@@ -355,10 +355,10 @@ def sparse_states(m):
     m.operator("LSTM", inputs, [m.output("float32")], fused_activation_function="TANH", version=4)
 
 
-def by_codes(operand_, row):
-    """A row of floats, as codes, by weights."""
-    codes, scale = quantized(row, False)
-    return (operand_.value.astype(np.int64) @ codes) * float(scale) * float(operand_.scale[0])
+def by_weights(operand_, row):
+    """A row of floats, quantized, times weights."""
+    q, scale = quantized(row, False)
+    return (operand_.value.astype(np.int64) @ q) * float(scale) * float(operand_.scale[0])
 
 
 @deviation(
@@ -375,9 +375,9 @@ def sparse_states_of_lstm(node):
     b = [o.value for o in node.inputs[12:16]]
     h = c = np.zeros(len(b[0]))
     for _ in range(2):
-        i, f, g, o = (b[k] + by_codes(w[k], x) + by_codes(r[k], h) for k in range(4))
+        i, f, g, o = (b[k] + by_weights(w[k], x) + by_weights(r[k], h) for k in range(4))
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = by_codes(node.inputs[16], sigmoid(o) * np.tanh(c))
+        h = by_weights(node.inputs[16], sigmoid(o) * np.tanh(c))
     return [(f32(h)[None], 0.02)]
 
 
@@ -398,7 +398,7 @@ def sparse_projection(m):
 @deviation(
     "LSTM",
     when="FLOAT32 with sparse INT8 weights, while those of the input to the output gate are dense",
-    litert="reads what is stored, and on, as if all weights were",
+    litert="reads the stored weights as if none were left out, and past their end",
     tq="the weights",
     example=sparse_projection,
 )
@@ -410,8 +410,8 @@ def sparse_without_output_gate(node):
         return [UNPROMISED]  # said for the plainest form only, from a state of zero
     rows = []
     for x in node.inputs[0].value:
-        i, _, g, o = (node.inputs[12 + k].value + by_codes(node.inputs[1 + k], x) for k in range(4))
-        rows.append(by_codes(node.inputs[16], sigmoid(o) * np.tanh(sigmoid(i) * np.tanh(g))))
+        i, _, g, o = (node.inputs[12 + k].value + by_weights(node.inputs[1 + k], x) for k in range(4))
+        rows.append(by_weights(node.inputs[16], sigmoid(o) * np.tanh(sigmoid(i) * np.tanh(g))))
     return [(f32(rows), 0.02)]
 
 
@@ -429,7 +429,7 @@ def linear_lstm(m):
     "LSTM",
     "UNIDIRECTIONAL_SEQUENCE_LSTM",
     when="FLOAT32 without a fused activation",
-    litert="lets out what another gate left in memory, in place of the cells",
+    litert="gives memory that another gate left, instead of the cells",
     tq="the cells",
     example=linear_lstm,
 )

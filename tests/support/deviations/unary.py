@@ -10,13 +10,13 @@ from deviations.values import (
     RANGES,
     away,
     centered,
-    coded,
-    is_coded,
     is_known,
+    is_quantized,
     kind,
     limits,
     multiplier,
     multiply,
+    nearest,
     real,
     scale,
 )
@@ -31,13 +31,13 @@ def wide_rescaling(m):
 
 @deviation(
     "QUANTIZE",
-    when="codes to codes, a code times the power of two in the multiplier is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    when="quantized values to quantized values, one of them times the power of two in the multiplier is 2^31 or more",
+    litert="wraps to 32 bits: any values",
     tq="saturates",
     example=wide_rescaling,
 )
 def wide_requantize(node):
-    if not is_coded(node) or not is_known(node):
+    if not is_quantized(node) or not is_known(node):
         return None
     m, e = multiplier(float(scale(node.inputs[0])) / float(scale(node.outputs[0])))
     x = centered(node.inputs[0])
@@ -52,16 +52,16 @@ def infinities(m):
     m.operator("QUANTIZE", [x], [m.output("int8", scale=0.1, zero_point=3)], version=2)
 
 
-def only_where(node, strange, meant):
-    """`meant` where LiteRT does something strange, and elsewhere what it does: the numerics' own rounding."""
+def only_where(node, deviates, meant):
+    """`meant` where LiteRT deviates, and elsewhere LiteRT's result: the numerics' own rounding."""
     value = node.outputs[0].value
-    return meant if node.numerics == "reference" or value is None else np.where(strange, meant, value)
+    return meant if node.numerics == "reference" or value is None else np.where(deviates, meant, value)
 
 
 @deviation(
     "QUANTIZE",
     when="FLOAT32, a value of 2^31 scales or more, an infinity or NaN",
-    litert="converts out of range; on x86 all give the least code, or with some zero points the greatest",
+    litert="converts out of range; on x86 all give the least value, or with some zero points the greatest",
     tq="saturates; NaN gives the zero point",
     example=infinities,
 )
@@ -78,9 +78,9 @@ def far_values(node):
         if (abs(steps) < 2**31).all():
             return None
         low, high = {"int4": (-8, 7), "uint4": (0, 15)}.get(kind(out)) or limits(out)
-        codes = np.where(np.isnan(steps), z, np.clip(away(np.clip(steps.astype(float), -1e15, 1e15)) + z, low, high))
-        codes = only_where(node, ~(abs(steps) < 2**31), codes)
-    return [codes.astype({"int4": "int8", "uint4": "uint8"}.get(kind(out), kind(out)))]
+        q = np.where(np.isnan(steps), z, np.clip(away(np.clip(steps.astype(float), -1e15, 1e15)) + z, low, high))
+        q = only_where(node, ~(abs(steps) < 2**31), q)
+    return [q.astype({"int4": "int8", "uint4": "uint8"}.get(kind(out), kind(out)))]
 
 
 def empty_range(m):
@@ -118,13 +118,13 @@ def coarse_words(m):
 @deviation(
     "LOGISTIC",
     "TANH",
-    when="INT16, a code times 12288 scales is 2^31 or more",
-    litert="wraps to 32 bits: any codes",
+    when="INT16, a quantized value times 12288 scales is 2^31 or more",
+    litert="wraps to 32 bits: any values",
     tq="saturates",
     example=coarse_words,
 )
 def coarse_curves(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
         return None
     steps = centered(node.inputs[0]) * math.floor(float(scale(node.inputs[0])) * 12288)
     if not (abs(steps) >= 2**31).any():
@@ -132,7 +132,7 @@ def coarse_curves(node):
     x = real(node.inputs[0])
     with np.errstate(over="ignore"):
         values = np.tanh(x) if node.name == "TANH" else 1 / (1 + np.exp(-x))
-    return [(coded(node.outputs[0], values), 4)]
+    return [(nearest(node.outputs[0], values), 4)]
 
 
 def far_root(m):
@@ -142,23 +142,23 @@ def far_root(m):
 
 @deviation(
     "RSQRT",
-    when="INT8, with an output's scale that is far greater or far smaller than its numbers",
-    litert="shifts by more than 31 places, or out of 32 bits: any codes",
-    tq="the code nearest to the number",
+    when="INT8, with an output's scale that is far greater or far smaller than its values",
+    litert="shifts by more than 31 bits, or out of 32 bits: any values",
+    tq="the nearest quantized value",
     example=far_root,
 )
 def far_roots(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[0]) != "int8":
         return None
     value = centered(node.inputs[0])
     if (value < 0).any():
         return None
     _, e = multiplier(1 / (math.sqrt(scale(node.inputs[0])) * float(scale(node.outputs[0]))))
-    places, least = e - 20, min(value[value > 0], default=1)
-    if places >= -31 and (places <= 0 or 2.0 ** (20 + places) / math.sqrt(least) < 2**31):
+    shift, least = e - 20, min(value[value > 0], default=1)
+    if shift >= -31 and (shift <= 0 or 2.0 ** (20 + shift) / math.sqrt(least) < 2**31):
         return None
     with np.errstate(divide="ignore"):
-        return [(coded(node.outputs[0], 1 / np.sqrt(real(node.inputs[0]))), 1)]
+        return [(nearest(node.outputs[0], 1 / np.sqrt(real(node.inputs[0]))), 1)]
 
 
 def steep_words(m):
@@ -169,12 +169,12 @@ def steep_words(m):
 @deviation(
     "EXP",
     when="INT16, an input scale with which e^x overflows float32",
-    litert="tabulates not-a-numbers: 0",
-    tq="saturates to the greatest code",
+    litert="its table holds NaN: 0",
+    tq="saturates to the greatest value",
     example=steep_words,
 )
 def steep_exponential_of_words(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[0]) != "int16":
         return None
     s, out = scale(node.inputs[0]), scale(node.outputs[0])
     if float(s) * 32767 < 88.7:
@@ -196,9 +196,9 @@ def steep_exponential_of_words(node):
         points = np.append(points, away(at(np.asarray(high)) * inverse))
     points = np.clip(points, -32768, 32767).astype(np.int64)
     x = node.inputs[0].value.astype(np.int64)
-    place, rest = 256 + (x >> 7), x & 127
-    slope = (points[place + 1] - points[place]).astype(np.int16).astype(np.int64)
-    return [((points[place] + ((slope * rest + 64) >> 7)).astype(np.int16), 2)]
+    index, rest = 256 + (x >> 7), x & 127
+    slope = (points[index + 1] - points[index]).astype(np.int16).astype(np.int64)
+    return [((points[index] + ((slope * rest + 64) >> 7)).astype(np.int16), 2)]
 
 
 # ---- rectifiers ----
@@ -214,11 +214,11 @@ def slopes(m):
     "PRELU",
     when="INT16 with INT16 slopes",
     litert="reads the slopes as INT8",
-    tq="reads what they are",
+    tq="reads them as INT16",
     example=slopes,
 )
 def wide_slopes(node):
-    if not is_coded(node) or not is_known(node) or kind(node.inputs[1]) != "int16":
+    if not is_quantized(node) or not is_known(node) or kind(node.inputs[1]) != "int16":
         return None
     x, slope, out = (scale(o) for o in (*node.inputs, node.outputs[0]))
     value = centered(node.inputs[0])
@@ -237,14 +237,14 @@ RECTIFIERS = {"RELU6": (0, 6), "RELU_0_TO_1": (0, 1), "RELU_N1_TO_1": (-1, 1)}
 
 @deviation(
     *RECTIFIERS,
-    when="codes, an output scale with which a bound is 2^31 codes or more",
+    when="quantized values, an output scale with which a bound is 2^31 steps or more",
     litert="converts the bound out of range: on x86 the least integer",
     tq="saturates",
     example=fine_six,
 )
-def bound_of_fine_codes(node):
+def bound_of_fine_scales(node):
     low, high = RECTIFIERS[node.name]
-    if not is_coded(node) or not is_known(node) or high / float(scale(node.outputs[0])) < 2**31:
+    if not is_quantized(node) or not is_known(node) or high / float(scale(node.outputs[0])) < 2**31:
         return None
     x, out = node.inputs[0], node.outputs[0]
     m, e = multiplier(np.float32(scale(x) / scale(out)))

@@ -11,9 +11,9 @@ def lonely_detections(m):
 
     options = dict.fromkeys(["y_scale", "x_scale", "h_scale", "w_scale"], 1.0)
     options |= {"max_detections": 3, "max_classes_per_detection": 2, "num_classes": 2, "nms_iou_threshold": 0.5}
-    places = iter([[0.0, 10.0, 20.0], [0.0, 0.0, 0.0]])  # far from each other, then all in one place
+    points = iter([[0.0, 10.0, 20.0], [0.0, 0.0, 0.0]])  # far from each other, then all at one point
     inputs = [
-        m.input("float32", [1, 3, 4], draw=lambda: np.float32([[[y, 0, 0, 0] for y in next(places)]])),
+        m.input("float32", [1, 3, 4], draw=lambda: np.float32([[[y, 0, 0, 0] for y in next(points)]])),
         m.input("float32", [1, 3, 3], draw=lambda: m.rng.uniform(0.1, 1, (1, 3, 3)).astype(np.float32)),
         m.constant("float32", np.tile(np.float32([0.5, 0.5, 1, 1]), (3, 1))),
     ]
@@ -25,7 +25,7 @@ def lonely_detections(m):
 @deviation(
     "TFLite_Detection_PostProcess",
     when="fewer detections are found than there is room for",
-    litert="leaves some of the rest as it was in memory",
+    litert="leaves some of the rest unwritten",
     tq="0 for all of the rest",
     example=lonely_detections,
 )
@@ -61,14 +61,14 @@ def first_frame(name, **options):
 @deviation(
     "SignalFramer",
     when="a frame for which there are not samples enough yet",
-    litert="tflite-micro leaves it as it was in memory",
+    litert="tflite-micro leaves it unwritten",
     tq="0",
     example=first_frame("SignalFramer", frame_size=8, frame_step=4, prefill=False),
 )
 @deviation(
     "SignalStacker",
     when="not frames enough yet",
-    litert="tflite-micro leaves the output as it was in memory",
+    litert="tflite-micro leaves the output unwritten",
     tq="0",
     example=first_frame(
         "SignalStacker", num_channels=4, stacker_left_context=0, stacker_right_context=1, stacker_step=1
@@ -81,7 +81,7 @@ def incomplete_frames(node):
     return [np.zeros_like(frames), valid]
 
 
-def kept_in_vain(m):
+def handed_on(m):
     condition, body = m.graph(), m.graph()
     i = condition.input("int32", [], scale=None)
     condition.input("float32", [6])
@@ -101,9 +101,9 @@ def kept_in_vain(m):
     when="an output that nothing reads, and whose input the body hands on",
     litert="does not write it",
     tq="the input",
-    example=kept_in_vain,
+    example=handed_on,
 )
-def kept_in_vain_by_loops(node):
+def handed_on_by_loops(node):
     """Whether the body hands it on is not known here."""
     if all(operand is None or operand.is_read for operand in node.outputs):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What oracles of rows are made of: operands as numbers, and TFLite's fixed-point arithmetic."""
+"""Helpers of the rows' oracles: operands as real values, and TFLite's fixed-point arithmetic."""
 
 import math
 
@@ -7,7 +7,7 @@ import numpy as np
 
 f32 = np.float32
 RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-(2**15), 2**15 - 1), "int32": (-(2**31), 2**31 - 1)}
-CODES = ("int8", "uint8", "int16")
+QUANTIZED = ("int8", "uint8", "int16")
 INT32 = RANGES["int32"]
 
 
@@ -20,8 +20,8 @@ def limits(operand):
     return RANGES.get(kind(operand), INT32)
 
 
-def is_coded(node, inputs=None):
-    """Whether the first inputs and output 0 are codes with one scale each."""
+def is_quantized(node, inputs=None):
+    """Whether the first inputs and output 0 are quantized, with one scale each."""
     operands = [*node.inputs[:inputs], node.outputs[0]]
     return all(o is not None and kind(o) in RANGES and len(o.scale) == 1 for o in operands)
 
@@ -57,7 +57,7 @@ def scale(operand):
 
 
 def centered(operand):
-    """Codes less their zero point, which weights have where they are UINT8 or have one scale."""
+    """Quantized values less their zero point, which weights have where they are UINT8 or have one scale."""
     zero = int(operand.zero_point[0]) if len(operand.scale) == 1 else 0
     return operand.value.astype(np.int64) - zero
 
@@ -70,16 +70,16 @@ def away(x):
     return np.trunc(x + np.copysign(0.5, x))
 
 
-def coded(operand, values):
-    """The nearest codes of real numbers; NaN as the zero point."""
+def nearest(operand, values):
+    """The nearest quantized values of real values; NaN as the zero point."""
     with np.errstate(all="ignore"):
-        codes = away(values / float(operand.scale[0])) + int(operand.zero_point[0])
-    codes = np.where(np.isnan(codes), int(operand.zero_point[0]), codes)
-    return np.clip(codes, *limits(operand)).astype(operand.value.dtype if operand.value is not None else kind(operand))
+        q = away(values / float(operand.scale[0])) + int(operand.zero_point[0])
+    q = np.where(np.isnan(q), int(operand.zero_point[0]), q)
+    return np.clip(q, *limits(operand)).astype(operand.value.dtype if operand.value is not None else kind(operand))
 
 
 def activation(node):
-    """The bounds that a fused activation puts on real numbers."""
+    """The bounds that a fused activation puts on real values."""
     name = getattr(node.options.get("fused_activation_function"), "name", "NONE")
     return {"RELU": (0, np.inf), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}.get(name, (-np.inf, np.inf))
 
@@ -93,7 +93,7 @@ def activated(node, values):
 
 
 def bounded(node, values):
-    return coded(node.outputs[0], np.clip(values, *activation(node)))
+    return nearest(node.outputs[0], np.clip(values, *activation(node)))
 
 
 def multiplier(value):

@@ -4,11 +4,14 @@
 import numpy as np
 
 from deviations.table import NOT_XNNPACK, deviation
-from deviations.values import activation, away, is_coded, is_known, is_same, kind, limits, scale, window_counts
+from deviations.values import activation, away, is_known, is_quantized, is_same, kind, limits, scale, window_counts
 
 
 def far_pool(m):
-    x, y = (make("int16", [1, 6, 5, 8], scale=2e-9, zero_point=0) for make in (m.input, m.output))
+    shape = [1, 6, 5, 8]
+    values = np.linspace(-32768, 32767, 240).astype(np.int16).reshape(shape)
+    x = m.input("int16", shape, scale=2e-9, zero_point=0, draw=lambda: values)
+    y = m.output("int16", shape, scale=2e-9, zero_point=0)
     options = {"filter_height": 2, "filter_width": 2, "stride_h": 1, "stride_w": 1, "padding": "SAME"}
     m.operator("MAX_POOL_2D", [x], [y], fused_activation_function="RELU6", version=3, **options)
 
@@ -27,14 +30,14 @@ def windows(node):
 @deviation(
     "AVERAGE_POOL_2D",
     "MAX_POOL_2D",
-    when="codes, a fused activation with a bound that is 2^31 steps of the output or more",
-    litert="goes on with bounds that it has not computed: any codes",
+    when="quantized values, a fused activation with a bound that is 2^31 steps of the output or more",
+    litert="goes on with bounds that it has not computed: any values",
     tq="saturates",
     example=far_pool,
     numerics=NOT_XNNPACK,
 )
 def far_pools(node):
-    if not is_coded(node) or not is_known(node):
+    if not is_quantized(node) or not is_known(node):
         return None
     low, high = activation(node)
     if not 2**31 * float(scale(node.outputs[0])) <= (high if high < np.inf else 0):
@@ -52,7 +55,7 @@ def far_pixels(m):
     m.operator("RESIZE_BILINEAR", [x, m.constant("int32", [400, 400])], [y], version=3)
 
 
-def fixed_places(node, dimension, size):
+def fixed_positions(node, dimension, size):
     """Lower and upper pixels and the way between them, of 1024; and whether the reference goes past the last."""
     count = node.inputs[0].shape[dimension]
     step = (1024 * count + size // 2) // size
@@ -76,8 +79,8 @@ def far_resize(node):
     if kind(x) not in ("int8", "int16") or not is_known(node):
         return None
     height, width = (int(n) for n in node.inputs[1].value)
-    top, bottom, down, below = fixed_places(node, 1, height)
-    left, right, across, beside = fixed_places(node, 2, width)
+    top, bottom, down, below = fixed_positions(node, 1, height)
+    left, right, across, beside = fixed_positions(node, 2, width)
     if not (below or beside):
         return None
     down, across = (np.where(a == b, 0, way) for a, b, way in ((top, bottom, down), (left, right, across)))

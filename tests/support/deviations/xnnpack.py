@@ -99,16 +99,16 @@ def shape_of_table(node):
     return [value.reshape(np.broadcast_shapes(few, many))]
 
 
-# ---- products of codes ----
+# ---- products of quantized values ----
 
 
-def even_code(values, output, low, high):
+def even_rounded(values, output, low, high):
     """XNNPACK's last step: ties to even, then the zero point."""
     return np.clip(np.rint(values) + int(output.zero_point[0]), low, high).astype(kind(output))
 
 
 def even_bounds(node):
-    """Of codes, that a fused activation leaves: with the zero point inside the rounding."""
+    """Of quantized values, that a fused activation leaves: with the zero point inside the rounding."""
     output = node.outputs[0]
     low, high = limits(output)
     least, most = (
@@ -129,9 +129,9 @@ def layer_sums(node):
 def even_layer(node):
     x, w, output = *node.inputs[:2], node.outputs[0]
     by = x.scale[0] * w.scale / output.scale[0]
-    codes = even_code(layer_sums(node).astype(f32) * by, output, *even_bounds(node))
-    shape = (*x.value.shape[:-1], -1) if node.options["keep_num_dims"] else codes.shape
-    return codes.reshape(shape)
+    q = even_rounded(layer_sums(node).astype(f32) * by, output, *even_bounds(node))
+    shape = (*x.value.shape[:-1], -1) if node.options["keep_num_dims"] else q.shape
+    return q.reshape(shape)
 
 
 def is_layer(node, types):
@@ -173,7 +173,7 @@ def sparse_layer(m):
 @deviation(
     "FULLY_CONNECTED",
     when="weights that the file stores sparse",
-    litert="XNNPACK reads what is stored, and on, as if all weights were",
+    litert="XNNPACK reads the stored weights as if none were left out, and past their end",
     tq="the weights",
     example=sparse_layer,
     numerics=("xnnpack",),
@@ -224,7 +224,7 @@ def wide_window(m):
     "AVERAGE_POOL_2D",
     "MAX_POOL_2D",
     when="VALID, a window that is higher or wider than the image",
-    litert="XNNPACK gives one place",
+    litert="XNNPACK gives one window",
     tq="none",
     example=wide_window,
     numerics=("xnnpack",),

@@ -18,6 +18,7 @@ import importlib
 import pkgutil
 
 REFERENCE, OPTIMIZED = "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+DELEGATE = "BUILTIN"  # for operators that only the XNNPACK delegate has
 MICRO = "MICRO"  # tflite-micro's interpreter, where its package is installed
 PUBLISHED = "PUBLISHED"  # the functions of published.py, of operators that no installed runtime has
 
@@ -32,8 +33,8 @@ RESOLVERS = {}  # (operator, kind): the kernels that it is compared with
 def generator(operator, *kinds, resolver=REFERENCE):
     """Enters the function below as the generator of these kinds of an operator.
 
-    resolver: OPTIMIZED for what the reference kernels do not have, MICRO or PUBLISHED for what LiteRT
-    does not have."""
+    resolver: OPTIMIZED for what the reference kernels do not have, DELEGATE for what neither has, MICRO or
+    PUBLISHED for what LiteRT does not have."""
 
     def enter(function):
         for kind in kinds:

@@ -14,6 +14,8 @@ KINDS = {  # kind: (activations, weights, bias)
     "int16-bias32": ("int16", "int8", "int32"),
     "int4": ("int8", "int4", "int32"),
     "int2": ("int8", "int2", "int32"),
+    "int16-int4": ("int16", "int4", "int64"),
+    "int16-int2": ("int16", "int2", "int64"),
     "hybrid": ("float32", "int8", "float32"),
     "hybrid-int4": ("float32", "int4", "float32"),
     "hybrid-int2": ("float32", "int2", "float32"),
@@ -130,7 +132,7 @@ def plane(m, elements=400):
     return (height, width), kernel, stride, dilation, padding
 
 
-CONV_KINDS = ("float32", "float16", "int8", "uint8", "int16", "int16-bias32", "int4", "hybrid")
+CONV_KINDS = ("float32", "float16", "int8", "uint8", "int16", "int16-bias32", "int16-int4", "int4", "hybrid")
 
 
 @generator("CONV_2D", *CONV_KINDS)
@@ -205,7 +207,9 @@ def shuffled(m, kind):
 FC_KINDS = ("float32", "float16", "int16-weights16", "int8", "uint8", "int16", "int16-bias32", "int4", "int2")
 
 
-@generator("FULLY_CONNECTED", *FC_KINDS, "uint8-int16", "hybrid", "hybrid-int4", "hybrid-int2")
+@generator(
+    "FULLY_CONNECTED", *FC_KINDS, "int16-int4", "int16-int2", "uint8-int16", "hybrid", "hybrid-int4", "hybrid-int2"
+)
 def fully_connected(m, kind):
     w_type = KINDS[kind][1]
     keep = m.chance(0.4)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The windows of a pooling operator, which pool.c and pool_integers.c share.
+ * Pooling of integers, and the windows of any pooling operator.
  */
-#ifndef TQ_OPS_POOL_H
-#define TQ_OPS_POOL_H
+#ifndef TQ_OPS_POOL_INTEGERS_H
+#define TQ_OPS_POOL_INTEGERS_H
 
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two runs of the same inputs, tensor by tensor."""
+"""Two runs of the same inputs, tensor by tensor; tq.compare."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from tq.accuracy.measuring import Samples
 from tq.nearest import hint
+from tq.pages.tables import Result, Table
+from tq.progress import tracked
 from tq.running.difference_steps import DifferenceSteps, Kernels, explain_element
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 from tq.sources import opened
+from tq.texts import middle
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,14 @@ class TensorComparison:
     is_output: bool  # of the first model's subgraph 0
 
 
-@dataclass
-class Comparison:
+@dataclass(repr=False)
+class Comparison(Result):
     """Two runs of the same inputs, tensor by tensor in the order of execution.  `str()` is a table."""
 
     rows: list[TensorComparison]
     unmatched: list[str]  # names of the first model's tensors without a partner of the same shape in the second
     steps: DifferenceSteps | None = None  # of an element of the first difference, where both run the same operators
+    samples: int = 1  # runs, over which the rows hold sums and maxima
 
     @property
     def equal(self) -> bool:
@@ -58,34 +63,49 @@ class Comparison:
         """The rows of the first model's outputs."""
         return [row for row in self.rows if row.is_output]
 
+    def table(self) -> Table:
+        """A row for each tensor."""
+        heads = ("#tensor", "operator", "dtype", "#different", "#max_error", "#sqnr_db", "equal", "is_output", "name")
+        rows = [
+            (r.index, r.operator_name, r.dtype, r.different, r.max_error, r.sqnr_db, r.equal, r.is_output, r.name)
+            for r in self.rows
+        ]
+        return Table(heads, rows)
+
     def __str__(self) -> str:
         lines = ["tensor operator             dtype    different    max error  SQNR dB  name"]
         for row in self.rows:
             lines.append(
                 f"{row.index:6} {row.operator_name[:20]:20} {row.dtype:8} {row.different:9} {row.max_error:12.6g}"
-                f" {row.sqnr_db:8.2f}  {row.name[:60]}"
+                f" {row.sqnr_db:8.2f}  {middle(row.name)}"
             )
-        first = self.first_difference
-        if first is None:
-            lines.append(f"all {len(self.rows)} tensors are equal")
-        else:
-            lines.append(
-                f"{sum(not row.equal for row in self.rows)} of {len(self.rows)} tensors differ; the first is "
-                f"{first.index} '{first.name}', of operator {first.operator} ({first.operator_name})"
-            )
-            lines += [f"output {row.index} '{row.name}': {_how_far(row)}" for row in self.outputs]
+        lines += self.summary()
         if self.steps is not None:
             lines.append(str(self.steps))
-        if self.unmatched:
-            lines.append(f"{len(self.unmatched)} tensors have no partner: {', '.join(self.unmatched[:8])}")
         return "\n".join(lines)
 
+    def summary(self) -> list[str]:
+        """Which tensor differs first, and by how much the outputs do."""
+        runs = f" over {self.samples} samples" if self.samples > 1 else ""
+        first = self.first_difference
+        if first is None:
+            lines = [f"all {len(self.rows)} tensors are equal{runs}"]
+        else:
+            lines = [
+                f"{sum(not row.equal for row in self.rows)} of {len(self.rows)} tensors differ{runs}; the first is "
+                f"{first.index} '{first.name}', of operator {first.operator} ({first.operator_name})"
+            ]
+            lines += [f"output {row.index} '{row.name}': {_how_far(row, self.samples)}" for row in self.outputs]
+        if self.unmatched:
+            lines.append(f"{len(self.unmatched)} tensors have no partner: {', '.join(self.unmatched[:8])}")
+        return lines
 
-def _how_far(row: TensorComparison) -> str:
+
+def _how_far(row: TensorComparison, samples: int) -> str:
     if row.equal:
         return "equal"
     most = "" if row.max_codes is None else f", by up to {row.max_codes}"
-    count = int(np.prod(row.shape))
+    count = int(np.prod(row.shape)) * samples
     error = f"largest error {row.max_error:.6g}, SQNR {row.sqnr_db:.2f} dB"
     return f"{row.different} of {count} elements differ{most}; {error}"
 
@@ -165,15 +185,20 @@ def _real(value: np.ndarray, details: dict[str, Any]) -> np.ndarray:
     return real
 
 
-def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float]:
-    """(largest absolute error, SQNR in dB of b against a); equal elements, non-finite ones too, have no error."""
+def _errors(a: np.ndarray, b: np.ndarray) -> tuple[float, float, float]:
+    """(largest absolute error, noise, signal) of b against a; equal elements, non-finite ones too, have no error."""
     with np.errstate(all="ignore"):
         same = (a == b) | ((a != a) & (b != b))
         error = np.where(same, 0, np.abs(a - b))
         noise, signal = float(np.sum(error**2)), float(np.sum(np.abs(np.where(np.isfinite(a), a, 0)) ** 2))
-        if noise == 0:
-            return 0.0, float("inf")
-        return float(np.max(error)), float(10 * np.log10(signal / noise)) if signal else float("-inf")
+        return (float(np.max(error)) if noise else 0.0), noise, signal
+
+
+def _sqnr(noise: float, signal: float) -> float:
+    if noise == 0:
+        return float("inf")
+    with np.errstate(all="ignore"):
+        return float(10 * np.log10(signal / noise)) if signal else float("-inf")
 
 
 def _integer_error(x: np.ndarray, y: np.ndarray) -> int | None:
@@ -198,17 +223,24 @@ def compare(
     b: Any = None,
     inputs: Any = None,
     *,
+    samples: Any = None,
+    max_samples: int | None = None,
     numerics: Sequence[str] | None = None,
     rounding: Sequence[str] | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Runs two models on the same inputs, and compares each pair of tensors.
 
     a, b: paths, bytes, tq.Model or interpreters, tq's or LiteRT's.  Without experimental_preserve_all_tensors=True the
         intermediate tensors of an interpreter are not compared.  b may be left out where numerics or rounding is
         given: the same model twice.
-    inputs: an array, a list of arrays in input order, or a dict by input name.
+    inputs: one sample: an array, a list of arrays in input order, or a dict by input name.
+    samples: many samples, in place of inputs, as tq.evaluate takes them, with or without labels: real values, which are
+        quantized for integer inputs, so that a float model may stand beside one quantized from it.  Rows then hold the
+        sums and maxima over all.  a and b must be models, or tq's interpreters.
+    max_samples: the greatest number of samples to run.  progress: as of tq.calibrate.
     numerics: two names, as ("reference", "xnnpack"): the kernels of a and of b (see Interpreter).
     rounding: two names, as ("double", "single"): how the reference kernels of a and of b round (see Interpreter).
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them; interpreters have their own.
@@ -217,8 +249,8 @@ def compare(
     order).  Equality compares stored values; errors compare real values, so a float model can be compared with a
     quantized one.  Where both run the same operators, `Comparison.steps` has, for an element of the first tensor that
     differs, the accumulator and each run's steps from it to the quantized value.
-    ValueError: the inputs do not fit a model; numerics or rounding is not two names.  TypeError: inputs are missing, or
-    b with numerics and rounding.  RunError: a model cannot be run.
+    ValueError: the inputs do not fit a model; numerics or rounding is not two names.  TypeError: inputs and samples are
+    missing, or b with numerics and rounding.  RunError: a model cannot be run.
     """
     names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
     if isinstance(numerics, str) or len(names) != 2:
@@ -226,39 +258,137 @@ def compare(
     rounds: Sequence[str | None] = (None, None) if rounding is None else tuple(rounding)
     if isinstance(rounding, str) or len(rounds) != 2:
         raise ValueError(f"rounding is {rounding!r}; it must be two names, as ('double', 'single')")
-    if inputs is None or (b is None and numerics is None and rounding is None):
-        raise TypeError(f"compare() needs {'inputs' if inputs is None else 'b, or numerics, or rounding'}")
+    if (inputs is None and samples is None) or (b is None and numerics is None and rounding is None):
+        raise TypeError(f"compare() needs {'inputs' if inputs is samples is None else 'b, or numerics, or rounding'}")
+    if inputs is not None and (samples is not None or max_samples is not None):
+        raise ValueError("inputs are one sample: samples and max_samples cannot be given too")
     if rounding is not None and numerics is None:
         names = ("reference", "reference")
     if b is None:
         b = a = opened(a)
     limits = Limits(max_memory, max_multiply_adds)
     one, two = _interpreter(a, names[0], rounds[0], limits), _interpreter(b, names[1], rounds[1], limits)
+    if samples is not None:
+        return _compare_samples(one, two, samples, max_samples, progress)
     for interpreter in (one, two):
         feed(interpreter, inputs)
         interpreter.invoke()
-    return _compare_runs(one, two)
+    pair = _Pair(one, two)
+    pair.add()
+    return pair.comparison()
 
 
-def _compare_runs(one: Any, two: Any) -> Comparison:
-    details_a = {item["index"]: item for item in one.get_tensor_details()}
-    details_b = {item["index"]: item for item in two.get_tensor_details()}
-    partners = _partners(details_a, details_b)
-    producers = _producers(one)
-    ends = [item["index"] for item in one.get_input_details()]
-    outputs = {item["index"] for item in one.get_output_details()}
-    order = ends + [index for index in producers if index in details_a]
-    rows, unmatched = [], []
-    for index in order:
-        other = details_b.get(partners.get(index, -1))
-        row = _compare_tensor(one, two, details_a[index], other, producers.get(index), index in outputs)
-        if row is None:
-            unmatched.append(details_a[index]["name"])
-        else:
-            rows.append(row)
-    made = Comparison(rows, unmatched)
-    made.steps = _steps(one, two, made.first_difference)
-    return made
+def _compare_samples(one: Any, two: Any, data: Any, most: int | None, progress: bool | None) -> Comparison:
+    for interpreter in (one, two):
+        if not isinstance(interpreter, Interpreter):
+            raise ValueError(f"samples need models, or tq's interpreters; {interpreter!r} is none: give inputs")
+    if most is not None and most < 1:
+        raise ValueError(f"max_samples is {most}; it must be at least 1")
+    base = two if _takes_integers(one) and not _takes_integers(two) else one
+    fed = Samples(base.model, data, most, quantizes=True)
+    pair: _Pair | None = None
+    for _ in tracked(zip(fed.each(one), fed.each(two), strict=True), fed, "comparing", progress):
+        one.invoke()
+        two.invoke()
+        pair = pair or _Pair(one, two)
+        pair.add()
+    assert pair is not None
+    return pair.comparison()
+
+
+def _takes_integers(interpreter: Interpreter) -> bool:
+    return any(item["dtype"] != np.float32 for item in interpreter.get_input_details())
+
+
+class _Pair:
+    """Two interpreters, and sums over their runs."""
+
+    def __init__(self, one: Any, two: Any) -> None:
+        self._one, self._two = one, two
+        details_b = {item["index"]: item for item in two.get_tensor_details()}
+        self._details = {item["index"]: item for item in one.get_tensor_details()}
+        partners = _partners(self._details, details_b)
+        self._producers = _producers(one)
+        ends = [item["index"] for item in one.get_input_details()]
+        order = ends + [index for index in self._producers if index in self._details]
+        self._others = {index: details_b.get(partners.get(index, -1)) for index in dict.fromkeys(order)}
+        self._sums: dict[int, _Sum] = {}
+        self._unmatched: dict[int, None] = {}
+        self._steps: DifferenceSteps | None = None
+        self._runs = 0
+
+    def add(self) -> None:
+        """Adds the values of the interpreters' last run."""
+        for index, other in self._others.items():
+            x = None if other is None else _value(self._one, index)
+            y = None if other is None else _value(self._two, other["index"])
+            if x is None or y is None or x.shape != y.shape:
+                self._unmatched[index] = None
+            else:
+                self._sums.setdefault(index, _Sum()).add(x, y, self._details[index], other)
+        self._runs += 1
+        if self._runs == 1:
+            self._steps = _steps(self._one, self._two, self.comparison().first_difference)
+
+    def comparison(self) -> Comparison:
+        """The sums so far."""
+        outputs = {item["index"] for item in self._one.get_output_details()}
+        rows = []
+        for index, total in self._sums.items():
+            operator, name = self._producers.get(index, (None, "input"))
+            other, item = self._others[index], self._details[index]
+            assert other is not None
+            if index not in self._unmatched:
+                rows.append(total.row(item, other["index"], operator, name, index in outputs))
+        names = [self._details[index]["name"] for index in self._unmatched]
+        return Comparison(rows, names, self._steps, self._runs)
+
+
+class _Sum:
+    """Differences of a tensor's values, over runs."""
+
+    def __init__(self) -> None:
+        self.equal = True
+        self.different = 0
+        self.error = self.noise = self.signal = 0.0
+        self.largest: int | None = None
+        self.dtype, self.shape = "", ()
+
+    def add(self, x: np.ndarray, y: np.ndarray, details: Any, other: Any) -> None:
+        """Adds two values of the same shape."""
+        self.dtype, self.shape = str(x.dtype), x.shape
+        self.equal &= x.dtype == y.dtype and (x.tobytes() == y.tobytes() if x.dtype != object else bool(np.all(x == y)))
+        if x.dtype.kind in "OSUV":
+            self.different += int(np.sum(x != y))
+            self.error = self.noise = float("nan")
+            return
+        real_x, real_y = _real(x, details), _real(y, other)
+        left, right = (x, y) if x.dtype == y.dtype else (real_x, real_y)
+        self.different += int(np.sum(~((left == right) | ((left != left) & (right != right)))))
+        error, noise, signal = _errors(real_x, real_y)
+        self.error = float(np.maximum(self.error, error))
+        self.noise, self.signal = self.noise + noise, self.signal + signal
+        largest = _integer_error(x, y)
+        if largest is not None:
+            self.largest = max(largest, self.largest or 0)
+
+    def row(self, details: Any, other: int, operator: int | None, name: str, is_output: bool) -> TensorComparison:
+        """The sums as a row."""
+        return TensorComparison(
+            details["index"],
+            other,
+            details["name"],
+            operator,
+            name,
+            self.dtype,
+            self.shape,
+            self.equal,
+            self.different,
+            self.error,
+            self.noise if self.noise != self.noise else _sqnr(self.noise, self.signal),
+            self.largest,
+            is_output,
+        )
 
 
 def _kernels(interpreter: Any, operator: int) -> Kernels:
@@ -300,38 +430,3 @@ def _partners(a: dict[int, Any], b: dict[int, Any]) -> dict[int, int]:
     for index in reversed(list(b)):
         by_name.setdefault(b[index]["name"], []).append(index)
     return {i: by_name[d["name"]].pop() for i, d in a.items() if by_name.get(d["name"])}
-
-
-def _compare_tensor(
-    one: Any, two: Any, details: Any, other: Any, producer: tuple[int, str] | None, is_output: bool
-) -> TensorComparison | None:
-    if other is None:
-        return None
-    x, y = _value(one, details["index"]), _value(two, other["index"])
-    if x is None or y is None or x.shape != y.shape:
-        return None
-    operator, name = producer if producer else (None, "input")
-    equal = x.dtype == y.dtype and (x.tobytes() == y.tobytes() if x.dtype != object else bool(np.all(x == y)))
-    if x.dtype.kind in "OSU" or x.dtype.kind == "V":
-        different, error, sqnr, largest = int(np.sum(x != y)), float("nan"), float("nan"), None
-    else:
-        real_x, real_y = _real(x, details), _real(y, other)
-        left, right = (x, y) if x.dtype == y.dtype else (real_x, real_y)
-        different = int(np.sum(~((left == right) | ((left != left) & (right != right)))))
-        error, sqnr = _errors(real_x, real_y)
-        largest = _integer_error(x, y)
-    return TensorComparison(
-        details["index"],
-        other["index"],
-        details["name"],
-        operator,
-        name,
-        str(x.dtype),
-        x.shape,
-        equal,
-        different,
-        error,
-        sqnr,
-        largest,
-        is_output,
-    )

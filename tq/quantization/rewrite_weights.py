@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes constants as tq/quantization/weights.py chose them: each once, and operators read it themselves or through a
-DEQUANTIZE."""
+"""The part of rewrite.py that writes constants beside float activations: each once, and operators read it themselves
+or through a DEQUANTIZE."""
 
 from __future__ import annotations
 
@@ -17,74 +17,55 @@ from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids
+from tq.quantization.grids import Weights
 from tq.quantization.recipes import DEQUANTIZED, GATHERED, WEIGHTS
 from tq.quantization.weights import Target, Use
 
-INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
+_INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 
 
-def write(editor: Editor, uses: Sequence[Sequence[Use]], grids: Grids) -> set[str]:
-    """Gives the operators of each subgraph the constants that were chosen for them.  Returns the names of those that
-    got scales that the caller gave."""
-    constants = _Constants(editor, grids)
+def rewrite_weights(editor: Editor, uses: Sequence[Sequence[Use]]) -> None:
+    """Gives the operators of each subgraph their quantized constants."""
+    constants = _Constants(editor)
     for graph, chosen in zip(editor.subgraphs, uses, strict=True):
-        _write_graph(graph, chosen, constants)
+        _rewrite_graph(graph, chosen, constants)
     constants.release()
-    return constants.overridden
 
 
 class _Quantized(NamedTuple):
     buffer: int
     parameters: dict[str, Any] | None  # of the tensor's quantization; None: the scales of the buffer
-    block_scales: NDArray[Any] | None
-    scales_buffer: int
+    block_scales: NDArray[Any] | None = None
+    scales_buffer: int = 0
     has_own_scales: bool = True
 
 
 class _Constants:
     """Quantizes each constant once, however many tensors and operators share it."""
 
-    def __init__(self, editor: Editor, grids: Grids) -> None:
-        self._editor, self._grids = editor, grids
-        self._made: dict[tuple[Any, ...], _Quantized] = {}  # by buffer, shape, target without its form, grid
-        self.overridden: set[str] = set()  # names
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+        self._made: dict[tuple[Any, ...], _Quantized] = {}  # by buffer, shape, target without its form, values
         self._old: set[int] = set()
 
-    def of(self, tensor: TensorPart, target: Target) -> _Quantized:
-        old = tensor.buffer
-        grid = self._grids.get(tensor)
-        key = (old, tensor.shape, target[1:], grid)
+    def of(self, use: Use) -> _Quantized:
+        tensor, target = use.tensor, use.target
+        on_grid = None if use.on_grid is None else id(use.on_grid)
+        key = (tensor.buffer, tensor.shape, target[1:], on_grid)
         made = self._made.get(key)
         if made is None:
-            on_grid = None if grid is None else self._on_grid(tensor, target, grid)
-            made = self._made[key] = on_grid or self._quantize(tensor, target)
-            self._old.add(old)
+            self._old.add(tensor.buffer)
+            made = self._made[key] = self._quantize(tensor, target, use.on_grid)
         return made
 
-    def _on_grid(self, tensor: TensorPart, target: Target, grid: Grid) -> _Quantized | None:
-        """On the grid that training, the caller or the file chose; None: the target has no such."""
-        data = tensor.data
-        if target.type not in WEIGHT_LIMITS or target.block_size or data is None or not np.isfinite(data).all():
-            return None
-        axis = target.channel_axis if target.channels else target.axis
-        made = grid.weights(data, target.axis, (target.type,))
-        if made is None or made.type != target.type:
-            return None
-        scales = np.atleast_1d(made.scale)
-        if axis is not None and len(scales) == 1:
-            scales = np.repeat(scales, tensor.shape[axis])
-        content, _ = encode(made.values, type_number(made.type), tensor.shape, repr(tensor))
-        self._grids.note(tensor)
-        if grid.given:
-            self.overridden.add(grid.given)
-        parameters = {"scale": scales, "zero_point": np.zeros(len(scales), np.int64), "quantized_dimension": axis or 0}
-        return _Quantized(self._editor.add_buffer(content), parameters, None, 0)
-
-    def _quantize(self, tensor: TensorPart, target: Target) -> _Quantized:
+    def _quantize(self, tensor: TensorPart, target: Target, on_grid: Weights | None) -> _Quantized:
         editor = self._editor
+        if on_grid is not None:
+            content, _ = encode(on_grid.values, type_number(on_grid.type), tensor.shape, repr(tensor))
+            axis = target.channel_axis if target.channels else target.axis
+            return _Quantized(editor.add_buffer(content), _parameters(on_grid.scale, axis or 0))
         if target.type == "float16":
-            return _Quantized(editor.add_float16_buffer(tensor), None, None, 0, False)
+            return _Quantized(editor.add_float16_buffer(tensor), None, has_own_scales=False)
         block = target.block_size or None
         axis = len(tensor.shape) - 1 if block else target.axis
         buffer, shape = editor.add_quantized_buffer(tensor, axis, target.type, block)
@@ -93,9 +74,8 @@ class _Constants:
             return _Quantized(buffer, None, scales, editor.add_buffer(scales.tobytes()), False)
         if target.channels:
             scale = np.repeat(editor.scales_of_buffer(buffer), target.channels)
-            parameters = {"scale": scale, "zero_point": np.zeros(len(scale), np.int64)}
-            return _Quantized(buffer, parameters | {"quantized_dimension": target.channel_axis}, None, 0)
-        return _Quantized(buffer, None, None, 0)
+            return _Quantized(buffer, _parameters(scale, target.channel_axis))
+        return _Quantized(buffer, None)
 
     def release(self) -> None:
         """Empties the buffers of float constants that nothing reads any more."""
@@ -104,12 +84,16 @@ class _Constants:
             self._editor.release_buffer(buffer)
 
 
-def _write_graph(graph: SubgraphPart, uses: Sequence[Use], constants: _Constants) -> None:
+def _parameters(scale: NDArray[Any], axis: int) -> dict[str, Any]:
+    return {"scale": scale, "zero_point": np.zeros(len(scale), np.int64), "quantized_dimension": axis}
+
+
+def _rewrite_graph(graph: SubgraphPart, uses: Sequence[Use], constants: _Constants) -> None:
     groups: dict[tuple[TensorPart, Target], list[Use]] = {}
     for use in uses:
         groups.setdefault((use.tensor, use.target), []).append(use)
     readers = _readers(graph)
-    made = {key: constants.of(*key) for key in groups}
+    made = {key: constants.of(group[0]) for key, group in groups.items()}
     dequantized = []
     for (tensor, target), group in groups.items():
         read = quantized = tensor
@@ -173,7 +157,7 @@ def _gather(graph: SubgraphPart, use: Use) -> None:
 def _finish(operators: Iterable[OperatorPart]) -> None:
     """Options and versions of operators that read integers."""
     for operator in operators:
-        if operator.name in WEIGHTS and any(t is not None and t.type_name in INTEGERS for t in operator.inputs):
+        if operator.name in WEIGHTS and any(t is not None and t.type_name in _INTEGERS for t in operator.inputs):
             options = operator.options
             if "asymmetric_quantize_inputs" in options:
                 options["asymmetric_quantize_inputs"] = True
@@ -182,7 +166,7 @@ def _finish(operators: Iterable[OperatorPart]) -> None:
 
 def _insert(graph: SubgraphPart, dequantized: Sequence[tuple[OperatorPart, TensorPart, TensorPart]]) -> None:
     """Puts each DEQUANTIZE right before the first operator that reads its result."""
-    places = {operator: place for place, operator in enumerate(graph.operators)}
-    for before, source, real in sorted(dequantized, key=lambda row: places[row[0]], reverse=True):
-        operator = graph.add_operator("DEQUANTIZE", [source], [real], at=places[before])
+    indices = {operator: index for index, operator in enumerate(graph.operators)}
+    for before, source, real in sorted(dequantized, key=lambda row: indices[row[0]], reverse=True):
+        operator = graph.add_operator("DEQUANTIZE", [source], [real], at=indices[before])
         operator.share_version(versions.needed(operator))

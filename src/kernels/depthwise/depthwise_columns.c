@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Depthwise convolutions of 8-bit pixels by columns: pixels of up to four image rows are interleaved once, to columns
+ * of four values a channel, and an output adds the product of a column with its four weights for each column of the
+ * filter.  Every output that a column reaches reads the same copy.
+ *
+ * Two output rows share columns where these have room for the rows of both: weights of the second stand one row lower.
+ *
+ * An output row is computed in chunks of pixels.  With stride 1 a chunk is one run of values: channels that do not fill
+ * a vector continue with the next pixel, and weights repeat after `period` vectors.  With other strides each pixel is a
+ * run of its own.
+ */
+#include <string.h>
+
+#include "base/stop.h"
+#include "kernels/depthwise/depthwise_parts.h"
+
+#define LANES 16
+#define CHUNK_BYTES (16 << 10) /* of a chunk's columns: half of the first-level cache */
+#define LEAST_PIXELS 8
+#define COLUMN 4 /* bytes of a column: four rows */
+#define SLACK 64 /* bytes that a vector may reach past columns and sums */
+
+static size_t divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static size_t common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* Columns of the input that `pixels` outputs read. */
+static size_t columns_of(const tq_scan *s, size_t pixels)
+{
+    return (pixels - 1) * (size_t)s->stride_w + ((size_t)s->filter_w - 1) * (size_t)s->dilation_w + 1;
+}
+
+tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *s, size_t channels)
+{
+    tq_depthwise_columns c = {0};
+    const size_t vectors = divide_up(channels, LANES), period = channels / common_divisor(channels, LANES);
+    /* few outputs would not pay for interleaving; a column of one pixel would reach nothing else */
+    if (!kernel->columns || channels == 0 || s->dilation_w < 1 || s->filter_w < 2 || s->filter_h < 2 ||
+        s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 || s->stride_w > 64 || s->out_w < 3 ||
+        channels > 1 << 20)
+        return c;
+    c.groups = divide_up((size_t)s->filter_h, 4);
+    c.rows = s->stride_h == 1 && s->dilation_h == 1 && s->filter_h % 4 ? 2 : 1;
+    c.run = s->stride_w == 1 && period <= 2 * vectors + 3;
+    c.period = c.run ? period : vectors;
+    c.pixels = CHUNK_BYTES / COLUMN / channels;
+    c.pixels = c.pixels < LEAST_PIXELS ? LEAST_PIXELS : c.pixels > TQ_COLUMN_PIXELS ? TQ_COLUMN_PIXELS : c.pixels;
+    c.pixels = tq_min_size(c.pixels, (size_t)s->out_w);
+    c.pixels = divide_up((size_t)s->out_w, divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */
+    c.sums_stride = c.run ? channels : vectors * LANES;
+    c.group_bytes = tq_round_up(columns_of(s, c.pixels) * channels * COLUMN + SLACK, TQ_DEPTHWISE_ALIGN);
+    c.weight_bytes = c.rows * c.period * c.groups * (size_t)s->filter_w * LANES * COLUMN;
+    c.bias_bytes = c.period * LANES * sizeof(int32_t);
+    c.job_bytes =
+        c.groups * c.group_bytes + tq_round_up(c.pixels * c.sums_stride * sizeof(int32_t) + SLACK, TQ_DEPTHWISE_ALIGN);
+    return c;
+}
+
+/* Weights of lane `at` of all vectors, of a filter that stands `down` rows below the columns' first. */
+static void pack_lane(const tq_depthwise *d, const tq_gemm_weights *w, size_t channel, size_t at, size_t down,
+                      int8_t *to)
+{
+    const tq_scan *s = &d->scan;
+    const size_t h = (size_t)s->filter_h, width = (size_t)s->filter_w;
+    for (size_t i = 0; i < h; i++)
+        for (size_t j = 0; j < width; j++) {
+            const size_t row = i + down, tap = s->columns_first ? j * h + i : i * width + j;
+            const size_t column = (at / LANES * d->columns.groups + row / 4) * width + j;
+            to[(column * LANES + at % LANES) * COLUMN + row % 4] = (int8_t)tq_depthwise_weight(w, tap, channel);
+        }
+}
+
+void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, const int32_t *sums, int8_t *to,
+                               int32_t *bias)
+{
+    const tq_depthwise_columns *c = &d->columns;
+    for (size_t at = 0; at < c->period * LANES && !tq_stop_after(d->taps); at++) {
+        const size_t channel = c->run ? at % d->channels : at;
+        if (channel >= d->channels)
+            continue;
+        bias[at] = sums[channel];
+        for (size_t r = 0; r < c->rows; r++)
+            pack_lane(d, w, channel, at, r, to + r * c->weight_bytes / c->rows);
+    }
+}
+
+/* ---- running ---- */
+
+/* Interleaves the columns of output pixels [x, x + pixels) of output row y of an image. */
+static void fill_columns(const tq_depthwise *d, const char *image, int64_t y, int64_t x, size_t pixels, char *columns)
+{
+    const tq_scan *s = &d->scan;
+    const int64_t total = (int64_t)columns_of(s, pixels), begin = x * s->stride_w - s->pad_w;
+    int64_t left = begin < 0 ? -begin : 0, right = s->in_w - begin;
+    left = left < total ? left : total;
+    right = right < left ? left : right < total ? right : total;
+    const size_t channels = d->channels, inside = (size_t)(right - left) * channels;
+    const int padding = *(const uint8_t *)d->padding ^ d->kernel->flip;
+    for (size_t g = 0; g < d->columns.groups; g++, columns += d->columns.group_bytes) {
+        const char *row[4];
+        size_t step[4];
+        for (int64_t k = 0; k < 4; k++) {
+            const int64_t i = (int64_t)g * 4 + k, in_y = y * s->stride_h - s->pad_h + i * s->dilation_h;
+            const bool real = i < s->filter_h + (int64_t)d->columns.rows - 1 && in_y >= 0 && in_y < s->in_h && inside;
+            row[k] = real ? image + (in_y * s->in_w + begin + left) * (int64_t)channels : d->padding;
+            step[k] = real;
+            if (i > 0 && i >= s->filter_h + (int64_t)d->columns.rows - 1) /* weights are 0: any row will do */
+                row[k] = row[k ? k - 1 : k], step[k] = step[k ? k - 1 : k];
+        }
+        memset(columns, padding, (size_t)left * channels * COLUMN);
+        d->kernel->interleave(row, step, inside, columns + (size_t)left * channels * COLUMN);
+        memset(columns + (size_t)right * channels * COLUMN, padding, (size_t)(total - right) * channels * COLUMN);
+    }
+}
+
+/* Sums of output row y + r. */
+static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, size_t pixels, int32_t *sums)
+{
+    const tq_scan *s = &d->scan;
+    const tq_depthwise_columns *c = &d->columns;
+    const size_t vectors = divide_up(pixels * d->channels, LANES), pixel = d->channels * COLUMN;
+    tq_column_tile tile = {
+        .groups = c->groups,
+        .width = (size_t)s->filter_w,
+        .group_bytes = c->group_bytes,
+        .column_bytes = (size_t)s->dilation_w * pixel,
+        .weights = (const int8_t *)d->weights + r * c->weight_bytes / c->rows,
+        .bias = d->bias,
+        .step = c->run ? c->period * LANES * COLUMN : (size_t)s->stride_w * pixel,
+        .sums_step = c->run ? c->period * LANES : c->sums_stride,
+    };
+    for (size_t v = 0; v < c->period; v++) {
+        tile.count = c->run ? (vectors > v ? divide_up(vectors - v, c->period) : 0) : pixels;
+        tile.columns = columns + v * LANES * COLUMN;
+        tile.sums = sums + v * LANES;
+        d->kernel->columns(&tile);
+        tile.weights += c->groups * tile.width * LANES * COLUMN;
+        tile.bias += LANES;
+    }
+}
+
+void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
+                              const tq_gemm_store *store, char *out, size_t out_stride, char *scratch)
+{
+    static const int32_t no_adjust[TQ_COLUMN_PIXELS];
+    const tq_depthwise_columns *c = &d->columns;
+    const tq_scan *s = &d->scan;
+    const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h,
+                 pixel_bytes = out_stride * tq_element_size(store->out);
+    const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * d->channels;
+    int32_t *sums = (int32_t *)(void *)(scratch + c->groups * c->group_bytes);
+    size_t work = 0, rows;
+    for (size_t row = first; row < end; row += rows) {
+        const char *image = data + row / out_h * image_bytes;
+        rows = tq_min_size(c->rows, tq_min_size(end - row, out_h - row % out_h));
+        for (size_t x = 0; x < out_w; x += c->pixels) {
+            const size_t pixels = tq_min_size(c->pixels, out_w - x);
+            if (tq_stop_count(&work, rows * pixels * d->channels * d->taps / 8))
+                return;
+            fill_columns(d, image, (int64_t)(row % out_h), (int64_t)x, pixels, scratch);
+            for (size_t r = 0; r < rows; r++) {
+                sum_columns(d, r, scratch, pixels, sums);
+                tq_depthwise_store(d, &(tq_tile_store){
+                                          .store = store,
+                                          .sums = sums,
+                                          .sums_stride = c->sums_stride,
+                                          .adjust = no_adjust,
+                                          .rows = pixels,
+                                          .channels = d->channels,
+                                          .out = out + ((row + r) * out_w + x) * pixel_bytes,
+                                          .out_stride = out_stride,
+                                      });
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages that show a model's graph, and its exports for other viewers."""
