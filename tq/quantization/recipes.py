@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 from tq.nearest import hint
 
+# How weights are rounded: each to the nearest, or by what they are multiplied with (tq/quantization/rounding.py).
+NEAREST = "nearest"
+ROUNDINGS = (NEAREST, "gptq", "comq")
+
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes the activations as it runs
 GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
@@ -96,6 +100,12 @@ def find(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def check_rounding(name: str) -> None:
+    """ValueError: there is no such rounding of weights."""
+    if name not in ROUNDINGS:
+        raise ValueError(f"weight_rounding is {name!r}; there are: {', '.join(ROUNDINGS)}{hint(name, ROUNDINGS)}")
+
+
 @dataclass(frozen=True)
 class Rule:
     """Gives some operators a recipe of their own.
@@ -104,6 +114,7 @@ class Rule:
     operator: their name, "CONV_2D".  tensor: a regular expression that is searched for in the names of their outputs
     and of their constant inputs.  subgraph: its index.  index: the operator's
     index in its subgraph, or several.  An operator for which all given conditions hold gets the recipe.
+    weight_rounding: of its weights, as of tq.quantize_model, which decides where it is None.
     """
 
     __module__ = "tq"  # pickles name it so, wherever it is defined
@@ -113,9 +124,12 @@ class Rule:
     tensor: str | None = None
     subgraph: int | None = None
     index: int | tuple[int, ...] | None = None
+    weight_rounding: str | None = None
 
     def __post_init__(self) -> None:
         find(self.recipe)
+        if self.weight_rounding is not None:
+            check_rounding(self.weight_rounding)
         if self.tensor is not None:
             try:
                 re.compile(self.tensor)
