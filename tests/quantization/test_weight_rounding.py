@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import oracle
 import pytest
 from commands import failed, fine
 from repository import import_path
@@ -203,6 +204,24 @@ def test_refused_on_the_command_line(run, tmp_path):
     failed(run(*files, "--recipe", "weight_only_int4"), "--samples is needed")
     options = ["--recipe", "int8", "--plan", "--samples", "demo_samples.npz"]
     failed(run(*files[:2], *files[3:], *options), "--plan is without")
+
+
+@pytest.mark.parametrize("recipe", ["weight_only_int4", "weight_only_int2", "dynamic_int4", "dynamic_int8", "int16x8"])
+def test_each_set_of_litert_s_kernels_computes_it_as_tq_does(recipe):
+    plain = tq.quantize_model(FLOAT, recipe, calibration=SEEN if recipe == "int16x8" else None, min_elements=1)
+    data = tq.quantize_model(FLOAT, recipe, calibration=SEEN, weight_rounding="gptq", min_elements=1)
+    place, source = tq.Model(data).outputs[0].index, tq.Model(data).inputs[0].index
+    fed = [{source: sample} for sample in HELD_OUT]
+    exact = np.stack([row[0] for row in measuring.outputs(tq.Model(FLOAT), measured())])
+    noise = np.square(np.stack([row[0] for row in measuring.outputs(tq.Model(plain), measured())]) - exact).sum()
+    for resolver in ("AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"):
+        (answer,) = oracle.ask("tensors", [(bytes(data), resolver, fed, {}, [place])])
+        assert isinstance(answer, list), answer
+        assert np.square(np.stack([row[place] for row in answer]) - exact).sum() < 0.8 * noise, resolver
+
+
+def measured():
+    return measuring.Samples(tq.Model(FLOAT), HELD_OUT)
 
 
 # ---- observers ----
