@@ -52,6 +52,7 @@ FACTORS = {
 SWEEPS = {"gptq": 3, "comq": 4}
 # A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
+_MOST_BIAS = 2.0**30  # steps of an int32 bias
 
 
 class Layer(NamedTuple):
@@ -167,9 +168,19 @@ def _round(
         rounded = values * _spread(layer, scales)
         shift = np.einsum("grk,gk->gr", matrices, expected.mean()) - np.einsum("grk,gk->gr", rounded, gathered.mean())
         new_bias = bias + shift.ravel()
-        if not np.isfinite(new_bias).all():
+        if not _fits(layer, new_bias, scales):
             return None
     return Rounded(weights_of(layer.exact, values, weights.shape), scales, new_bias)
+
+
+def _fits(layer: Layer, bias: Array, scales: Array) -> bool:
+    """Whether a bias has quantized values that leave room for the products' sum."""
+    data = layer.rounded.inputs[LAYERS[layer.exact.name][0]]
+    assert data is not None
+    if data.type.name != "INT8":
+        return bool(np.isfinite(bias).all())
+    step = scales.astype(np.float64) * float(data.quantization.scale[0])
+    return bool((np.abs(bias) < _MOST_BIAS * step).all())
 
 
 def _bias_of(model: Model, layer: Layer) -> Array | None:
