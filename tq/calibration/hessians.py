@@ -114,7 +114,7 @@ class HessianObserver:
         return found
 
     def moments(self, group: int, *, release: bool = False) -> Array:
-        """The mean of z z^T of a group, [length, length].  release: in the memory of `products`, which is empty then."""
+        """The mean of z z^T of a group, [length, length].  release: in the memory of `products`, which is lost."""
         made = self.products[group]
         if release:
             self.products = np.zeros((0, 0, 0))
