@@ -304,7 +304,6 @@ LATE = {
     "tq/quantization/equalization.py",
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",
-    "tq/running/runs.py",
 }
 
 

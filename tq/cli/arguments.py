@@ -336,7 +336,7 @@ def _add_looking(add: _Add) -> None:
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
     _forms(export)
-    diff = add(commands.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
+    diff = add(viewing.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
     diff.add_argument("--limit", type=_count, metavar="N", help="lines to print (100; of a page 1000; 0: all)")
     diff.add_argument("--html", action="store_true", help="write a page to OUT: graphs, values and histograms")
     diff.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)

@@ -299,26 +299,3 @@ def export(args: argparse.Namespace) -> Result:
         complain(f"{args.file}: {place}: not exported: {reason}")
     text = arrays_in(result.arrays, args.output)
     return written(args, args.output, text, arrays=len(result.arrays)), FOUND if result.skipped else FINE
-
-
-def diff(args: argparse.Namespace) -> Result:
-    from tq.inspection.differences import Differences, diff
-
-    if args.html or args.output:
-        from tq.cli.viewing import diff_page
-
-        return diff_page(args)
-    differences = diff(open_model(args.a), open_model(args.b))
-    code = FOUND if differences else FINE
-    limit = 100 if args.limit is None else args.limit
-    rows = differences[:limit] if limit else differences
-    left_out = len(differences) - len(rows)
-    if args.csv:
-        return csv_of(Differences(rows).table()), code
-    if args.json:
-        found = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in rows]
-        return dumps({"differences": found, "left_out": left_out}), code
-    lines = list(map(str, rows))
-    if left_out:
-        lines.append(f"... and {left_out} more (--limit 0 shows all)")
-    return "\n".join(lines), code

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that shows a model's graph, and the page of differences."""
+"""The commands that show a model's graph and the differences of two models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from tq.cli.commands import (
     Failure,
     Result,
     complain,
+    csv_of,
+    dumps,
     limits,
     open_model,
     refuse_inputs,
@@ -45,7 +47,28 @@ def view(args: argparse.Namespace) -> Result:
     return _export(args, shown) if args.export else _page(args, shown), FINE
 
 
-def diff_page(args: argparse.Namespace) -> Result:
+def diff(args: argparse.Namespace) -> Result:
+    from tq.inspection.differences import Differences, diff
+
+    if args.html or args.output:
+        return _diff_page(args)
+    differences = diff(open_model(args.a), open_model(args.b))
+    code = FOUND if differences else FINE
+    limit = 100 if args.limit is None else args.limit
+    rows = differences[:limit] if limit else differences
+    left_out = len(differences) - len(rows)
+    if args.csv:
+        return csv_of(Differences(rows).table()), code
+    if args.json:
+        found = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in rows]
+        return dumps({"differences": found, "left_out": left_out}), code
+    lines = list(map(str, rows))
+    if left_out:
+        lines.append(f"... and {left_out} more (--limit 0 shows all)")
+    return "\n".join(lines), code
+
+
+def _diff_page(args: argparse.Namespace) -> Result:
     """`tq diff --html`."""
     from tq.inspection.differences import diff
     from tq.saving import Target

@@ -34,7 +34,7 @@ from tq.reports.elements import (
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator
-    from tq.reports.report import Report, TensorReport
+    from tq.reports.records import Figures, TensorReport
 
 OPEN = 12  # tensors whose pictures are visible at first, the worst ones
 PICTURES = 120  # activations with pictures, the worst ones
@@ -43,7 +43,7 @@ ROWS = 1000  # of a table
 DRAWN = 1000  # operators of a graph
 
 
-def document(report: Report) -> str:
+def document(report: Figures) -> str:
     """The document of a report."""
     names = f"{escaped(report.float_name)} and {escaped(report.quantized_name)}"
     sections = [
@@ -64,7 +64,7 @@ def document(report: Report) -> str:
 # ---- sections ----
 
 
-def _header(report: Report) -> str:
+def _header(report: Figures) -> str:
     a, b = report.float_model, report.quantized
     kinds = Counter(kind_of(op) for op in b.subgraphs[0].operators if is_computed(op))
     total = sum(kinds.values())
@@ -99,7 +99,7 @@ def _header(report: Report) -> str:
     )
 
 
-def _outputs(report: Report) -> str:
+def _outputs(report: Figures) -> str:
     rows = [
         f'<tr><td class="name mono">{escaped(row.name)}</td><td class="fit">{shape_text(row.shape)}</td>'
         f"<td>{escaped(row.type)}</td>{sqnr_cell(row.sqnr_db)}{cell(short_text(row.max_error))}"
@@ -111,7 +111,7 @@ def _outputs(report: Report) -> str:
     return table("outputs", heads, rows, sorts=False, high=False) if rows else ""
 
 
-def _advice(report: Report) -> str:
+def _advice(report: Figures) -> str:
     """Where results are poor, the options to try; with their gains where they were tried."""
     if report.advice:
         return _tried(report)
@@ -125,7 +125,7 @@ def _advice(report: Report) -> str:
     )
 
 
-def _tried(report: Report) -> str:
+def _tried(report: Figures) -> str:
     rows = []
     for tried in sorted(report.advice, key=lambda row: (math.isnan(row.sqnr_db), -row.sqnr_db)):
         gain = tried.sqnr_db - report.sqnr_db
@@ -148,7 +148,7 @@ def _gain(decibels: float) -> str:
     return decibels_text(decibels) if not decibels > 0 else f"+{decibels_text(decibels)}"
 
 
-def _graph(report: Report) -> str:
+def _graph(report: Figures) -> str:
     """The quantized model's graph, in the colors of its outputs' SQNR."""
     subgraph = report.quantized.subgraphs[0]
     if not 0 < len(subgraph.operators) <= DRAWN:
@@ -173,7 +173,7 @@ def _graph(report: Report) -> str:
     )
 
 
-def _network(report: Report) -> str:
+def _network(report: Figures) -> str:
     pictured = _pictured(report)
     rows = [
         (
@@ -193,11 +193,11 @@ def _network(report: Report) -> str:
     )
 
 
-def _pictured(report: Report) -> set[int]:
+def _pictured(report: Figures) -> set[int]:
     return {row.index for row in report.worst[:PICTURES]}
 
 
-def _pictures(report: Report) -> str:
+def _pictures(report: Figures) -> str:
     worst = report.worst[:PICTURES]
     if not worst:
         return ""
@@ -245,7 +245,7 @@ def _picture(row: TensorReport, prefix: str) -> str:
     )
 
 
-def _activations(report: Report) -> str:
+def _activations(report: Figures) -> str:
     pictured = _pictured(report)
     rows = []
     for row in report.worst[:ROWS]:
@@ -282,7 +282,7 @@ def _cut(total: int) -> str:
     return f'<p class="muted">The worst {ROWS:,} of {total:,} are listed.</p>' if total > ROWS else ""
 
 
-def _constants(report: Report) -> str:
+def _constants(report: Figures) -> str:
     worst = sorted(report.constants, key=lambda row: row.sqnr_db)
     if not worst:
         return ""
@@ -324,7 +324,7 @@ def kind_of(operator: Operator) -> str:
     return "hybrid" if any(tensor.is_constant and tensor.quantization for tensor in tensors) else "float"
 
 
-def _operators(report: Report) -> str:
+def _operators(report: Figures) -> str:
     before = Counter(op.name for graph in report.float_model.subgraphs for op in graph.operators)
     after = Counter(op.name for graph in report.quantized.subgraphs for op in graph.operators)
     kinds: dict[str, Counter[str]] = {}
@@ -361,7 +361,7 @@ def _bytes(model: Model) -> Counter[str]:
     return found
 
 
-def _size(report: Report) -> str:
+def _size(report: Figures) -> str:
     before, after = _bytes(report.float_model), _bytes(report.quantized)
     rows = [(f"constants of {escaped(kind)}", before[kind], after[kind]) for kind in sorted(before | after)]
     rest = [model.nbytes - sum(sizes.values()) for model, sizes in
