@@ -53,7 +53,6 @@ FACTORS = {
 SWEEPS = {"gptq": 3, "comq": 4}
 # A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
-_LEAST_PATCHES = 64  # with fewer, means and scales are fitted to chance
 _MOST_BIAS = 2.0**30  # steps of an int32 bias
 
 
@@ -157,9 +156,8 @@ def _round(
     weights = _constant_values(model, layer.exact, _WEIGHTS)
     if weights is None or not np.isfinite(weights).all():
         return None
+    bias = _bias_of(model, layer) if layer.exact.index in means else None
     gathered = _gather(layer, found, num_threads)
-    has_mean = layer.exact.index in means and gathered.count >= _LEAST_PATCHES
-    bias = _bias_of(model, layer) if has_mean else None
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
@@ -277,9 +275,7 @@ def _round_matrices(
         return values, np.full(len(stored), made, np.float32)
     for group in range(shape.groups):
         square = _Square(gathered, group, centered, method, num_threads)
-        found_rows = square.round(
-            matrices[group], scales[group], _factors(kind, shape), steps, gathered.count >= _LEAST_PATCHES
-        )
+        found_rows = square.round(matrices[group], scales[group], _factors(kind, shape), steps, True)
         values[group], scales[group] = found_rows[:2]
     by_row = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
     return values, by_row if in_blocks is not None else by_row.ravel()
