@@ -3,8 +3,10 @@
 
 import hashlib
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -226,3 +228,32 @@ def test_arrays_that_do_not_fit():
         changed = [*numbers[:place], item, *numbers[place + 1 :]]
         with pytest.raises(ValueError):
             _core._hessian_add(x, tuple(changed), np.zeros((1, 18, 18)), np.zeros((1, 18)), 1)
+
+
+@pytest.mark.parametrize("work", ["sums", "factor", "rows"])
+def test_ctrl_c_is_heard(work):
+    """Each call would take many seconds."""
+    n = 3000
+    x, h = values((1, 60, 60, 400)), np.eye(n) + 0.01
+    weights, order, scales = np.ones((2000, n)), np.arange(n), np.ones((1, 2000), np.float32)
+    calls = {
+        "sums": lambda: gathered(x, geometry(x.shape, (3, 3), (60, 60), (1, 1), (1, 1), (1, 1), 1)),
+        "factor": lambda: [_core._cholesky(h.copy(), 1) for _ in range(50)],
+        "rows": lambda: _core._round_rows(
+            "comq", weights, order, h, None, scales, n, False, np.ones(50), 9, True, -8, 7, 2
+        ),
+    }
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begin = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            calls[work]()
+        assert time.perf_counter() - begin < 10
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

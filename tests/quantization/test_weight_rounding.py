@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import oracle
 import pytest
 from commands import failed, fine
 from repository import import_path
@@ -80,6 +81,17 @@ def test_each_layer_gains(name, method):
     plain = tq.quantize_model(model, "weight_only_int4", **options)
     made = tq.quantize_model(model, "weight_only_int4", calibration=seen, weight_rounding=method, **options)
     assert sqnr(model, made, held_out) > sqnr(model, plain, held_out) + 1
+
+
+@pytest.mark.parametrize("method", ["gptq", "comq"])
+def test_blocks_gain(method):
+    model = net(("FULLY_CONNECTED", (9, 64), (40, 9), {}), shape=(40, 64))
+    seen, held_out = smooth((40, 64), 16, 1), smooth((40, 64), 8, 1)
+    plain = tq.quantize_model(model, "blockwise_int4", min_elements=1)
+    made = tq.quantize_model(model, "blockwise_int4", calibration=seen, weight_rounding=method, min_elements=1)
+    assert sqnr(model, made, held_out) > sqnr(model, plain, held_out) + 1
+    one, two = (tq.Model(item).subgraphs[0].operators[0].inputs[1].quantization for item in (plain, made))
+    assert one.details["block_size"] == two.details["block_size"] == 32
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
@@ -203,6 +215,24 @@ def test_refused_on_the_command_line(run, tmp_path):
     failed(run(*files, "--recipe", "weight_only_int4"), "--samples is needed")
     options = ["--recipe", "int8", "--plan", "--samples", "demo_samples.npz"]
     failed(run(*files[:2], *files[3:], *options), "--plan is without")
+
+
+@pytest.mark.parametrize("recipe", ["weight_only_int4", "weight_only_int2", "dynamic_int4", "dynamic_int8", "int16x8"])
+def test_each_set_of_litert_s_kernels_computes_it_as_tq_does(recipe):
+    plain = tq.quantize_model(FLOAT, recipe, calibration=SEEN if recipe == "int16x8" else None, min_elements=1)
+    data = tq.quantize_model(FLOAT, recipe, calibration=SEEN, weight_rounding="gptq", min_elements=1)
+    place, source = tq.Model(data).outputs[0].index, tq.Model(data).inputs[0].index
+    fed = [{source: sample} for sample in HELD_OUT]
+    exact = np.stack([row[0] for row in measuring.outputs(tq.Model(FLOAT), measured())])
+    noise = np.square(np.stack([row[0] for row in measuring.outputs(tq.Model(plain), measured())]) - exact).sum()
+    for resolver in ("AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"):
+        (answer,) = oracle.ask("tensors", [(bytes(data), resolver, fed, {}, [place])])
+        assert isinstance(answer, list), answer
+        assert np.square(np.stack([row[place] for row in answer]) - exact).sum() < 0.8 * noise, resolver
+
+
+def measured():
+    return measuring.Samples(tq.Model(FLOAT), HELD_OUT)
 
 
 # ---- observers ----

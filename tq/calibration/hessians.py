@@ -113,12 +113,16 @@ class HessianObserver:
         found: Array = self.sums / max(self.count, 1)
         return found
 
-    def moments(self, group: int) -> Array:
-        """The mean of z z^T of a group, [length, length]."""
-        upper = self.products[group]
-        made = np.triu(upper)
-        made += np.triu(upper, 1).T
-        made /= max(self.count, 1)
+    def moments(self, group: int, *, release: bool = False) -> Array:
+        """The mean of z z^T of a group, [length, length].  release: in the memory of `products`, which is lost."""
+        made = self.products[group]
+        if release:
+            self.products = np.zeros((0, 0, 0))
+            made /= max(self.count, 1)
+        else:
+            made = made / max(self.count, 1)
+        for row in range(len(made)):
+            made[row + 1 :, row] = made[row, row + 1 :]
         found: Array = made
         return found
 

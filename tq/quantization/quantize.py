@@ -57,10 +57,11 @@ def quantize_model(
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
         them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
         activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
-        float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
-        activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
-        weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
-        DEQUANTIZE (for float16, all float constants of two values and more).
+        float32 and need no calibration.  "dynamic_int8", "dynamic_int4", "dynamic_int2": integer weights, which kernels
+        multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
+        `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4",
+        "weight_only_int2", "float16": weights behind a DEQUANTIZE (for float16, all float constants of two values and
+        more).
     calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
         it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
@@ -86,9 +87,9 @@ def quantize_model(
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
-        the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8 and int4 weights with zero
-        point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first subgraph
-        that one operator reads; their scales and biases change too.  Weights that overrides name stay as they are.
+        the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8, int4 and int2 weights with
+        zero point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first
+        subgraph that one operator reads; their scales and biases change too.  Weights that overrides name stay.
     equalize: scale channels first so that they quantize better: see tq.equalize.
     bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost

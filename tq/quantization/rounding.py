@@ -11,7 +11,7 @@ Shapes, options and activations stay: weights, their scales, and biases change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from tq.editing.tensor import TensorPart
 from tq.quantization.segments import Segments
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
+from tq.running.watching import Watcher
 
 Array = NDArray[Any]
 
@@ -52,6 +53,7 @@ FACTORS = {
 SWEEPS = {"gptq": 3, "comq": 4}
 # A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
+_MOST_BIAS = 2.0**30  # steps of an int32 bias
 
 
 class Layer(NamedTuple):
@@ -84,13 +86,12 @@ def round_weights(
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
     if not layers:
         return None
-    exact = Segments(model, samples, limits, num_threads)
+    means = _means(model, layers, samples, limits, num_threads)
     found = Segments(quantized, samples, limits, num_threads)
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in layers:
-        exact.advance(layer.exact.index)
         found.advance(layer.rounded.index, changes)
-        made = _round(model, layer, exact, found, methods(layer.exact), num_threads)
+        made = _round(model, layer, means, found, methods(layer.exact), num_threads)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
     editor = Editor(quantized)
@@ -150,26 +151,35 @@ def _constant_values(model: Model, operator: Operator, place: int) -> Array | No
 
 
 def _round(
-    model: Model, layer: Layer, exact: Segments, found: Segments, method: str, num_threads: int | None
+    model: Model, layer: Layer, means: dict[int, Array], found: Segments, method: str, num_threads: int | None
 ) -> Rounded | None:
     weights = _constant_values(model, layer.exact, _WEIGHTS)
     if weights is None or not np.isfinite(weights).all():
         return None
-    bias = _bias_of(model, layer)
-    gathered = _gather(layer, layer.rounded, found, True, num_threads)
-    expected = _gather(layer, layer.exact, exact, False, num_threads) if bias is not None else None
+    bias = _bias_of(model, layer) if layer.exact.index in means else None
+    gathered = _gather(layer, found, num_threads)
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
     values, scales = _round_matrices(layer, matrices, gathered, bias is not None, method, num_threads)
     new_bias = None
-    if bias is not None and expected is not None:
+    if bias is not None:
         rounded = values * _spread(layer, scales)
-        shift = np.einsum("grk,gk->gr", matrices, expected.mean()) - np.einsum("grk,gk->gr", rounded, gathered.mean())
-        new_bias = bias + shift.ravel()
-        if not np.isfinite(new_bias).all():
+        expected = np.einsum("grk,gk->gr", matrices, means[layer.exact.index])
+        new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, gathered.mean())).ravel()
+        if not _fits(layer, new_bias, scales):
             return None
     return Rounded(weights_of(layer.exact, values, weights.shape), scales, new_bias)
+
+
+def _fits(layer: Layer, bias: Array, scales: Array) -> bool:
+    """Whether a bias has quantized values that leave room for the products' sum."""
+    data = layer.rounded.inputs[LAYERS[layer.exact.name][0]]
+    assert data is not None
+    if data.type.name != "INT8":
+        return bool(np.isfinite(bias).all())
+    step = scales.astype(np.float64) * float(data.quantization.scale[0])
+    return bool((np.abs(bias) < _MOST_BIAS * step).all())
 
 
 def _bias_of(model: Model, layer: Layer) -> Array | None:
@@ -188,11 +198,33 @@ def _bias_of(model: Model, layer: Layer) -> Array | None:
     return np.zeros(count) if values is None else values.astype(np.float64)
 
 
-def _gather(
-    layer: Layer, operator: Operator, segments: Segments, with_products: bool, num_threads: int | None
-) -> HessianObserver:
-    observer = HessianObserver(layer.shape, with_products=with_products)
-    data = operator.inputs[LAYERS[operator.name][0]]
+def _means(
+    model: Model, layers: Sequence[Layer], samples: Samples, limits: Limits, num_threads: int | None
+) -> dict[int, Array]:
+    """The mean of what the weights of each float layer meet, by the layer's index."""
+    readers: dict[int, list[tuple[Layer, HessianObserver]]] = {}
+    for layer in layers:
+        data = layer.exact.inputs[LAYERS[layer.exact.name][0]]
+        if data is not None:
+            observer = HessianObserver(layer.shape, with_products=False)
+            readers.setdefault(data.index, []).append((layer, observer))
+
+    def update(subgraph: int, index: int, values: Array) -> None:
+        for layer, observer in readers.get(index, ()) if subgraph == 0 else ():
+            observer.update(layer.exact, layer.weights.shape, values, num_threads=num_threads)
+
+    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
+    watcher = Watcher(model, limits)
+    for _ in samples.each(interpreter):
+        watcher.watch(interpreter, 0, update)
+    found = [item for items in readers.values() for item in items]
+    return {layer.exact.index: observer.mean() for layer, observer in found if observer.count}
+
+
+def _gather(layer: Layer, segments: Segments, num_threads: int | None) -> HessianObserver:
+    """What the weights of the quantized layer meet."""
+    observer = HessianObserver(layer.shape)
+    data = layer.rounded.inputs[LAYERS[layer.exact.name][0]]
     assert data is not None
     for sample in range(len(segments)):
         x = real(segments.value(sample, data.index), data)
@@ -273,16 +305,19 @@ class _Square:
         self, gathered: HessianObserver, group: int, centered: bool, method: str, num_threads: int | None
     ) -> None:
         self._method, self._num_threads = method, num_threads
-        moments = gathered.moments(group)
+        moments = gathered.moments(group, release=gathered.shape.groups == 1)
         if centered:
             mean = gathered.mean()[group]
-            moments -= np.outer(mean, mean)
+            for row, value in zip(moments, mean, strict=True):  # a matrix may be as large as the model
+                row -= value * mean
         diagonal = np.maximum(np.diag(moments), 0)
         level = float(diagonal.mean()) * (1 + SHRINK * diagonal.size / max(gathered.count, 1))
         more = DAMPING * level if level > 0 else 1.0
         np.fill_diagonal(moments, diagonal + more)
         self._order = np.argsort(np.diag(moments), kind="stable").astype(np.int64)
-        self._moments = np.ascontiguousarray(moments[self._order][:, self._order])
+        moments = np.take(moments, self._order, axis=0)
+        self._moments = np.take(moments, self._order, axis=1)
+        del moments
         self._triangle: Array | None = None
         while method == "gptq" and self._triangle is None:
             factor = self._moments.copy()
