@@ -259,7 +259,10 @@ def main():
             continue
         seen.add(digest)
         if args.operators:
-            operators[str(path)] = operator_times(path, args.threads, args.numerics.split(",")[0], args.rounds)
+            try:
+                operators[str(path)] = operator_times(path, args.threads, args.numerics.split(",")[0], args.rounds)
+            except tq.Error as error:
+                print(f"{path.name}: {error}", file=sys.stderr)
             continue
         found = in_process(path, names, what, args.threads, args.rounds)
         if found and TQ.keys() & found[what[0]].keys() and len(found[what[0]]) > 1:
