@@ -8,10 +8,9 @@ Prints for each model the signal-to-noise ratio in dB, the mean over the float o
 32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
 it.  Each model is run in a process of its own, since LiteRT may end it.
 
-With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds that it takes: 16 samples to
-calibrate with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or
-LOGISTIC.  Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS
-names.
+With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
+with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
+Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 
 import argparse

@@ -190,7 +190,7 @@ def digest(threads):
 
 @pytest.mark.parametrize("disabled", ["", "avx512", "avx2"])
 def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(disabled):
-    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_rounding as t; print(t.digest(3))"
+    code = "import sys; sys.path[:0] = sys.argv[1:]; import test_second_order_rounding as t; print(t.digest(3))"
     environment = {**os.environ, "TQ_DISABLE_CPU": disabled}
     command = [sys.executable, "-c", code, *import_path(__file__)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
