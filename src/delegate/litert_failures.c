@@ -39,11 +39,15 @@ bool tq_litert_failure_many_bias_scales(const tq_node *node)
     return tq_tensor_quantization(&w->table).scale.count == 1 && tq_tensor_quantization(&bias->table).scale.count > 1;
 }
 
+/* XNNPACK reads 4 bits beside this zero point as unsigned. */
+enum { MIDDLE_OF_4_BITS = 8 };
+
 static bool has_channel_zero_point(const tq_tensor *t)
 {
     const tq_quantization q = tq_tensor_quantization(&t->table);
     for (uint32_t c = 0; q.scale.count > 1 && c < q.zero_point.count; c++)
-        if (tq_vector_i64(&q.zero_point, c) != 0)
+        if (tq_vector_i64(&q.zero_point, c) != 0 &&
+            !(tq_view_type(t) == TQ_TensorType_INT4 && tq_vector_i64(&q.zero_point, c) == MIDDLE_OF_4_BITS))
             return true;
     return false;
 }

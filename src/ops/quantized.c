@@ -29,6 +29,15 @@ static int32_t quantize_even(float bound, float scale, int32_t zero_point, int32
     return tq_value_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
 }
 
+static int32_t cut(int32_t type, int32_t value)
+{
+    switch (type) {
+    case TQ_TensorType_UINT8: return (uint8_t)value;
+    case TQ_TensorType_INT16: return (int16_t)value;
+    default: return (int8_t)value;
+    }
+}
+
 void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
 {
     const tq_tensor *output = node->out[0];
@@ -41,16 +50,10 @@ void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, 
     tq_quantized_range(output->type, &type_low, &type_high);
     real_range(activation, &least, &most);
     *low = least == -INFINITY ? type_low : quantize(least, scale, zero_point, type_low, type_high);
-    *high = most == INFINITY ? type_high : quantize(most, scale, zero_point, type_low, type_high);
-}
-
-static int32_t cut(int32_t type, int32_t value)
-{
-    switch (type) {
-    case TQ_TensorType_UINT8: return (uint8_t)value;
-    case TQ_TensorType_INT16: return (int16_t)value;
-    default: return (int8_t)value;
-    }
+    *high = most == INFINITY ? type_high : quantize(most, scale, zero_point, INT32_MIN, type_high);
+    if (*high <
+        type_low) /* the zero point lies below the type: every value becomes the bound, and is cut to the type */
+        *low = *high = cut(output->type, *high);
 }
 
 int32_t tq_zero_point_cut(const tq_tensor *tensor)

@@ -119,7 +119,32 @@ def shuffled(m):
     m.operator("FULLY_CONNECTED", [x, w, b], outputs, weights_format="SHUFFLED4x16INT8", version=2)
 
 
+def narrow(kind):
+    """FULLY_CONNECTED of INT4 weights that XNNPACK takes for unsigned ones, less 8."""
+
+    def draw(m):
+        known = {} if kind == "float32" else {"scale": 0.05, "zero_point": 3}
+        x = m.input(kind, [3, 10], **known)
+        zero = {"scale": SCALES, "zero_point": [8] * 4, "quantized_dimension": 0}
+        w = m.constant("int4", m.integers("int4", [4, 10], -8, 7), **zero)
+        y = m.output(kind, [3, 4], **({} if kind == "float32" else {"scale": 0.05, "zero_point": -5}))
+        m.operator("FULLY_CONNECTED", [x, w], [y], version=4)
+
+    return draw
+
+
+def bounded(m):
+    """RELU6 of a zero point so far below the type that its upper bound is none of the type."""
+    x = m.input("uint8", [3, 9], scale=0.05, zero_point=3)
+    w = m.constant("uint8", m.integers("uint8", [4, 9], 1, 255), scale=0.01, zero_point=99)
+    y = m.output("uint8", [3, 4], scale=0.3, zero_point=-72)
+    m.operator("FULLY_CONNECTED", [x, w], [y], fused_activation_function="RELU6", version=2)
+
+
 RULES = {
+    "FULLY_CONNECTED of INT8 by INT4 with the zero point 8": (narrow("int8"), ["xnnpack"]),
+    "FULLY_CONNECTED of floats by INT4 with the zero point 8": (narrow("float32"), ["xnnpack"]),
+    "FULLY_CONNECTED with an upper bound below its type": (bounded, ["reference", "optimized"]),
     "LOGISTIC with a scale of 0.0042": (logistic, ["xnnpack"]),
     "FULLY_CONNECTED with a bias zero point of 5": (lambda m: layer(m, zero_point=5), NUMERICS),
     "FULLY_CONNECTED with a bias scale 100 times off": (lambda m: layer(m, scale=0.05), ["xnnpack"]),

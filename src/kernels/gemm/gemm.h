@@ -59,6 +59,7 @@ typedef struct tq_gemm_weights {
     size_t channel_stride, k_stride;
     size_t tap_rows; /* depthwise floats: rows of a filter whose taps are packed column by column; 0: in order */
     int32_t zero_point, row_zero_point; /* within the range of their types */
+    uint8_t flip;                       /* bits of each i8 weight that are inverted; for most 0 */
     const void *bias;                   /* [channels] of bias_type, or NULL */
     tq_element bias_type;               /* i32, f32 or TQ_GEMM_BIAS_I64 */
 } tq_gemm_weights;

@@ -34,6 +34,11 @@ uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm)
 
 /* ---- weights ---- */
 
+static uint8_t flip_of(const tq_gemm_weights *w)
+{
+    return w->type == TQ_u8 ? 0x80 : w->flip;
+}
+
 /* Packs channels [first, first + n) into a panel; the other weights of the panel are zero already.  A cache line of
    each channel at a time: channels lie a page or more apart in the weights, and side by side in the panel. */
 static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
@@ -41,7 +46,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     enum { LINE = 64 };
     const size_t group = g->kernel->group, stride = g->kernel->lanes * group;
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
-    const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
+    const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
         for (size_t line = 0; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
@@ -95,7 +100,7 @@ static bool are_finite(const tq_gemm *g)
 static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t channel)
 {
     const uint8_t *from = (const uint8_t *)w->data + channel * w->channel_stride;
-    const uint8_t flip = w->type == TQ_u8 ? 0x80 : 0;
+    const uint8_t flip = flip_of(w);
     const size_t n = g->taps * g->depth;
     uint32_t sum = 0;
     if (g->kernel->flip_i8 && w->k_stride == 1) /* row_sum adds unsigned bytes, each 128 more */

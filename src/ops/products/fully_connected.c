@@ -179,7 +179,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     if (node->in[0]->type != TQ_TensorType_FLOAT32 && node->in[1]->quantization.count == 1)
         TQ_TRY(tq_check_bias_scale(node, error));
     const bool sub_byte = node->in[1]->type == TQ_TensorType_INT4 || node->in[1]->type == TQ_TensorType_INT2;
-    for (uint32_t c = 0; sub_byte && c < node->in[1]->quantization.count; c++)
+    for (uint32_t c = 0; sub_byte && !tq_weights_flip(node) && c < node->in[1]->quantization.count; c++)
         if (node->in[1]->quantization.zero_point[c] != 0)
             return tq_input_fail(node, 1, error, "has the zero point %d; weights of 4 and 2 bits need 0",
                                  node->in[1]->quantization.zero_point[c]);

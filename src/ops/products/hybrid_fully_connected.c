@@ -52,7 +52,8 @@ static const tq_tensor *bias_of(const tq_node *node)
 
 static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
-    tq_gemm_weights weights = {.data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1};
+    tq_gemm_weights weights = {
+        .data = node->in[1]->data, .type = TQ_i8, .channel_stride = cols, .k_stride = 1, .flip = tq_weights_flip(node)};
     tq_gemm_pack(gemm, &weights, memory);
 }
 
@@ -149,9 +150,9 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     uint64_t prepacked = 0;
     tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
-    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols};
+    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node)};
     if (p->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 3, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
     return TQ_OK;
 }

@@ -163,6 +163,16 @@ tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error)
     return tq_output_shape(node, 0, &out, error);
 }
 
+uint8_t tq_weights_flip(const tq_node *node)
+{
+    enum { MIDDLE = 8 };
+    const tq_tensor *w = node->in[1];
+    return node->numerics == TQ_NUMERICS_XNNPACK && w->type == TQ_TensorType_INT4 && w->quantization.count > 1 &&
+                   w->quantization.zero_point[0] == MIDDLE
+               ? (uint8_t)-MIDDLE
+               : 0;
+}
+
 /* ---- prepare ---- */
 
 static tq_element element_of(const tq_tensor *tensor)
@@ -215,6 +225,7 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
     if (!is_float) {
         w.zero_point = plan->ignores_zero_point ? 0 : zero_point_of(weights, plan);
         w.row_zero_point = zero_point_of(node->in[0], plan);
+        w.flip = tq_weights_flip(node);
     }
     if (bias) {
         w.bias_type = is_float ? TQ_f32 : bias->type == TQ_TensorType_INT64 ? TQ_GEMM_BIAS_I64 : TQ_i32;
@@ -271,7 +282,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
         plan->rule,
         (int64_t)plan->double_channels,
         plan->wide,
-        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points};
+        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points + 8 * tq_weights_flip(node)};
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 

@@ -24,6 +24,10 @@ tq_status tq_check_product(const tq_node *node, size_t channels, int axis, unsig
    the bias's type is INT32.  TQ_BAD_OPERATOR: the option is another type, or not the bias's. */
 tq_status tq_product_is_wide(const tq_node *node, int64_t quantized_bias_type, bool *wide, tq_error *error);
 
+/* The bits of each of input 1's values that XNNPACK inverts: it takes INT4 weights with several scales and zero point 8
+   for unsigned ones, less 8.  0: none. */
+uint8_t tq_weights_flip(const tq_node *node);
+
 /* *rows: rows of FULLY_CONNECTED's input, each of the weights' columns; sets output 0's shape.  Input 1 has 2
    dimensions.  TQ_BAD_OPERATOR: the input has no whole number of rows, or 2^31 rows or more. */
 tq_status tq_fully_connected_fit(tq_node *node, size_t *rows, tq_error *error);
