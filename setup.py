@@ -2,10 +2,15 @@
 """Builds tq._core.  Everything else about the package stands in pyproject.toml.
 
 TQ_CFLAGS adds compiler flags (a sanitizer, -Werror); they come last, so that they win.
+
+TQ_REPOSITORY, at a release, is where the repository's files are read, with the release's tag:
+https://HOST/OWNER/NAME/blob/v0.1.0.  The package's page links there; README.md itself has relative links, for readers
+of the repository.
 """
 
 import contextlib
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -63,6 +68,29 @@ LEVELS = {
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
 
 
+REPOSITORY = os.environ.get("TQ_REPOSITORY", "").rstrip("/")
+
+
+def long_description():
+    """README.md, with absolute links where the address is known; a picture's is that of its bytes."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    if not REPOSITORY:
+        return text
+    text = re.sub(r"(!\[[^]]*\])\((?!\w+:)", rf"\1({REPOSITORY.replace('/blob/', '/raw/')}/", text)
+    return re.sub(r"\]\((?!\w+:|#)", f"]({REPOSITORY}/", text)
+
+
+def project_urls():
+    """Links for the package's page."""
+    pages = {"Documentation": "docs/guide.md", "Changelog": "CHANGELOG.md", "Benchmarks": "benchmarks/README.md"}
+    if not REPOSITORY:
+        return {}
+    source = REPOSITORY.split("/blob/")[0]
+    return {"Source": source, "Issues": f"{source}/issues"} | {
+        name: f"{REPOSITORY}/{path}" for name, path in pages.items()
+    }
+
+
 def files(*patterns):
     return sorted(str(p.relative_to(ROOT)) for pattern in patterns for p in ROOT.glob(pattern))
 
@@ -114,6 +142,9 @@ class ParallelBuild(build_ext):
 
 
 setup(
+    long_description=long_description(),
+    long_description_content_type="text/markdown",
+    project_urls=project_urls(),
     cmdclass={"build_ext": ParallelBuild},
     ext_modules=[
         Extension(

@@ -2,22 +2,33 @@
 """How near quantized models stay to the float model: tq's beside ai-edge-quantizer's, on the same calibration data.
 
     python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] float.tflite ...
+    python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
 32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
 it.  Each model is run in a process of its own, since LiteRT may end it.
+
+With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
+with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
+Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 
 import argparse
 import contextlib
 import io
 import json
+import os
+import statistics
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import numpy as np
+from bench_better import candidates, samples_of
 
 import tq
+from tq.quantization.recipes import RECIPES, ROUNDINGS
 
 PEERS = {"int8": "static_wi8_ai8", "int16x8": "static_wi8_ai16", "dynamic_int8": "dynamic_wi8_afp32"}
 STATIC = ("int8", "int16x8")
@@ -118,13 +129,89 @@ def measure(path, recipe, count):
     return found
 
 
+# ---- weight_rounding ----
+
+
+def before_softmax(data):
+    """The model without a last SOFTMAX or LOGISTIC, and without a DEQUANTIZE beside it."""
+    graph = tq.Model(data).subgraphs[0]
+    ends = []
+    for tensor in graph.outputs:
+        at = tensor
+        while at.producer is not None and at.producer.name in ("SOFTMAX", "LOGISTIC", "DEQUANTIZE"):
+            tensor = at if at.producer.name == "DEQUANTIZE" else at.producer.inputs[0]
+            at = at.producer.inputs[0]
+        ends.append(tensor.index)
+    return tq.extract(data, [tensor.index for tensor in graph.inputs], list(dict.fromkeys(ends)))
+
+
+def measure_rounding(path, recipe):
+    """{a rounding: [dB, seconds]}."""
+    with open(path, "rb") as file:
+        data = file.read()
+    model = tq.Model(data)
+    calibration, inputs = samples_of(model, 16, 1), samples_of(model, 16, 2)
+    exact, found = run(before_softmax(data), inputs), {}
+    for rounding in ROUNDINGS:
+        needed = rounding != "nearest" or RECIPES[recipe].form == "static"
+        start = time.perf_counter()
+        made = tq.quantize_model(
+            data, recipe, calibration=calibration if needed else None, weight_rounding=rounding, min_elements=1024
+        )
+        seconds = time.perf_counter() - start
+        found[rounding] = [decibels(exact, run(before_softmax(made), inputs)), seconds]
+    return found
+
+
+def convolutional():
+    folder = Path(os.environ.get("TQ_MODELS") or Path(__file__).resolve().parents[2] / "shared" / "models")
+    for path, model in candidates(folder, 20_000_000, ""):
+        if any(op.name in ("CONV_2D", "DEPTHWISE_CONV_2D") for op in model.subgraphs[0].operators):
+            yield str(path)
+
+
+def compare_roundings(paths, recipe):
+    others = ROUNDINGS[1:]
+    print("| model | nearest, dB |" + "".join(f" {name} | s |" for name in others))
+    print("|---|---:|" + "---:|---:|" * len(others))
+    gains = {name: [] for name in others}
+    for path in paths:
+        command = [sys.executable, __file__, "--one", "--rounding", "--recipe", recipe, path]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
+        lines = done.stdout.strip().splitlines()
+        name = path.rsplit("/", 1)[-1]
+        if done.returncode or not lines:
+            print(f"| {name} | {(done.stderr.strip().splitlines() or ['ended the process'])[-1][:80]} |", flush=True)
+            continue
+        found = json.loads(lines[-1])
+        base = found["nearest"][0]
+        for other in others:
+            gains[other].append(found[other][0] - base)
+        cells = "".join(f" {found[other][0] - base:+.1f} | {found[other][1]:.1f} |" for other in others)
+        print(f"| {name} | {base:.1f} |{cells}", flush=True)
+    for name, function in (("median", statistics.median), ("worst", min)):
+        cells = "".join(f" {function(gains[other]):+.1f} | |" for other in others if gains[other])
+        print(f"| {name} of {len(gains[others[0]])} | |{cells}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+")
-    parser.add_argument("--recipe", choices=PEERS, default="int8")
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--recipe")
+    parser.add_argument("--rounding", action="store_true", help="compare tq's roundings of weights")
     parser.add_argument("--samples", type=int, default=32)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.rounding:
+        recipe = options.recipe or "weight_only_int4"
+        if options.one:
+            print(json.dumps(measure_rounding(options.models[0], recipe)))
+        else:
+            compare_roundings(options.models or convolutional(), recipe)
+        return
+    options.recipe = options.recipe or "int8"
+    if options.recipe not in PEERS or not options.models:
+        parser.error(f"models and one of the recipes {', '.join(PEERS)} are needed")
     if options.one:
         print(json.dumps(measure(options.models[0], options.recipe, options.samples)))
         return

@@ -512,6 +512,32 @@ def _histogram_fold(exponents: _Exponents, counts: _Counts, to: _Exponents) -> N
 def _histogram_counts(
     x: ArrayLike, axis: int | None, exponents: _Exponents, bins: int, num_threads: int | None
 ) -> _Counts: ...
+def _hessian_add(
+    z: NDArray[np.float32],
+    geometry: tuple[Any, ...],
+    products: NDArray[np.float64] | None,
+    sums: NDArray[np.float64],
+    num_threads: int | None,
+    /,
+) -> None: ...
+def _cholesky(a: NDArray[np.float64], num_threads: int | None, /) -> bool: ...
+def _round_rows(
+    method: str,
+    weights: NDArray[np.float64],
+    order: NDArray[np.int64],
+    hessian: NDArray[np.float64] | None,
+    triangle: NDArray[np.float64] | None,
+    scales: NDArray[np.float32],
+    block: int,
+    halves: bool,
+    factors: NDArray[np.float64],
+    sweeps: int,
+    refit: bool,
+    least: int,
+    most: int,
+    num_threads: int | None,
+    /,
+) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.float64]]: ...
 def _histogram_range(
     exponents: _Exponents,
     counts: _Counts,

@@ -31,6 +31,16 @@
 #define TQ_ISA_SAME(name) {name}
 #endif
 
+/* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
+#if TQ_X86
+#define TQ_ISA_DEFINE(DEFINE, name, ...)             \
+    DEFINE(name##_scalar, , __VA_ARGS__)             \
+    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__) \
+    DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
+#else
+#define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)
+#endif
+
 /* The index in TQ_ISA_FUNCTIONS of the best of the chosen features: 0 to TQ_ISAS - 1. */
 static inline int tq_isa(void)
 {

@@ -17,6 +17,7 @@
 #include "python/arrays/measures.h"
 #include "python/model/model.h"
 #include "python/arrays/observers.h"
+#include "python/arrays/rounding.h"
 #include "python/model/operator.h"
 #include "python/arrays/parameters.h"
 #include "python/model/problems.h"
@@ -67,6 +68,7 @@ static int (*const adders[])(PyObject *module, tq_state *state) = {
     tq_py_add_biases,
     tq_py_add_fake_quant,
     tq_py_add_observers,
+    tq_py_add_rounding,
     tq_py_add_measures,
     tq_py_add_arrays,
     tq_py_add_tree,

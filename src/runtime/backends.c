@@ -4,6 +4,7 @@
  */
 #include "delegate/chains.h"
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* Marks the graph outputs that LiteRT leaves unwritten: the delegate unpacks them, and no node that it refuses reads

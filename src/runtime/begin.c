@@ -3,6 +3,7 @@
  * A busy graph, while it is prepared or run: the budget of nested calls, Ctrl-C, and the mode of denormal floats.
  */
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 static void listen(tq_run *run)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/call.h"
 #include "runtime/prepare_functions.h"
 

@@ -7,6 +7,7 @@
  * operator reads their values.
  */
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* ---- computing at once ---- */

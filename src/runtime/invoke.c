@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/stop.h"
 #include "ops/check.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* Operations that a step counts for in tq_stop_after, besides its own. */

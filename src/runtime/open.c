@@ -13,6 +13,7 @@
 #include "ops/check.h"
 #include "runtime/operators.h"
 #include "runtime/resources.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* ---- tensors ---- */

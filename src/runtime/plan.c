@@ -8,6 +8,7 @@
  */
 #include "ops/check.h"
 #include "runtime/arena_offsets.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 static uint64_t align(uint64_t size)

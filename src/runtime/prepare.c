@@ -9,6 +9,7 @@
 #include "ops/check.h"
 #include "ops/scratch.h"
 #include "runtime/unsupported.h"
+#include "runtime/begin.h"
 #include "runtime/run.h"
 
 /* ---- reset to the file's state ---- */

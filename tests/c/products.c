@@ -217,6 +217,11 @@ static struct product choose(void)
     }
     if (p.scan.filter_h * p.scan.filter_w > 1 && p.depth > 100)
         p.depth = 100;
+    if (p.scan.in_h > 1 && random32() % 4 == 0) { /* long filter rows: gemm_rows.c copies them from the image */
+        p.scan.in_w = (int32_t)between(5, 90), p.scan.filter_w = (int32_t)between(5, 60);
+        p.scan.pad_w = (int32_t)between(0, 30), p.scan.out_w = (int32_t)between(1, 40);
+        p.depth = between(1, 6), p.channels = between(1, 20);
+    }
     if (random32() % 2) {
         p.depthwise = true;
         p.depth = 1;

@@ -533,7 +533,7 @@ def test_where_to_save(tmp_path):
         e.save()
     with tq.edit(CONV) as e, pytest.raises(FileNotFoundError):
         e.save(tmp_path / "no folder" / "m.tflite")
-    with pytest.raises(TypeError, match="a path or hold bytes"):
+    with pytest.raises(TypeError, match="a path, hold bytes or be an open file"):
         tq.edit(5)
     with pytest.raises(tq.ModelError):
         tq.edit(b"no model at all")

@@ -88,7 +88,7 @@ def test_in_place(run, folder):
     fine(run("quantize", FLOAT, f"./{FLOAT}", *options))
     assert (folder / FLOAT).read_bytes() == expected
     (folder / FLOAT).write_bytes(whole)
-    failed(run("quantize", FLOAT, "new.tflite", *options), "in_place", "'new.tflite'")
+    failed(run("quantize", FLOAT, "new.tflite", *options), "--in-place", "'new.tflite'")
     failed(run("quantize", FLOAT, *options[:-1]), "OUT is needed")
     fine(run("equalize", FLOAT, "--in-place"))
     assert (folder / FLOAT).read_bytes() == tq.equalize(whole) and not (folder / "new.tflite").exists()

@@ -601,7 +601,7 @@ def test_command_line(run, tmp_path):
     fine(run("quantize", *files, "--equalize", "--bias-correction", "--target-sqnr", "50", "--observer", "mse"))
     samples = list(demo_float.pictures()[0])
     assert sqnr(FLOAT, (tmp_path / "out.tflite").read_bytes(), samples) >= 50
-    failed(run("quantize", *files, "--target-sqnr", "200"), "target_sqnr is 200 dB", "best")
+    failed(run("quantize", *files, "--target-sqnr", "200"), "--target-sqnr is 200 dB", "best")
     failed(run("quantize", *files[:4], "--bias-correction"), "--samples is needed")
     text = fine(run("sensitivity", "demo_float.tflite", "--recipe", "int8", "--samples", "demo_samples.npz"))
     assert "DEPTHWISE_CONV_2D" in text and "all of it" in text

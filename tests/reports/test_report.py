@@ -179,7 +179,7 @@ def test_pictures_of_nothing():
 class Page(HTMLParser):
     """Well-formedness, and everything that could be fetched."""
 
-    VOID = ("meta", "link", "br", "img")
+    VOID = ("meta", "link", "br", "img", "input")
 
     def __init__(self, page):
         super().__init__()

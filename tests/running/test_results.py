@@ -145,7 +145,7 @@ def test_a_profile_tells_median_spread_preparation_and_memory():
 
 
 def test_an_outlier_leaves_the_median():
-    from tq.running.runs import RunTimes
+    from tq.running.profile import RunTimes
 
     assert RunTimes.of(5.0, [1.0, 1.0, 100.0]).median == 1.0
 

@@ -203,5 +203,5 @@ def test_commands_take_limits(files, argv, monkeypatch, capsys):
         capsys.readouterr()
         assert main([*argv, option, str(value)]) == 2
         error = capsys.readouterr().err
-        assert f"the limit of {value} (max_memory)" in error or f"the limit is {value} (max_multiply_adds)" in error
+        assert f"the limit of {value} (--max-memory)" in error or f"the limit is {value} (--max-multiply-adds)" in error
     assert main([*argv, "--max-memory", "0"]) == 2

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import zoo
 from browser import chromium, faults, opened
 from commands import failed, fine
 from interpreter_models import counter
@@ -210,6 +211,26 @@ def test_notebooks_show_the_page_and_small_models_their_graph(view):
     assert "tq-graph" not in tq.Model(chain(200))._repr_html_().split("</style>")[1]
 
 
+def test_every_kind_of_model_has_a_page_and_exports():
+    for name, data in zoo.all_models().items():
+        view = tq.Model(data).view()
+        view.to_html().encode("utf-8")
+        dot.text(view).encode("utf-8")
+        json.dumps(model_explorer.collection(view), allow_nan=False)
+        assert len(view.graphs) == len(view.model.subgraphs), name
+
+
+def test_options_may_be_called_like_facts():
+    """StableHLO composites have a version of their own."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [4]), b.tensor("y", [4])
+    b.operator("STABLEHLO_COMPOSITE", [x], [y], name="f", version=7)
+    b.output(y)
+    (graph,) = model_explorer.collection(b.to_model().view())["graphs"]
+    attributes = {item["key"]: item["value"] for node in graph["nodes"] for item in node.get("attrs", ())}
+    assert (attributes["operator version"], attributes["version"]) == ("7", "0")
+
+
 # ---- in a browser ----
 
 
@@ -375,6 +396,15 @@ def test_command(run, tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("digraph") and "8 operators" in done.stderr
     text = fine(run("view", "q.tflite", "f.tflite", "--export", "model-explorer", "-o", "g.json"))
     assert text.startswith("g.json, g.sqnr.json: 8 operators")
+
+
+def test_command_without_output_opens_a_browser(run, tmp_path):
+    (tmp_path / "f.tflite").write_bytes(FLOAT)
+    text = fine(run("view", "f.tflite", BROWSER="true", TMPDIR=str(tmp_path)))
+    path, _, about = text.partition(": ")
+    assert about.startswith("6 operators") and path.startswith(str(tmp_path))
+    with open(path, encoding="utf-8") as page:
+        assert page.read() == tq.Model(tmp_path / "f.tflite").view().to_html()
 
 
 def test_command_refusals(run, tmp_path):

@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ def copy_to(folder, *, whole=True):
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / name)
-    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "NOTICE"):
         shutil.copyfile(ROOT / name, folder / name)
     if not whole:
         (folder / "src").mkdir()
@@ -109,6 +110,53 @@ def test_building_leaves_the_extension_beside_the_sources_and_once_in_what_is_sh
     assert not [name for name in build(tmp_path, "sdist") if name.endswith((".so", ".pyd"))]
     done = run(sys.executable, "-c", "import tq._core; print(tq._core.__file__)", folder=tmp_path)
     assert "cannot import name" in done.stderr  # tq's Python parts ask the smallest extension for more than it has
+
+
+def metadata(folder, **changes):
+    """The METADATA of a wheel, the files beside it, and what setuptools prints."""
+    code = "from setuptools import build_meta; print(build_meta.prepare_metadata_for_build_wheel('out'))"
+    (folder / "out").mkdir(exist_ok=True)
+    done = run(sys.executable, "-c", code, folder=folder, **changes)
+    assert done.returncode == 0, done.stderr[-2000:]
+    made = folder / "out" / done.stdout.splitlines()[-1]
+    files = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
+    return (made / "METADATA").read_text("utf-8"), files, done.stdout + done.stderr
+
+
+@needs_setuptools
+def test_the_sdist_has_all_files_of_the_repository(tmp_path):
+    """And so passes the tests, some of which read the documents and the READMEs of folders."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("git knows the repository's files")
+    folder = copy_to(tmp_path)
+    wanted = {path.relative_to(ROOT).as_posix() for path in committed()}
+    for name in wanted:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, folder / name)
+    names = {name.partition("/")[2] for name in build(folder, "sdist")}
+    assert wanted - names == set()
+
+
+@needs_setuptools
+def test_the_licence_is_stated_as_spdx_and_its_files_are_shipped(tmp_path):
+    text, files, said = metadata(copy_to(tmp_path, whole=False))
+    assert "\nLicense-Expression: Apache-2.0\n" in text
+    assert {"licenses/LICENSE", "licenses/NOTICE"} <= set(files)
+    assert "deprecated" not in said.lower()
+
+
+@needs_setuptools
+def test_links_of_a_release_are_absolute(tmp_path):
+    """A package index shows README.md without the repository's files."""
+    folder = copy_to(tmp_path, whole=False)
+    place = "https://host.invalid/owner/tq/blob/v1"
+    text, _files, _said = metadata(folder, TQ_REPOSITORY=place)
+    links = re.findall(r"\]\(([^)]*)\)", text.split("\n\n", 1)[1])
+    assert len(links) > 20 and all(link.startswith("https://") for link in links)
+    assert f"({place}/docs/guide.md)" in text and f"({place.replace('/blob/', '/raw/')}/docs/overview.svg)" in text
+    assert "Project-URL: Source, https://host.invalid/owner/tq\n" in text
+    plain, _files, _said = metadata(folder)
+    assert "](docs/guide.md)" in plain and "Project-URL" not in plain
 
 
 @needs_setuptools

@@ -65,6 +65,24 @@ def test_wrong_names_and_keywords_are_found(tmp_path):
     assert 'maybe "Interpreter"' in errors[2] and 'did you mean "calibration"' in errors[3]
 
 
+def test_every_form_of_samples_has_the_type_that_functions_take(tmp_path):
+    """A function as a data set ran, and was an error to type checkers."""
+    program = """
+import pathlib
+from collections.abc import Iterator
+import numpy as np
+import tq
+def representative_dataset() -> Iterator[list[np.ndarray]]:
+    yield [np.zeros(3)]
+tq.quantize_model("m", "int8", calibration=representative_dataset)
+tq.calibrate("m", pathlib.Path("s.npz"))
+tq.evaluate("m", [(np.zeros(3), 1)], lambda outputs, label: 0.5)
+tq.sensitivity("m", {"x": np.zeros((4, 3))})
+tq.check("m", samples=representative_dataset)
+"""
+    assert [text for _, kind, text in checked(program, tmp_path) if kind == "error"] == []
+
+
 def test_parts_of_a_model_have_types(tmp_path):
     expressions = ['tq.Model("m").tensors["x"]', 'tq.Model("m").tensors.get("x")', 'tq.Model("m").signatures[0].inputs']
     assert [re.search('"(.*)"', text)[1] for text in revealed(expressions, {"tq"}, tmp_path)] == [

@@ -35,7 +35,7 @@ BELOW = {
 }
 # In a room with families: a family includes and calls its room's own files and families before it.
 FAMILIES = {
-    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise"],
+    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise", "rounding"],
     "model": ["problems"],
     "ops": [
         "elementwise",
@@ -304,7 +304,6 @@ LATE = {
     "tq/quantization/equalization.py",
     "tq/quantization/plan.py",
     "tq/running/interpreter.py",
-    "tq/running/runs.py",
 }
 
 

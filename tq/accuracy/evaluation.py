@@ -56,7 +56,7 @@ class Evaluation(Result):
 
 def evaluate(
     model: Source,
-    dataset: Data | str,
+    dataset: Data,
     metric: str | Metric = "top-1",
     *,
     numerics: str | None = None,

@@ -8,7 +8,7 @@ and b the real values of the quantized ones.  Equal elements have no error, also
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.matching import type_kind
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
 from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
@@ -131,7 +131,7 @@ class Samples:
     def __init__(
         self,
         model: Model,
-        samples: Iterable[Any] | Mapping[str, Any],
+        samples: Data,
         most: int | None = None,
         quantizes: bool = False,
     ) -> None:
@@ -172,7 +172,7 @@ class Samples:
         Inputs of another model are matched by name where all names are equal, else by order; integer inputs get the
         samples quantized by their own parameters.  ValueError: the number or type of inputs differs.
         """
-        partners = self._partners(interpreter.model)
+        partners = self.partners(interpreter.model)
         shapes: dict[int, tuple[int, ...]] | None = None
         for number, values in enumerate(self.values):
             now = {partners[index].index: value.shape for index, value in values.items()}
@@ -186,7 +186,8 @@ class Samples:
                 interpreter.set_tensor(partners[index].index, as_input(value, partners[index]))
             yield number
 
-    def _partners(self, model: Model) -> dict[int, Tensor]:
+    def partners(self, model: Model) -> dict[int, Tensor]:
+        """The input of another model for each input of the float one, by its index."""
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):

@@ -19,7 +19,8 @@ from tq.enums import name_of
 from tq.nearest import hint
 
 Values = dict[int, NDArray[Any]]  # by tensor index, one for each input
-Data = Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]]  # what each() of Inputs and Calls take
+# What each() of Inputs and Calls take: samples, or a function that returns them, or a file or folder of them.
+Data = Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]] | os.PathLike[str]
 _FILES = (str, os.PathLike)
 LABELS = "labels"  # the name of stacked labels beside stacked inputs
 

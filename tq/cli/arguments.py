@@ -29,9 +29,11 @@ RECIPE_NAMES = (
     "int16x8",
     "dynamic_int8",
     "dynamic_int4",
+    "dynamic_int2",
     "blockwise_int4",
     "weight_only_int8",
     "weight_only_int4",
+    "weight_only_int2",
     "float16",
     "int4",
     "int16x4",
@@ -334,8 +336,10 @@ def _add_looking(add: _Add) -> None:
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
     _forms(export)
-    diff = add(commands.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
-    diff.add_argument("--limit", type=_count, default=100, metavar="N", help="lines to print (100; 0: all)")
+    diff = add(viewing.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
+    diff.add_argument("--limit", type=_count, metavar="N", help="lines to print (100; of a page 1000; 0: all)")
+    diff.add_argument("--html", action="store_true", help="write a page to OUT: graphs, values and histograms")
+    diff.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
     _forms(diff)
 
 
@@ -464,6 +468,9 @@ def _add_quantizing(add: _Add) -> None:
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+    quantize.add_argument(
+        "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(

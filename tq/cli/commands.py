@@ -53,6 +53,8 @@ _OPTIONS = {
     "fallback": "--fallback",
     "io": "--io",
     "num_threads": "--threads",
+    "observer": "--observer",
+    "percentile": "--percentile",
     "overrides": "--range",
     "per_axis": "--per-tensor",
     "samples": "--samples",
@@ -60,14 +62,16 @@ _OPTIONS = {
 _WORDS = "block_size bias_correction custom_weights default_ranges in_place input_stats max_memory max_multiply_adds "
 _WORDS += "max_samples min_elements target_sqnr"
 _OPTIONS |= {word: "--" + word.replace("_", "-") for word in _WORDS.split()}
-_AS_ARGUMENT = ("calibration", "fallback", "io", "samples")  # words of plain English: arguments only before =
+# Words of plain English too: arguments only before these.
+_AS_ARGUMENT, _BEFORE = ("calibration", "fallback", "io", "observer", "percentile", "samples"), r"(?==| is given)"
 
 
 def in_options(message: str) -> str:
     """A message of a function, with the command line's options in the place of arguments; quoted names stay."""
-    names = [name + ("=" if name in _AS_ARGUMENT else "") for name in sorted(_OPTIONS, key=len, reverse=True)]
-    pattern = r"'[^']*'|(?<![\w-])(" + "|".join(map(re.escape, names)) + r")(?!\w)=?"
-    return re.sub(pattern, lambda found: _OPTIONS[found[1].rstrip("=")] if found[1] else found[0], message)
+    words = sorted(_OPTIONS, key=len, reverse=True)
+    names = "|".join(re.escape(word) + (_BEFORE if word in _AS_ARGUMENT else "") for word in words)
+    pattern = rf"'[^']*'|(?<![\w-])({names})(?!\w)=?"
+    return re.sub(pattern, lambda found: _OPTIONS[found[1]] if found[1] else found[0], message)
 
 
 @contextlib.contextmanager
@@ -295,21 +299,3 @@ def export(args: argparse.Namespace) -> Result:
         complain(f"{args.file}: {place}: not exported: {reason}")
     text = arrays_in(result.arrays, args.output)
     return written(args, args.output, text, arrays=len(result.arrays)), FOUND if result.skipped else FINE
-
-
-def diff(args: argparse.Namespace) -> Result:
-    from tq.inspection.differences import Differences, diff
-
-    differences = diff(open_model(args.a), open_model(args.b))
-    code = FOUND if differences else FINE
-    rows = differences[: args.limit] if args.limit else differences
-    left_out = len(differences) - len(rows)
-    if args.csv:
-        return csv_of(Differences(rows).table()), code
-    if args.json:
-        found = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in rows]
-        return dumps({"differences": found, "left_out": left_out}), code
-    lines = list(map(str, rows))
-    if left_out:
-        lines.append(f"... and {left_out} more (--limit 0 shows all)")
-    return "\n".join(lines), code

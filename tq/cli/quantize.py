@@ -49,9 +49,11 @@ def quantize(args: argparse.Namespace) -> Result:
         return _plan(args)
     model = open_model(args.file)
     out = output_of(args, model, args.samples, args.calibration)
-    corrects = args.bias_correction or args.target_sqnr is not None
+    corrects = args.bias_correction or args.target_sqnr is not None or args.weight_rounding != "nearest"
     if not args.samples and (args.equalize or corrects):
-        raise Failure("--equalize, --bias-correction and --target-sqnr run samples: --samples is needed")
+        raise Failure(
+            "--equalize, --weight-rounding, --bias-correction and --target-sqnr run samples: --samples is needed"
+        )
     if args.samples and args.calibration and not corrects:
         raise Failure("--calibration and --samples are given; one is needed")
     samples = samples_of(args, model)
@@ -64,6 +66,7 @@ def quantize(args: argparse.Namespace) -> Result:
             model,
             args.recipe,
             **options,
+            weight_rounding=args.weight_rounding,
             equalize=args.equalize,
             bias_correction=args.bias_correction,
             target_sqnr=args.target_sqnr,
@@ -134,8 +137,10 @@ def _plan(args: argparse.Namespace) -> Result:
     if args.out or args.in_place:
         raise Failure("--plan writes nothing: leave OUT and --in-place out")
     improves = args.equalize or args.bias_correction or args.target_sqnr is not None or args.fallback != "float"
-    if improves:
-        raise Failure("--plan is without --equalize, --bias-correction, --target-sqnr and --fallback")
+    if improves or args.weight_rounding != "nearest":
+        raise Failure(
+            "--plan is without --equalize, --weight-rounding, --bias-correction, --target-sqnr and --fallback"
+        )
     if args.samples and args.calibration:
         raise Failure("--calibration and --samples are given; one is needed")
     model = open_model(args.file)

@@ -1,12 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that shows a model's graph."""
+"""The commands that show a model's graph and the differences of two models."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from typing import TYPE_CHECKING, Any
 
-from tq.cli.commands import FINE, Failure, Result, complain, limits, open_model, refuse_inputs, refusing, saved, using
+from tq.cli.commands import (
+    FINE,
+    FOUND,
+    Failure,
+    Result,
+    complain,
+    csv_of,
+    dumps,
+    limits,
+    open_model,
+    refuse_inputs,
+    refusing,
+    saved,
+    using,
+)
 from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
@@ -30,6 +45,49 @@ def view(args: argparse.Namespace) -> Result:
     for note in shown.notes:
         complain(f"{args.file}: {note}")
     return _export(args, shown) if args.export else _page(args, shown), FINE
+
+
+def diff(args: argparse.Namespace) -> Result:
+    from tq.inspection.differences import Differences, diff
+
+    if args.html or args.output:
+        return _diff_page(args)
+    differences = diff(open_model(args.a), open_model(args.b))
+    code = FOUND if differences else FINE
+    limit = 100 if args.limit is None else args.limit
+    rows = differences[:limit] if limit else differences
+    left_out = len(differences) - len(rows)
+    if args.csv:
+        return csv_of(Differences(rows).table()), code
+    if args.json:
+        found = [{"kind": d.kind, "place": d.place, "what": d.what, "text": d.text} for d in rows]
+        return dumps({"differences": found, "left_out": left_out}), code
+    lines = list(map(str, rows))
+    if left_out:
+        lines.append(f"... and {left_out} more (--limit 0 shows all)")
+    return "\n".join(lines), code
+
+
+def _diff_page(args: argparse.Namespace) -> Result:
+    """`tq diff --html`."""
+    from tq.inspection.differences import diff
+    from tq.saving import Target
+    from tq.view.differences import document
+
+    if not (args.html and args.output):
+        raise Failure("--html writes OUT: it needs -o OUT" if args.html else "-o has no effect without --html")
+    if args.json or args.csv:
+        form = "--json" if args.json else "--csv"
+        raise Failure(f"--html and {form} are two forms of the result: one of them can be written")
+    a, b = open_model(args.a), open_model(args.b)
+    refuse_inputs(args.output, a, b)
+    differences = diff(a, b)
+    names = [os.path.basename(path) for path in (args.a, args.b)]
+    page = document(a, b, names, differences, *([] if args.limit is None else [args.limit]))
+    with using(args.output):
+        Target(args.output, a, b).save(page.encode("utf-8"))
+    text = f"{args.output}: {len(differences):,} differences"
+    return saved(args.output, text), FOUND if differences else FINE
 
 
 def _samples(args: argparse.Namespace, model: Model, other: Model | None) -> list[Any] | None:

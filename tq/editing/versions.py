@@ -134,6 +134,7 @@ VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
     ),
     "DEPTHWISE_CONV_2D": ((_int16(), 5), (_int8(), 3), (_per_channel(1), 6), (_hybrid(1), 4)),
     "FULLY_CONNECTED": (
+        (_hybrid(1, "INT2"), 14),
         (_int4("INT16"), 13),
         (_hybrid(1, "INT4"), 10),
         (_per_channel(1), 12),
@@ -153,6 +154,7 @@ VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
     "BATCH_MATMUL": ((_int16(), 3), (_int8(), 2), (_asymmetric(1), 4)),
     "EMBEDDING_LOOKUP": (
         (lambda s: s.type(1) == "INT4", 4),
+        (lambda s: s.type(1) == "INT2", 5),
         (lambda s: s.type(1) == "INT8" and s.is_per_channel(1), 4),
     ),
     "SVDF": ((_int8(), 3), (_asymmetric(1), 4), (_hybrid(1), 2)),
@@ -206,6 +208,7 @@ VERSIONS: dict[str, tuple[tuple[Condition, int], ...]] = {
     "STRIDED_SLICE": ((_rank(5), 4), (_int8(), 2)),
     "QUANTIZE": ((lambda s: s.output_type == "INT16", 2),),
     "DEQUANTIZE": (
+        (lambda s: s.type(0) == "INT2", 7),
         (lambda s: s.type(0) == "INT4", 6),
         (lambda s: s.type(0) in ("INT16", "FLOAT16"), 3),
         (lambda s: s.type(0) == "INT8" and s.is_per_channel(0), 5),

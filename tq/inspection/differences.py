@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -112,6 +112,11 @@ def _match(keys_a: list[Any], keys_b: list[Any]) -> list[tuple[int | None, int |
         rest = by_key.get(key)
         pairs.append((index, rest.pop() if rest else None))
     return pairs + [(None, index) for index in sorted(index for rest in by_key.values() for index in rest)]
+
+
+def matched_tensors(a: Subgraph, b: Subgraph) -> list[tuple[int | None, int | None]]:
+    """Pairs of indices of the tensors that diff() compares; None: no partner."""
+    return _match(_tensor_names(a), _tensor_names(b))
 
 
 def _alike(a: np.ndarray, b: np.ndarray) -> bool:
@@ -290,13 +295,22 @@ def _match_operators(a: list[Any], b: list[Any]) -> list[tuple[int | None, int |
     return sorted(pairs, key=lambda pair: (pair[0] is None, pair[0], pair[1]))
 
 
+def _operator_keys(operators: Iterable[Operator], tensor_names: list[str]) -> list[Any]:
+    return [(op.name, tuple(_names(op.output_indices, tensor_names))) for op in operators]
+
+
+def matched_operators(a: Subgraph, b: Subgraph) -> list[tuple[int | None, int | None]]:
+    """Pairs of indices of the operators that diff() compares; None: no partner."""
+    return _match_operators(
+        _operator_keys(a.operators, _tensor_names(a)), _operator_keys(b.operators, _tensor_names(b))
+    )
+
+
 def _operators(
     prefix: str, a: Subgraph, b: Subgraph, tensors_a: list[str], tensors_b: list[str]
 ) -> Iterator[Difference]:
     list_a, list_b = list(a.operators), list(b.operators)
-    keys_a = [(op.name, tuple(_names(op.output_indices, tensors_a))) for op in list_a]
-    keys_b = [(op.name, tuple(_names(op.output_indices, tensors_b))) for op in list_b]
-    for i, j in _match_operators(keys_a, keys_b):
+    for i, j in _match_operators(_operator_keys(list_a, tensors_a), _operator_keys(list_b, tensors_b)):
         if i is not None and j is not None:
             yield from _operator(f"{prefix}operator {i} {list_a[i].name}", list_a[i], list_b[j], tensors_a, tensors_b)
         elif i is not None:

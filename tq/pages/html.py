@@ -73,7 +73,8 @@ def value_text(value: object, depth: int = 0) -> str:
     if depth < 4 and isinstance(value, Mapping):
         items = [f"{escaped(k)}: {value_text(v, depth + 1)}" for k, v in islice(value.items(), LIST)]
         return "{" + ", ".join(items) + rest(len(value)) + "}"
-    if depth < 4 and isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) != 0:
+    is_scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    if depth < 4 and isinstance(value, (list, tuple, np.ndarray)) and not is_scalar:
         return "[" + ", ".join(value_text(v, depth + 1) for v in value[:LIST]) + rest(len(value)) + "]"
     return escaped(value)
 

@@ -22,6 +22,7 @@ _LANES = 24
 _BENDS = 40_000  # points at which arrows pass a row; igraph's time grows with them
 _ROUNDS = 24  # of igraph's search for fewer crossings
 _SWEEPS = 12
+_BEND = 0.2  # weight of a bend: a chain of boxes is straight before an arrow that passes it is
 
 
 class Layout(NamedTuple):
@@ -188,7 +189,7 @@ def _across(xs: Sequence[float], rows: Sequence[int], links: Sequence[Arrow], bo
         before[target].append(source)
         behind[source].append(target)
     # A box that nothing leads to, such as DEQUANTIZE of a constant, follows its reader, and does not push it aside.
-    weights = [4.0 if item >= boxes else 1.0 if before[item] else 0.05 for item in range(len(xs))]
+    weights = [_BEND if item >= boxes else 1.0 if before[item] else 0.05 for item in range(len(xs))]
     order = sorted(members)
     starts = {row: _starts(members[row], boxes, pitch) for row in order}
     made = [0.0] * len(xs)
@@ -201,15 +202,17 @@ def _across(xs: Sequence[float], rows: Sequence[int], links: Sequence[Arrow], bo
         ]
         for row in order if sweep % 2 == 0 else reversed(order):
             items = members[row]
-            wanted = [_mean(item, neighbours[item], made, weights) for item in items]
+            wanted = [_mean(item, neighbours[item], made, weights, item >= boxes) for item in items]
             _settle(items, wanted, starts[row], weights, made)
     return made
 
 
-def _mean(item: int, others: Sequence[int], made: Sequence[float], weights: Sequence[float]) -> float:
+def _mean(item: int, others: Sequence[int], made: Sequence[float], weights: Sequence[float], is_bend: bool) -> float:
+    """The weighted mean of neighbours; a bend keeps straight on, whatever its weight for boxes."""
     if not others:
         return made[item]
-    return sum(weights[k] * made[k] for k in others) / sum(weights[k] for k in others)
+    shares = [1.0 if is_bend else weights[k] for k in others]
+    return sum(share * made[k] for share, k in zip(shares, others, strict=True)) / sum(shares)
 
 
 def _starts(items: Sequence[int], boxes: int, pitch: float) -> list[float]:

@@ -11,7 +11,6 @@ Source: Nagel et al. 2019, Data-Free Quantization Through Weight Equalization an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from tq._core import Model, Operator
 from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
@@ -37,7 +37,7 @@ _LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 def correct_biases(
     float_model: Source,
     quantized: Source,
-    samples: Samples | Iterable[Any] | Mapping[str, Any],
+    samples: Samples | Data,
     *,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,

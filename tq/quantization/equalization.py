@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
@@ -81,7 +81,7 @@ NOTHING = "equalize changes nothing: no two layers of the model can be scaled"
 def equalize(
     model: Source,
     *,
-    samples: Iterable[Any] | None = None,
+    samples: Data | None = None,
     relu6: str = "keep",
     per_axis: bool = True,
     output: str | os.PathLike[str] | None = None,
@@ -122,7 +122,7 @@ def equalize(
 
 
 def scaled(
-    model: Model, samples: Iterable[Any] | None, limits: Limits, *, relu6: str, per_axis: bool
+    model: Model, samples: Data | None, limits: Limits, *, relu6: str, per_axis: bool
 ) -> tuple[bytes, list[Pair]]:
     """The model that `equalize` returns, and the pairs of layers that it scales."""
     folded = _folded(model)
@@ -251,7 +251,7 @@ def _takes(op: OperatorPart, channels: int, flat: bool) -> bool:
 # ---- scales ----
 
 
-def _ranges(model: Model, found: list[Pair], samples: Iterable[Any], limits: Limits) -> dict[int, Array]:
+def _ranges(model: Model, found: list[Pair], samples: Data, limits: Limits) -> dict[int, Array]:
     """{index of a first layer's output: the greatest magnitude of each channel over the samples}."""
     from tq.accuracy.measuring import Samples
     from tq.running.interpreter import Interpreter

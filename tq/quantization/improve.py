@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.quantize_model with equalization, bias correction and fallback, which make a model better than plain rounding.
+"""tq.quantize_model with equalization, second-order rounding, bias correction and fallback, which make a model better
+than plain rounding.
 
-They come in this order: the float model is equalized, quantized, its biases corrected; then its outputs are measured
-against the float model's on the samples, and while they are too far off, the operators that cost most fall back.
-How many fall back is found by halving, since more of them mean less noise, nearly; the returned model was measured.
+They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; then
+its outputs are measured against the float model's on the samples, and while they are too far off, the operators that
+cost most fall back.  How many fall back is found by halving, since more of them mean less noise, nearly; the returned
+model was measured.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tq._core import Model, QuantizationParams, choose_quantization_params
+from tq._core import Model, Operator, QuantizationParams, choose_quantization_params
 from tq.accuracy import measuring
 from tq.accuracy.matching import is_computed
 from tq.accuracy.measuring import Samples
@@ -22,8 +24,10 @@ from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.options import Options
-from tq.quantization.recipes import STATIC, Rule, find
+from tq.quantization.recipes import NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
+from tq.quantization.rounding import NOT_ROUNDED, round_weights
+from tq.quantization.rules import method_of
 from tq.running.limits import Limits
 
 _MOST = 8  # samples that the ranking of operators looks at
@@ -41,10 +45,12 @@ def build(model: Model, options: Options) -> QuantizedModel:
 
     def made(rules: Sequence[Rule]) -> QuantizedModel:
         quantized = build_plain(model, replace(options, own_rules=tuple(rules)))
-        if not options.bias_correction:
-            return quantized
-        corrected = _corrected(model, quantized, samples, options, bool(rules))
-        return QuantizedModel.of(corrected, quantized.weights_on_grid)
+        data: bytes = quantized
+        if options.bias_correction:
+            data = _corrected(model, data, samples, options, bool(rules))
+        if options.rounds_weights:
+            data = _rounded(model, data, samples, options, bool(rules))
+        return QuantizedModel.of(data, quantized.weights_on_grid)
 
     if options.target_sqnr is None:
         return made(())
@@ -66,7 +72,8 @@ def _samples(model: Model, options: Options) -> Samples:
     if calibration is None or isinstance(calibration, Calibration):
         what = "a tq.Calibration, which holds no samples" if calibration is not None else "not given"
         raise ValueError(
-            f"equalize, bias_correction and target_sqnr run samples, and calibration is {what}: samples= is needed"
+            f"equalize, weight_rounding, bias_correction and target_sqnr run samples, and calibration is {what}: "
+            "samples= is needed"
         )
     return Samples(model, calibration)
 
@@ -128,6 +135,17 @@ def _corrected(model: Model, made: bytes, samples: Samples, options: Options, ma
     if may_lack_layers:
         return made
     raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
+
+
+def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
+    def method(op: Operator) -> str:
+        given = any(tensor is not None and tensor.name in options.overrides for tensor in op.inputs[1:2])
+        return NEAREST if given else method_of(op, options)
+
+    rounded = round_weights(model, Model(made), samples, method, limits=options.limits)
+    if rounded is None and not may_lack_layers:
+        raise ValueError(f"weight_rounding has no effect: {NOT_ROUNDED}")
+    return made if rounded is None else rounded
 
 
 # ---- fallback ----

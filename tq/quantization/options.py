@@ -7,13 +7,14 @@ A default that is given explicitly is no error.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
-from tq.quantization.recipes import DEQUANTIZED, HYBRID, STATIC, Recipe, Rule, find
+from tq.quantization.recipes import DEQUANTIZED, HYBRID, NEAREST, STATIC, Recipe, Rule, check_rounding, find
 from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
@@ -25,7 +26,7 @@ class Options:
     """The arguments of tq.quantize_model, which explains them."""
 
     recipe: Recipe
-    calibration: Calibration | Iterable[Any] | None = None
+    calibration: Calibration | Data | None = None
     observer: str | None = None
     percentile: float = 99.99
     io: str = "float32"
@@ -34,11 +35,12 @@ class Options:
     overrides: Mapping[str, Override] = field(default_factory=dict)
     min_elements: int = 1024
     block_size: int = 32
+    weight_rounding: str = NEAREST
     equalize: bool = False
     bias_correction: bool = False
     target_sqnr: float | None = None
     fallback: str = "float"
-    samples: Iterable[Any] | Mapping[str, Any] | None = None
+    samples: Data | None = None
     limits: Limits = NONE  # of each run
     custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
@@ -72,14 +74,22 @@ class Options:
         return any(recipe.weights == "uint8" for recipe in self.recipes)
 
     @property
+    def rounds_weights(self) -> bool:
+        """Whether weights of some operators are rounded otherwise than to the nearest."""
+        return any(
+            name not in (None, NEAREST) for name in (self.weight_rounding, *(r.weight_rounding for r in self.rules))
+        )
+
+    @property
     def runs_samples(self) -> bool:
-        """Whether equalization, bias correction or fallback is asked for."""
-        return bool(self.equalize or self.bias_correction or self.target_sqnr is not None)
+        """Whether equalization, rounding of weights, bias correction or fallback is asked for."""
+        asked = self.equalize or self.bias_correction or self.target_sqnr is not None
+        return bool(asked or self.rounds_weights)
 
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
     """Whether tq.quantize_model with these arguments looks at samples."""
-    names = ("rules", "equalize", "bias_correction", "target_sqnr")
+    names = ("rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
     options = Options(find(recipe), **some)
@@ -100,6 +110,7 @@ def check(options: Options) -> Options:
     for name, indices in options.custom_weights.items():
         if isinstance(indices, str) or not all(isinstance(index, int) and index >= 0 for index in indices):
             raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
+    check_rounding(options.weight_rounding)
     _check_numbers(options)
     others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
     if options.is_unsigned and others:
@@ -158,6 +169,11 @@ def _rows(options: Options) -> list[_Row]:
             options.block_size != 32 and not any(item.in_blocks for item in used),
             f"recipe {names} makes no blocks, as 'blockwise_int4' does",
         ),
+        _Row(
+            "weight_rounding",
+            options.rounds_weights and not any(item.weights in ("int8", "int4", "int2") for item in used),
+            f"recipe {names} makes no int8, int4 or int2 weights",
+        ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
     ]
@@ -174,7 +190,8 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
         _Row(
             "samples",
             has_samples and not runs,
-            "only equalize, bias_correction and target_sqnr run samples; calibration= takes samples for ranges",
+            "only equalize, weight_rounding, bias_correction and target_sqnr run samples; "
+            "calibration= takes samples for ranges",
         ),
         _Row(
             "observer",

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.recipes import Rule
+from tq.quantization.recipes import NEAREST, Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, snapshot
@@ -27,7 +27,7 @@ def quantize_model(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",
@@ -41,11 +41,12 @@ def quantize_model(
     input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    weight_rounding: str = NEAREST,
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
     fallback: str = "float",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -56,10 +57,11 @@ def quantize_model(
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
         them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
         activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
-        float32 and need no calibration.  "dynamic_int8", "dynamic_int4": integer weights, which kernels multiply with
-        activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each `block_size`
-        weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4", "float16": weights behind a
-        DEQUANTIZE (for float16, all float constants of two values and more).
+        float32 and need no calibration.  "dynamic_int8", "dynamic_int4", "dynamic_int2": integer weights, which kernels
+        multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
+        `block_size` weights of a row; of FULLY_CONNECTED alone.  "weight_only_int8", "weight_only_int4",
+        "weight_only_int2", "float16": weights behind a DEQUANTIZE (for float16, all float constants of two values and
+        more).
     calibration: a tq.Calibration of this model, of which recipes of float activations take the scales of weights that
         it has from a model or a file of JSON; or samples as tq.calibrate takes them, of one signature or several;
         subgraphs that only signatures without samples run stay float32.  FAKE_QUANT operators, and QUANTIZE before
@@ -84,16 +86,20 @@ def quantize_model(
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
+    weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
+        the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8, int4 and int2 weights with
+        zero point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first
+        subgraph that one operator reads; their scales and biases change too.  Weights that overrides name stay.
     equalize: scale channels first so that they quantize better: see tq.equalize.
     bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: run by these three, as tq.calibrate takes them; by default the samples of `calibration`.
+    samples: run by these four, as tq.calibrate takes them; by default the samples of `calibration`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
-    scale, n have it.  int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit
-    (but no scale of a block is 0).
+    scale, n have it.  Rounded to the nearest, int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to
+    the bit (but no scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
@@ -115,6 +121,7 @@ def quantize_model(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        weight_rounding=weight_rounding,
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
@@ -133,7 +140,7 @@ def plan_quantization(
     model: Source,
     recipe: str = "int8",
     *,
-    calibration: Calibration | Iterable[Any] | None = None,
+    calibration: Calibration | Data | None = None,
     observer: str | None = None,
     percentile: float = 99.99,
     io: str = "float32",

@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 from tq.nearest import hint
 
+# How weights are rounded: each to the nearest, or by what they are multiplied with (tq/quantization/rounding.py).
+NEAREST = "nearest"
+ROUNDINGS = (NEAREST, "gptq", "comq")
+
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes the activations as it runs
 GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
@@ -39,9 +43,11 @@ RECIPES = {
         Recipe("int16x8", STATIC, "int8", activations="int16"),
         Recipe("dynamic_int8", HYBRID, "int8"),
         Recipe("dynamic_int4", HYBRID, "int4"),
+        Recipe("dynamic_int2", HYBRID, "int2"),
         Recipe("blockwise_int4", HYBRID, "int4", in_blocks=True),
         Recipe("weight_only_int8", DEQUANTIZED, "int8"),
         Recipe("weight_only_int4", DEQUANTIZED, "int4"),
+        Recipe("weight_only_int2", DEQUANTIZED, "int2"),
         Recipe("float16", DEQUANTIZED, "float16"),
         Recipe("int4", STATIC, "int4", activations="int8"),
         Recipe("int16x4", STATIC, "int4", activations="int16"),
@@ -69,10 +75,10 @@ _TWO_LSTMS = (*_LSTM, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 33, *range(40,
 WEIGHTS = {
     "CONV_2D": Weights((1,), 0, ("int8", "int4"), integer=("int8", "int4")),
     "DEPTHWISE_CONV_2D": Weights((1,), 3, ("int8",), scale_per_channel=True),
-    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4"), in_blocks=True, integer=("int8", "int4")),
+    "FULLY_CONNECTED": Weights((1,), 0, ("int8", "int4", "int2"), in_blocks=True, integer=("int8", "int4")),
     "TRANSPOSE_CONV": Weights((1,), 0, ("int8",), scale_per_channel=True),
     "BATCH_MATMUL": Weights((1,), None, ("int8",)),
-    "EMBEDDING_LOOKUP": Weights((1,), 0, ("int8", "int4")),
+    "EMBEDDING_LOOKUP": Weights((1,), 0, ("int8", "int4", "int2")),
     "GATHER": Weights((0,), None, ("int8",), gathers=True),
     "CONV_3D": Weights((1,), 4, ()),
     "CONV_3D_TRANSPOSE": Weights((1,), 4, ()),
@@ -96,6 +102,12 @@ def find(name: str) -> Recipe:
     return RECIPES[name]
 
 
+def check_rounding(name: str) -> None:
+    """ValueError: there is no such rounding of weights."""
+    if name not in ROUNDINGS:
+        raise ValueError(f"weight_rounding is {name!r}; there are: {', '.join(ROUNDINGS)}{hint(name, ROUNDINGS)}")
+
+
 @dataclass(frozen=True)
 class Rule:
     """Gives some operators a recipe of their own.
@@ -104,6 +116,7 @@ class Rule:
     operator: their name, "CONV_2D".  tensor: a regular expression that is searched for in the names of their outputs
     and of their constant inputs.  subgraph: its index.  index: the operator's
     index in its subgraph, or several.  An operator for which all given conditions hold gets the recipe.
+    weight_rounding: of its weights, as of tq.quantize_model, which decides where it is None.
     """
 
     __module__ = "tq"  # pickles name it so, wherever it is defined
@@ -113,9 +126,12 @@ class Rule:
     tensor: str | None = None
     subgraph: int | None = None
     index: int | tuple[int, ...] | None = None
+    weight_rounding: str | None = None
 
     def __post_init__(self) -> None:
         find(self.recipe)
+        if self.weight_rounding is not None:
+            check_rounding(self.weight_rounding)
         if self.tensor is not None:
             try:
                 re.compile(self.tensor)

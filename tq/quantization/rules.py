@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from tq._core import Operator
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.nearest import hint, pattern_hint
@@ -47,7 +48,16 @@ class Ruling:
         return self._indices.get(operator, now)
 
 
-def tensor_names(operator: OperatorPart) -> list[str]:
+def method_of(operator: Operator, options: Options) -> str:
+    """The rounding of an operator's weights: of the last rule that holds and says one."""
+    found, names = options.weight_rounding, tensor_names(operator)
+    for rule in options.rules:
+        if rule.weight_rounding is not None and rule.holds(operator.name, 0, names, operator.index):
+            found = rule.weight_rounding
+    return found
+
+
+def tensor_names(operator: OperatorPart | Operator) -> list[str]:
     """The names that a rule's `tensor` is searched for in."""
     tensors = [*operator.outputs, *(tensor for tensor in operator.inputs if tensor and tensor.is_constant)]
     return [tensor.name for tensor in tensors if tensor is not None]

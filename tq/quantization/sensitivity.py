@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from tq._core import Model
 from tq.accuracy.measuring import Samples
 from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
 from tq.calibration.calibrate import Calibration
+from tq.calibration.samples import Data
 from tq.quantization.options import needs_samples
 from tq.quantization.quantize import quantize_model
 from tq.running.limits import Limits
@@ -22,11 +22,11 @@ Array = NDArray[Any]
 
 def sensitivity(
     model: Source,
-    calibration: Calibration | Iterable[Any] | Mapping[str, Any],
+    calibration: Calibration | Data,
     *,
     recipe: str = "int8",
     by: str = "operator",
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     max_samples: int | None = None,
     num_threads: int | None = None,
     max_memory: int | None = None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import tq
@@ -17,27 +16,34 @@ from tq.enums import name_of
 from tq.inspection.graph import OPERATOR, graph_of
 from tq.pages.graph_svg import BoxPicture, graph_svg
 from tq.pages.html import count, escaped, shape_text, size_text
-from tq.pages.svg import number
 from tq.reports import svg as report_svg
 from tq.reports.advice import OPTIONS, POOR
-from tq.reports.style import SCRIPT, style_sheet
+from tq.reports.elements import (
+    DASH,
+    card,
+    cell,
+    decibels_text,
+    frame,
+    grades,
+    number_text,
+    percent_text,
+    short_text,
+    sqnr_cell,
+    table,
+)
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator
-    from tq.reports.report import Report, TensorReport
+    from tq.reports.records import Figures, TensorReport
 
 OPEN = 12  # tensors whose pictures are visible at first, the worst ones
 PICTURES = 120  # activations with pictures, the worst ones
 WEIGHTS = 60  # constants with pictures, the worst ones
 ROWS = 1000  # of a table
 DRAWN = 1000  # operators of a graph
-_DASH = "–"
-
-# Forbids a browser to load anything.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def document(report: Report) -> str:
+def document(report: Figures) -> str:
     """The document of a report."""
     names = f"{escaped(report.float_name)} and {escaped(report.quantized_name)}"
     sections = [
@@ -51,111 +57,39 @@ def document(report: Report) -> str:
         ("operators", "Operators", _operators(report)),
         ("size", "Size", _size(report)),
     ]
-    links = "".join(f'<a href="#{key}">{title}</a>' for key, title, body in sections if body)
-    body = "".join(f'<section><h2 id="{key}">{title}</h2>{body}</section>' for key, title, body in sections if body)
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>Quantization report: {names}</title>\n'
-        f"<style>\n{style_sheet()}\n</style></head>\n<body>{_header(report)}"
-        f'<nav aria-label="Sections"><div>{links}'
-        '<span id="filters" hidden><label for="filter">Filter tables</label> <input id="filter" type="search" '
-        'autocomplete="off" spellcheck="false"> <span id="left" role="status"></span></span></div></nav>'
-        f"<main>{body}{_footer()}</main>\n<script>{SCRIPT}</script></body></html>\n"
-    )
-
-
-# ---- texts ----
-
-
-def _decibels(value: float) -> str:
-    if math.isnan(value):
-        return _DASH
-    return "exact" if value == math.inf else "none" if value == -math.inf else f"{value:.1f}".replace("-", "−")
-
-
-def _number(value: float) -> str:
-    return number(value) if math.isfinite(value) else _DASH if math.isnan(value) else str(value).replace("-", "−")
-
-
-def _short(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else _number(value)
-
-
-def _percent(part: float) -> str:
-    if math.isnan(part):
-        return _DASH
-    return "0" if part == 0 else "<0.01" if part < 1e-4 else f"{100 * part:.2f}"
-
-
-def _cell(text: str, value: float | None = None, role: str = "num") -> str:
-    shown = "" if value is None else f' data-v="{_plain(value)}"'
-    return f'<td class="{role}"{shown}>{text}</td>'
-
-
-def _plain(value: float) -> str:
-    if math.isnan(value):
-        return ""
-    return ("-" if value < 0 else "") + "Infinity" if math.isinf(value) else f"{value:.6g}"
-
-
-def _sqnr_cell(decibels: float) -> str:
-    return _cell(_decibels(decibels), decibels, f"num t-{report_svg.grade(decibels)}")
-
-
-def _table(label: str, heads: Sequence[str], rows: Iterable[str], sorts: bool = True, high: bool = True) -> str:
-    """A table, which the keyboard scrolls; heads: "#" in front: numbers, "^": numbers that a click sorts in ascending
-    order first."""
-    cells = []
-    for head in heads:
-        attributes = ' class="num"' if head[:1] in "#^" else ""
-        attributes += ' data-up="1"' if head[:1] == "^" else ""
-        cells.append(f'<th scope="col"{attributes}>{head.lstrip("#^")}</th>')
-    kind = ' class="sorts"' if sorts else ""
-    return (
-        f'<div class="scroll{" high" if high else ""}" tabindex="0" role="region" aria-label="Table of {label}">'
-        f"<table{kind}><thead><tr>{''.join(cells)}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )
+    title = f"Quantization report: {names}"
+    return frame(title, _header(report), sections, _footer())
 
 
 # ---- sections ----
 
 
-def _card(what: str, big: str, note: str, role: str = "") -> str:
-    return (
-        f'<div class="card"><div class="what">{what}</div><div class="big{" t-" + role if role else ""}">{big}</div>'
-        f'<div class="note">{note}</div></div>'
-    )
-
-
-def _header(report: Report) -> str:
+def _header(report: Figures) -> str:
     a, b = report.float_model, report.quantized
     kinds = Counter(kind_of(op) for op in b.subgraphs[0].operators if is_computed(op))
     total = sum(kinds.values())
     cards = [
-        _card(
+        card(
             "SQNR of the outputs",
-            _decibels(report.sqnr_db) + (" dB" if math.isfinite(report.sqnr_db) else ""),
+            decibels_text(report.sqnr_db) + (" dB" if math.isfinite(report.sqnr_db) else ""),
             "signal to quantization noise",
             report_svg.grade(report.sqnr_db),
         )
     ]
     tops = [row.same_top for row in report.outputs if not math.isnan(row.same_top)]
     if tops:
-        cards.append(_card("Same greatest output", f"{100 * tops[0]:.1f} %", f"of {count(report.samples, 'sample')}"))
+        cards.append(card("Same greatest output", f"{100 * tops[0]:.1f} %", f"of {count(report.samples, 'sample')}"))
     ratio = a.nbytes / max(b.nbytes, 1)
     change = f"{ratio:.2f} times smaller" if ratio >= 1 else f"{1 / ratio:.2f} times larger"
-    cards.append(_card("File", size_text(b.nbytes), f"{size_text(a.nbytes)} before; {change}"))
+    cards.append(card("File", size_text(b.nbytes), f"{size_text(a.nbytes)} before; {change}"))
     if all(report.arena):
-        cards.append(_card("Memory of activations", size_text(report.arena[1]), f"{size_text(report.arena[0])} before"))
+        cards.append(card("Memory of activations", size_text(report.arena[1]), f"{size_text(report.arena[0])} before"))
     note = ", ".join(f"{kinds[kind]} {kind}" for kind in ("hybrid", "float") if kinds[kind]) or "all of them"
-    cards.append(_card("Operators on integers", f"{kinds['integer']} of {total}", note))
+    cards.append(card("Operators on integers", f"{kinds['integer']} of {total}", note))
     if report.activations:
         worst = report.worst[0]
         cards.append(
-            _card("Lowest tensor", f"{_decibels(worst.sqnr_db)} dB", escaped(worst.operator_name),
+            card("Lowest tensor", f"{decibels_text(worst.sqnr_db)} dB", escaped(worst.operator_name),
                   report_svg.grade(worst.sqnr_db))
         )  # fmt: skip
     return (
@@ -165,27 +99,19 @@ def _header(report: Report) -> str:
     )
 
 
-def _outputs(report: Report) -> str:
+def _outputs(report: Figures) -> str:
     rows = [
         f'<tr><td class="name mono">{escaped(row.name)}</td><td class="fit">{shape_text(row.shape)}</td>'
-        f"<td>{escaped(row.type)}</td>{_sqnr_cell(row.sqnr_db)}{_cell(_short(row.max_error))}"
-        f"{_cell(_short(row.mean_error))}{_cell(_short(row.cosine))}"
-        f"{_cell(_DASH if math.isnan(row.same_top) else f'{100 * row.same_top:.1f}')}</tr>"
+        f"<td>{escaped(row.type)}</td>{sqnr_cell(row.sqnr_db)}{cell(short_text(row.max_error))}"
+        f"{cell(short_text(row.mean_error))}{cell(short_text(row.cosine))}"
+        f"{cell(DASH if math.isnan(row.same_top) else f'{100 * row.same_top:.1f}')}</tr>"
         for row in report.outputs
     ]
     heads = ("Output", "Shape", "Type", "#SQNR dB", "#Largest error", "#Mean error", "#Cosine", "#Same greatest %")
-    return _table("outputs", heads, rows, sorts=False, high=False) if rows else ""
+    return table("outputs", heads, rows, sorts=False, high=False) if rows else ""
 
 
-def _grades() -> str:
-    """The legend of SQNR."""
-    return "".join(
-        f'<span><i class="g-{kind}"></i>{text}</span>'
-        for kind, text in (("good", "30 dB and more"), ("fair", "20 to 30"), ("warn", "10 to 20"), ("bad", "under 10"))
-    )
-
-
-def _advice(report: Report) -> str:
+def _advice(report: Figures) -> str:
     """Where results are poor, the options to try; with their gains where they were tried."""
     if report.advice:
         return _tried(report)
@@ -199,30 +125,30 @@ def _advice(report: Report) -> str:
     )
 
 
-def _tried(report: Report) -> str:
+def _tried(report: Figures) -> str:
     rows = []
     for tried in sorted(report.advice, key=lambda row: (math.isnan(row.sqnr_db), -row.sqnr_db)):
         gain = tried.sqnr_db - report.sqnr_db
         note = escaped(tried.reason, 200) if tried.reason else tried.option.why
-        size = _cell(f"{tried.nbytes:,}" if tried.nbytes else _DASH, tried.nbytes)
+        size = cell(f"{tried.nbytes:,}" if tried.nbytes else DASH, tried.nbytes)
         rows.append(
-            f'<tr>{_sqnr_cell(tried.sqnr_db)}{_cell(_gain(gain), gain)}<td class="mono fit">{tried.option.text}</td>'
+            f'<tr>{sqnr_cell(tried.sqnr_db)}{cell(_gain(gain), gain)}<td class="mono fit">{tried.option.text}</td>'
             f'{size}<td class="name">{note}</td></tr>'
         )
     heads = ("#SQNR dB", "#Gain dB", "tq quantize", "#Bytes", "Why")
     return (
         f"<p>The float model, quantized with other options, on these samples; this model has "
-        f"{_decibels(report.sqnr_db)} dB and {report.quantized.nbytes:,} bytes. "
+        f"{decibels_text(report.sqnr_db)} dB and {report.quantized.nbytes:,} bytes. "
         "<code>--target-sqnr DB</code> leaves the operators with the most error float.</p>"
-        + _table("advice", heads, rows, high=False)
+        + table("advice", heads, rows, high=False)
     )
 
 
 def _gain(decibels: float) -> str:
-    return _decibels(decibels) if not decibels > 0 else f"+{_decibels(decibels)}"
+    return decibels_text(decibels) if not decibels > 0 else f"+{decibels_text(decibels)}"
 
 
-def _graph(report: Report) -> str:
+def _graph(report: Figures) -> str:
     """The quantized model's graph, in the colors of its outputs' SQNR."""
     subgraph = report.quantized.subgraphs[0]
     if not 0 < len(subgraph.operators) <= DRAWN:
@@ -234,30 +160,30 @@ def _graph(report: Report) -> str:
         row = next((found[index] for index in box.writes if index in found), None)
         title = f"{box.index} {box.name}" if box.kind == OPERATOR else f"{box.kind} {box.name}"
         if row is None or box.kind != OPERATOR:
-            boxes.append(BoxPicture(title, [*box.lines, _DASH] if box.kind == OPERATOR else box.lines))
+            boxes.append(BoxPicture(title, [*box.lines, DASH] if box.kind == OPERATOR else box.lines))
             continue
         grade, link = f"b-{report_svg.grade(row.sqnr_db)}", f"a{row.index}" if row.index in pictured else ""
-        boxes.append(BoxPicture(title, [*box.lines, f"{_decibels(row.sqnr_db)} dB"], grade, link))
+        boxes.append(BoxPicture(title, [*box.lines, f"{decibels_text(row.sqnr_db)} dB"], grade, link))
     arrows = [(arrow.source, arrow.target) for arrow in graph.arrows]
     label = f"graph of {count(len(subgraph.operators), 'operator')} with their SQNR"
     picture = graph_svg(boxes, graph.sizes(1), arrows, graph.layout(1), label)
     return (
-        f'<p><code>tq view</code> shows the graph with more figures.</p><div class="legend">{_grades()}</div>'
+        f'<p><code>tq view</code> shows the graph with more figures.</p><div class="legend">{grades()}</div>'
         f'<div class="scroll high" tabindex="0" role="region" aria-label="Graph">{picture}</div>'
     )
 
 
-def _network(report: Report) -> str:
+def _network(report: Figures) -> str:
     pictured = _pictured(report)
     rows = [
         (
-            f"{escaped(row.operator_name)} {escaped(row.name, 80)}: {_decibels(row.sqnr_db)} dB",
+            f"{escaped(row.operator_name)} {escaped(row.name, 80)}: {decibels_text(row.sqnr_db)} dB",
             row.sqnr_db,
             f"a{row.index}" if row.index in pictured else "",
         )
         for row in report.activations
     ]
-    legend = _grades()
+    legend = grades()
     lost = f" {count(len(report.unmatched), 'tensor')} of the float model have no partner." if report.unmatched else ""
     return (
         "<p>Each bar is an activation, in the order of execution: its ratio of signal to noise against the float "
@@ -267,11 +193,11 @@ def _network(report: Report) -> str:
     )
 
 
-def _pictured(report: Report) -> set[int]:
+def _pictured(report: Figures) -> set[int]:
     return {row.index for row in report.worst[:PICTURES]}
 
 
-def _pictures(report: Report) -> str:
+def _pictures(report: Figures) -> str:
     worst = report.worst[:PICTURES]
     if not worst:
         return ""
@@ -294,17 +220,20 @@ def _pictures(report: Report) -> str:
 
 def _picture(row: TensorReport, prefix: str) -> str:
     operator = row.operator_name if row.operator is None else f"{row.operator_name} {row.operator}"
-    line = [f'<span class="t-{report_svg.grade(row.sqnr_db)}">{_decibels(row.sqnr_db)} dB</span>', escaped(operator)]
+    line = [
+        f'<span class="t-{report_svg.grade(row.sqnr_db)}">{decibels_text(row.sqnr_db)} dB</span>',
+        escaped(operator),
+    ]
     line.append(f"{escaped(row.type)} {shape_text(row.shape)}")
     if row.scale is not None:
-        line.append(f"scale {_number(row.scale)}, zero point {row.zero_point}")
+        line.append(f"scale {number_text(row.scale)}, zero point {row.zero_point}")
     elif row.scales:
         line.append(count(row.scales, "scale"))
-    line.append(f"largest error {_short(row.max_error)}")
+    line.append(f"largest error {short_text(row.max_error)}")
     if row.clipped:
-        line.append(f'<span class="t-warn">{_percent(row.clipped)} % clipped</span>')
+        line.append(f'<span class="t-warn">{percent_text(row.clipped)} % clipped</span>')
     if row.worst_channel is not None:
-        line.append(f"channel {row.worst_channel}: {_decibels(row.worst_channel_db)} dB")
+        line.append(f"channel {row.worst_channel}: {decibels_text(row.worst_channel_db)} dB")
     ranges = [("values", row.low, row.high, "values"), ("representable", row.range_low, row.range_high, "range")]
     values = None if row.values is None else (row.values[0].tolist(), row.values[1].tolist())
     quantized = None if row.codes is None else (row.codes[0].tolist(), row.codes[1].tolist())
@@ -316,19 +245,19 @@ def _picture(row: TensorReport, prefix: str) -> str:
     )
 
 
-def _activations(report: Report) -> str:
+def _activations(report: Figures) -> str:
     pictured = _pictured(report)
     rows = []
     for row in report.worst[:ROWS]:
         name = escaped(row.name) or f"tensor {row.index}"
         link = f'<a href="#a{row.index}">{name}</a>' if row.index in pictured else name
         rows.append(
-            f"<tr>{_sqnr_cell(row.sqnr_db)}{_cell('' if row.operator is None else str(row.operator))}"
+            f"<tr>{sqnr_cell(row.sqnr_db)}{cell('' if row.operator is None else str(row.operator))}"
             f'<td class="fit">{escaped(row.operator_name)}</td><td class="name mono"><div>{link}</div></td>'
-            f"<td>{escaped(row.type)}</td>{_cell(_short(row.max_error), row.max_error)}"
-            f"{_cell(_short(row.mean_error), row.mean_error)}{_range_cell(row)}"
-            f"{_cell(_percent(row.clipped), row.clipped)}{_cell(_percent(row.at_low), row.at_low)}"
-            f"{_cell(_percent(row.at_high), row.at_high)}</tr>"
+            f"<td>{escaped(row.type)}</td>{cell(short_text(row.max_error), row.max_error)}"
+            f"{cell(short_text(row.mean_error), row.mean_error)}{_range_cell(row)}"
+            f"{cell(percent_text(row.clipped), row.clipped)}{cell(percent_text(row.at_low), row.at_low)}"
+            f"{cell(percent_text(row.at_high), row.at_high)}</tr>"
         )
     heads = ("^SQNR dB", "^Op", "Operator", "Tensor", "Type", "#Largest error", "#Mean error", "Values, range",
              "#Clipped %", "#Lowest %", "#Highest %")  # fmt: skip
@@ -337,14 +266,14 @@ def _activations(report: Report) -> str:
         "<p>Clipped values lie outside the representable range. Lowest and highest count quantized values at its ends, "
         "which are saturated unless an activation function ends there.</p>"
     )
-    return text + _table("activations", heads, rows) + cut if rows else ""
+    return text + table("activations", heads, rows) + cut if rows else ""
 
 
 def _range_cell(row: TensorReport) -> str:
-    ends = f"{_short(row.low)} … {_short(row.high)}"
+    ends = f"{short_text(row.low)} … {short_text(row.high)}"
     if not math.isfinite(row.range_low):
         return f'<td class="fit">{ends}</td>'
-    title = f"values {ends}; representable {_short(row.range_low)} … {_short(row.range_high)}"
+    title = f"values {ends}; representable {short_text(row.range_low)} … {short_text(row.range_high)}"
     picture = report_svg.small_range(row.low, row.high, row.range_low, row.range_high)
     return f'<td class="fit" title="{title}">{ends}{picture}</td>'
 
@@ -353,7 +282,7 @@ def _cut(total: int) -> str:
     return f'<p class="muted">The worst {ROWS:,} of {total:,} are listed.</p>' if total > ROWS else ""
 
 
-def _constants(report: Report) -> str:
+def _constants(report: Figures) -> str:
     worst = sorted(report.constants, key=lambda row: row.sqnr_db)
     if not worst:
         return ""
@@ -363,19 +292,19 @@ def _constants(report: Report) -> str:
         name = escaped(row.name) or f"tensor {row.index}"
         link = f'<a href="#c{row.index}">{name}</a>' if row.index in pictured else name
         reader = "" if row.operator is None else str(row.operator)
-        channel = "" if row.worst_channel is None else f"{row.worst_channel}: {_decibels(row.worst_channel_db)}"
+        channel = "" if row.worst_channel is None else f"{row.worst_channel}: {decibels_text(row.worst_channel_db)}"
         rows.append(
-            f'<tr>{_sqnr_cell(row.sqnr_db)}{_cell(reader)}<td class="fit">{escaped(row.operator_name)}</td>'
+            f'<tr>{sqnr_cell(row.sqnr_db)}{cell(reader)}<td class="fit">{escaped(row.operator_name)}</td>'
             f'<td class="name mono"><div>{link}</div></td><td>{escaped(row.type)}</td>'
             f'<td class="fit">{shape_text(row.shape)}</td>'
-            f"{_cell(f'{row.scales}')}{_cell(_short(row.max_error), row.max_error)}{_range_cell(row)}"
-            f"{_cell(channel, row.worst_channel_db)}</tr>"
+            f"{cell(f'{row.scales}')}{cell(short_text(row.max_error), row.max_error)}{_range_cell(row)}"
+            f"{cell(channel, row.worst_channel_db)}</tr>"
         )
     heads = ("^SQNR dB", "^Op", "Read by", "Tensor", "Type", "Shape", "#Scales", "#Largest error", "Values, range",
              "^Worst channel")  # fmt: skip
     pictures = "".join(_picture(row, "c") for row in worst[:WEIGHTS])
     return (
-        _table("weights and biases", heads, rows)
+        table("weights and biases", heads, rows)
         + _cut(len(worst))
         + f'<details><summary>Pictures</summary><div class="tensors">{pictures}</div></details>'
     )
@@ -395,7 +324,7 @@ def kind_of(operator: Operator) -> str:
     return "hybrid" if any(tensor.is_constant and tensor.quantization for tensor in tensors) else "float"
 
 
-def _operators(report: Report) -> str:
+def _operators(report: Figures) -> str:
     before = Counter(op.name for graph in report.float_model.subgraphs for op in graph.operators)
     after = Counter(op.name for graph in report.quantized.subgraphs for op in graph.operators)
     kinds: dict[str, Counter[str]] = {}
@@ -409,15 +338,15 @@ def _operators(report: Report) -> str:
     for name in sorted(before | after, key=lambda name: (-times.get(name, 0), -after[name], name)):
         found = kinds.get(name, Counter())
         cells = [before[name], after[name], *(found[kind] for kind in ("integer", "hybrid", "float"))]
-        between = ["", "", *[_DASH] * 3] if name in BETWEEN else [""] * 5
-        counts = "".join(_cell(dash or str(cell)) for dash, cell in zip(between, cells, strict=True))
+        between = ["", "", *[DASH] * 3] if name in BETWEEN else [""] * 5
+        counts = "".join(cell(dash or str(number)) for dash, number in zip(between, cells, strict=True))
         found_versions = ", ".join(map(str, sorted(versions.get(name, ()))))
         rows.append(
             f'<tr><td class="mono">{escaped(name)}</td>{counts}<td>{found_versions}</td>'
-            f"{_cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
+            f"{cell(f'{times.get(name, 0):,}', times.get(name, 0))}</tr>"
         )
     heads = ("Operator", "#Before", "#After", "#Integer", "#Hybrid", "#Float", "Versions", "#Multiply-adds")
-    return _table("operators", heads, rows)
+    return table("operators", heads, rows)
 
 
 def _bytes(model: Model) -> Counter[str]:
@@ -432,7 +361,7 @@ def _bytes(model: Model) -> Counter[str]:
     return found
 
 
-def _size(report: Report) -> str:
+def _size(report: Figures) -> str:
     before, after = _bytes(report.float_model), _bytes(report.quantized)
     rows = [(f"constants of {escaped(kind)}", before[kind], after[kind]) for kind in sorted(before | after)]
     rest = [model.nbytes - sum(sizes.values()) for model, sizes in
@@ -443,10 +372,10 @@ def _size(report: Report) -> str:
     if all(report.arena):
         rows.append(("memory of activations when it runs", *report.arena))
     cells = [
-        f"<tr><td>{what}</td>{_cell(f'{x:,}', x)}{_cell(f'{y:,}', y)}{_cell(f'{y / x:.3f}' if x else _DASH)}</tr>"
+        f"<tr><td>{what}</td>{cell(f'{x:,}', x)}{cell(f'{y:,}', y)}{cell(f'{y / x:.3f}' if x else DASH)}</tr>"
         for what, x, y in rows
     ]
-    return _table("sizes", ("Bytes of", "#Before", "#After", "#Ratio"), cells, sorts=False, high=False)
+    return table("sizes", ("Bytes of", "#Before", "#After", "#Ratio"), cells, sorts=False, high=False)
 
 
 def _footer() -> str:

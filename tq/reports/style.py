@@ -86,6 +86,8 @@ svg.small { width: 110px; height: 12px; margin-top: .25rem; }
 .legend .tq-stored { background: var(--tq-stored); }
 .legend .g-good { background: var(--tq-good); } .legend .g-fair { background: var(--tq-range); }
 .legend .g-warn { background: var(--tq-stored); } .legend .g-bad { background: var(--tq-bad); }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .8rem; }
+.pair > div { min-width: 0; } .pair h3 { margin: .3rem 0 0; overflow-wrap: anywhere; }
 .tensors { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); gap: .8rem; }
 .tensor { border: 1px solid var(--tq-line); border-radius: .55rem; padding: .65rem .85rem; min-width: 0; }
 .tensor:target { border-color: var(--tq-accent); box-shadow: 0 0 0 1px var(--tq-accent); }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tq.pages.tables import Result, Table
 
 if TYPE_CHECKING:
-    from tq.running.interpreter import Interpreter
+    from tq._core import Interpreter, Model
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Backends(Result, list[Backend]):
         return "\n".join([*lines, "     " + self.summary()[0]])
 
 
-def backends(interpreter: Interpreter, subgraph: int) -> Backends:
+def backends(interpreter: Interpreter, model: Model, subgraph: int) -> Backends:
     """See Interpreter.backends."""
-    operators = interpreter.model.subgraphs[subgraph].operators
+    operators = model.subgraphs[subgraph].operators
     rows = interpreter._backends(subgraph)
     return Backends(Backend(op.index, op.name, *row) for op, row in zip(operators, rows, strict=True))

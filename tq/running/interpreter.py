@@ -28,7 +28,9 @@ from tq.sources import Source, is_path, opened
 
 if TYPE_CHECKING:
     from tq.running.backends import Backends
-    from tq.running.runs import MemoryPlan, Profile, Step
+    from tq.running.memory_plan import MemoryPlan
+    from tq.running.profile import Profile
+    from tq.running.trace import Step
 
 Details = dict[str, Any]
 
@@ -265,9 +267,9 @@ class Interpreter(_core.Interpreter):
 
         A Step has `index`, `operator` (a tq.Operator) and `outputs`, a list of arrays (None for one left out).
         """
-        from tq.running.runs import trace
+        from tq.running.trace import trace
 
-        return trace(self)
+        return trace(self, self.model)
 
     def profile(self, runs: int = 10, warm_up: int | None = None) -> Profile:
         """Measures the time of each operator, the median of `runs` runs after `warm_up` ones, with its bytes and
@@ -277,9 +279,9 @@ class Interpreter(_core.Interpreter):
         `print` of the result is a table; `.plot()` draws it.  Inputs: the values of the last set_tensor.
         ValueError: runs is less than 1, or warm_up negative.
         """
-        from tq.running.runs import profile
+        from tq.running.profile import profile
 
-        return profile(self, runs, warm_up)
+        return profile(self, self.model, runs, warm_up, self.preparation_seconds)
 
     def backends(self, subgraph_index: int = 0) -> Backends:
         """The kernels with which LiteRT would run each operator of a subgraph, and the reason.
@@ -290,16 +292,16 @@ class Interpreter(_core.Interpreter):
         """
         from tq.running.backends import backends
 
-        return backends(self, subgraph_index)
+        return backends(self, self.model, subgraph_index)
 
     def memory_plan(self, subgraph_index: int = 0) -> MemoryPlan:
         """The offsets of a subgraph's tensors in the arena, and the operators between which they live.
 
         `print` of the result is a table; `.plot()` draws it.  Needs allocate_tensors.
         """
-        from tq.running.runs import memory_plan
+        from tq.running.memory_plan import memory_plan
 
-        return memory_plan(self, subgraph_index)
+        return memory_plan(self, self.model, subgraph_index)
 
     # ---- tensors ----
 

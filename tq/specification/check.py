@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from tq._core import Model
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.nearest import hint
 from tq.running.backends import Backend
@@ -25,7 +25,7 @@ def check(
     spec: str | None = None,
     *,
     ignore: Iterable[str] = (),
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
 ) -> Findings:
     """The deviations of a model from TFLite's quantization specification.
 
@@ -47,7 +47,7 @@ def checked(
     editor: Editor,
     spec: str | None,
     ignore: frozenset[str],
-    samples: Iterable[Any] | Mapping[str, Any] | None,
+    samples: Data | None,
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Error, Model, Tensor
-from tq.calibration.samples import Calls
+from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.operator import OperatorPart
@@ -23,7 +23,6 @@ from tq.specification.repairs import REPAIRS
 from tq.specification.rule import Found
 
 Array = NDArray[Any]
-Samples = Iterable[Any] | Mapping[str, Any] | None
 
 _MOST_SAMPLES = 8
 _MOST_ROUNDS = 1000  # of loops in a run, which might never end
@@ -45,7 +44,7 @@ class Effect(NamedTuple):
 class Effects:
     """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
 
-    def __init__(self, model: Model, samples: Samples = None) -> None:
+    def __init__(self, model: Model, samples: Data | None = None) -> None:
         self._model = model
         self._given = None if samples is None else _calls(model, samples)
         self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
@@ -176,7 +175,7 @@ def _about(item: Found) -> tuple[str, int]:
     return ("activations", 0) if item.operand in item.operands.activations else key_of(item)[2:]
 
 
-def _calls(model: Model, samples: Iterable[Any] | Mapping[str, Any]) -> list[dict[int, Array]]:
+def _calls(model: Model, samples: Data) -> list[dict[int, Array]]:
     """Samples of the first subgraph's inputs."""
     found: list[dict[int, Array]] = []
     for number, (inputs, sample) in enumerate(Calls(model).each(samples, "the samples")):

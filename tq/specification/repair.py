@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tq import saving
+from tq.calibration.samples import Data
 from tq.editing.editor import Editor
 from tq.editing.operator import OperatorPart
 from tq.sources import Source, opened
@@ -66,7 +67,7 @@ def repair(
     *,
     spec: str | None = None,
     ignore: Iterable[str] = (),
-    samples: Iterable[Any] | Mapping[str, Any] | None = None,
+    samples: Data | None = None,
     in_place: bool = False,
 ) -> Repaired:
     """A model without what tq.check finds.

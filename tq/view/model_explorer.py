@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tq.enums import name_of
@@ -63,7 +64,7 @@ def _node_id(graph: Graph, box: Box) -> str:
     return f"{graph.index}/{box.index}" if box.kind == OPERATOR else f"{graph.index}/{box.kind}/{box.index}"
 
 
-def _pairs(**values: object) -> list[dict[str, str]]:
+def _pairs(values: Mapping[str, object]) -> list[dict[str, str]]:
     return [{"key": key, "value": _plain(value)} for key, value in values.items() if value not in ("", None)]
 
 
@@ -109,18 +110,20 @@ def _graph(view: View, graph: Graph, ids: list[str]) -> dict[str, Any]:
 def _attributes(view: View, operator: Operator) -> list[dict[str, str]]:
     place = operator.subgraph.index, operator.index
     options = operator.options if isinstance(operator.options, dict) else {"options": operator.options}
-    found = {_plain(key): name_of(value) for key, value in options.items()}
+    found: dict[str, object] = {_plain(key): name_of(value) for key, value in options.items()}
     found |= {overlay.title: overlay.texts[place] for overlay in view.overlays if place in overlay.texts}
-    return _pairs(index=operator.index, version=operator.version, **found)
+    return _pairs({"operator": operator.index, "operator version": operator.version, **found})
 
 
 def _tensor(tensor: Tensor) -> list[dict[str, str]]:
     return _pairs(
-        tensor_index=tensor.index,
-        tensor_name=tensor.name,
-        __tensor_tag=tensor.name,
-        tensor_shape=f"{name_of(tensor.type).lower()}{shape_text(tensor.shape)}",
-        quantization=quantization_text(tensor.quantization),
+        {
+            "tensor_index": tensor.index,
+            "tensor_name": tensor.name,
+            "__tensor_tag": tensor.name,
+            "tensor_shape": f"{name_of(tensor.type).lower()}{shape_text(tensor.shape)}",
+            "quantization": quantization_text(tensor.quantization),
+        }
     )
 
 

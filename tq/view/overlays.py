@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tq._core import Model
     from tq.reports.report import Report
     from tq.running.backends import Backends
-    from tq.running.runs import Profile
+    from tq.running.profile import Profile
     from tq.specification.findings import Finding
 
 Place = tuple[int, int]  # a subgraph, an operator of it

@@ -27,6 +27,7 @@ const graphs = data.graphs.map((graph) => {
 });
 const labelOf = (graph, tensor) => graph.index ? `T#${graph.index}_${tensor}` : `T#${tensor}`;
 const boxLabel = (box) => box.kind === "operator" ? `${box.index} ${box.name}` : `${box.kind} ${box.name}`;
+const middle = (text, most) => text.length > most ? `${text.slice(0, most / 2)}…${text.slice(-most / 2)}` : text;
 const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "…" : text;
 
 // ---- state ----
@@ -144,7 +145,7 @@ function paintBoxes(graph, seen) {
     if (scale < 0.25) continue;
     pen.fillStyle = colors.text;
     pen.font = "600 13px system-ui, sans-serif";
-    pen.fillText(cut(boxLabel(box), 28), x + 12, y + PADDING + 12);
+    pen.fillText(cut(boxLabel(box), 26), x + 12, y + PADDING + 12);
     if (scale < 0.4) continue;
     pen.font = "11px system-ui, sans-serif";
     const text = texts && texts[box.position];
@@ -296,7 +297,7 @@ function chips(title, items) {
   return items.length ? [element("div", "chips", element("span", "", title), ...items)] : [];
 }
 const tensorChip = (graph, tensor) =>
-  chip(`${labelOf(graph, tensor)} ${cut(graph.tensors[tensor]?.[0] ?? "", 60)}`, () => chooseTensor(graph, tensor));
+  chip(`${labelOf(graph, tensor)} ${middle(graph.tensors[tensor]?.[0] ?? "", 36)}`, () => chooseTensor(graph, tensor));
 const known = (graph, tensors) => tensors.filter((tensor) => tensor >= 0 && tensor < graph.tensors.length);
 
 let shown = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a View: one HTML document that links to nothing outside itself.
+"""The page of a drawing: one HTML document that links to nothing outside itself.
 
 The document holds the operators as a list of text, the graph as numbers, and the page of each operator and tensor in
 compressed blocks, which page.js draws and shows.  Texts from files are escaped or made visible here.
@@ -20,6 +20,7 @@ from tq.inspection.graph import INPUT, OPERATOR, OUTPUT, Box, Graph, type_text
 from tq.inspection.notebook import operator_html, tensor_html
 from tq.pages.html import NAME, count, escaped, fold, size_text
 from tq.pages.html import facts as fact_table
+from tq.pages.layout import is_available
 from tq.pages.style import DARK, LIGHT, style_sheet
 from tq.texts import visible
 from tq.view.colors import DARK_BOXES, LIGHT_BOXES
@@ -27,7 +28,7 @@ from tq.view.overlays import Overlay
 
 if TYPE_CHECKING:
     from tq._core import Operator, Subgraph
-    from tq.view.view import View
+    from tq.view.records import Drawing
 
 _BLOCK = 64  # pages that are compressed together
 _LIST = 1000  # operators in one list
@@ -39,7 +40,7 @@ _CODE = {kind: number for number, kind in enumerate(_KINDS)}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 
-def document(view: View) -> str:
+def document(view: Drawing) -> str:
     """The document of a view."""
     name = escaped(view.name)
     data = _json(_data(view))
@@ -90,7 +91,7 @@ id="farther" aria-label="Zoom out">−</button><button type="button" id="fit" ar
 graph or in the list, or search for one.</p></div></section>"""
 
 
-def _header(view: View, name: str) -> str:
+def _header(view: Drawing, name: str) -> str:
     model = view.model
     operators = sum(len(graph.operators) for graph in model.subgraphs)
     constants = model.summary().constant_bytes
@@ -102,6 +103,8 @@ def _header(view: View, name: str) -> str:
         facts.append(f"beside {escaped(second)}")
     choices = "".join(f'<option value="{overlay.key}">{overlay.title}</option>' for overlay in view.overlays)
     notes = "".join(f'<li class="t-warn">{escaped(note, 400)}</li>' for note in view.notes)
+    if not is_available():
+        notes += "<li class=\"muted\">In order of execution: <code>pip install 'tq[view]'</code> brings layers.</li>"
     return (
         f'<header><h1>{name}</h1><p class="muted">{" · ".join(facts)}</p>'
         '<form id="tools" role="search"><span><label for="search">Search</label> '
@@ -112,7 +115,7 @@ def _header(view: View, name: str) -> str:
     )
 
 
-def _lists(view: View) -> str:
+def _lists(view: Drawing) -> str:
     """The operators of every subgraph, as text."""
     parts = [_list(graph, graph.index == 0) for graph in view.graphs]
     return f'<nav id="lists" aria-label="Operators"><h2>Operators</h2>{"".join(parts)}{_footer()}</nav>'
@@ -148,7 +151,7 @@ def _footer() -> str:
 # ---- the graph as numbers ----
 
 
-def _data(view: View) -> dict[str, Any]:
+def _data(view: Drawing) -> dict[str, Any]:
     """What page.js reads."""
     first, graphs = 0, []
     for graph in view.graphs:
@@ -202,7 +205,7 @@ def _of_boxes(graph: Graph, found: dict[tuple[int, int], Any], missing: Any) -> 
 # ---- pages of operators and tensors ----
 
 
-def _pages(view: View) -> Iterator[str]:
+def _pages(view: Drawing) -> Iterator[str]:
     """Of each subgraph, the operators' and then the tensors', in order."""
     for subgraph in view.model.subgraphs:
         for operator in subgraph.operators:
@@ -211,13 +214,13 @@ def _pages(view: View) -> Iterator[str]:
             yield tensor_html(tensor, styles=False)
 
 
-def _figures(view: View, operator: Operator) -> str:
+def _figures(view: Drawing, operator: Operator) -> str:
     place = operator.subgraph.index, operator.index
     rows = [(overlay.title, escaped(overlay.texts[place], 2000)) for overlay in view.overlays if place in overlay.texts]
     return f'<div class="tq-repr">{fold("Figures", "", fact_table(rows), shown=True)}</div>'
 
 
-def _blocks(view: View) -> Iterator[str]:
+def _blocks(view: Drawing) -> Iterator[str]:
     """Pages as JSON, _BLOCK of them compressed together, as base64."""
     block: list[str] = []
     for page in _pages(view):

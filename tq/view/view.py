@@ -12,14 +12,13 @@ import html
 import os
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tq._core import Error, Model
 from tq.accuracy.comparison import feed
 from tq.accuracy.matching import type_kind
-from tq.inspection.graph import Graph, graph_of
+from tq.calibration.samples import Data
 from tq.reports.report import Report, report
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
@@ -29,30 +28,18 @@ from tq.sources import Source, opened
 from tq.specification.check import check
 from tq.view import overlays as o
 from tq.view.page import document
+from tq.view.records import Drawing
 
-Samples = Iterable[Any] | Mapping[str, Any]
+Samples = Data
 _RANDOM = "Inputs were random: with samples the figures are of real ones."
 
 
-class View:
-    """The graph of a model.  `save()` writes its page, `open()` shows it in a browser; a notebook shows it too.
-
-    overlays: the figures that color operators.
-    notes: the figures that are missing, and why.
-    report: the errors beside the other model; None without one.
-    """
-
-    model: Model
-    name: str
-    graphs: list[Graph]
-    overlays: list[o.Overlay]
-    notes: list[str]
-    report: Report | None
+class View(Drawing):
+    """The graph of a model.  `save()` writes its page, `open()` shows it in a browser; a notebook shows it too."""
 
     def __init__(self, model: Model, name: str, overlays: list[o.Overlay], notes: list[str], made: Report | None,
                  inputs: frozenset[tuple[int, int]]) -> None:  # fmt: skip
-        self.model, self.name, self.overlays, self.notes, self.report = model, name, overlays, notes, made
-        self.graphs = [graph_of(subgraph) for subgraph in model.subgraphs]
+        super().__init__(model, name, overlays, notes, made)
         self._input_files = inputs  # save() does not overwrite them
 
     def __repr__(self) -> str:

@@ -5,6 +5,8 @@
 #ifndef TQ_KERNELS_DEPTHWISE_PARTS_H
 #define TQ_KERNELS_DEPTHWISE_PARTS_H
 
+#include <string.h>
+
 #include "base/sizes.h"
 #include "kernels/depthwise/depthwise.h"
 #include "kernels/gemm/products.h"
@@ -81,8 +83,17 @@ void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, 
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
                               const tq_gemm_store *store, char *out, size_t out_stride, char *scratch);
 
-/* depthwise_store.c: sums to outputs of any type; to INT32 they are copied. */
-void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *store);
+/* Any output type. */
+static inline void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)
+{
+    if (t->store->out != TQ_i32) {
+        tq_store_fn_of(d->kernel->stores, t->store->out, d->wide)(t);
+        return;
+    }
+    for (size_t r = 0; r < t->rows; r++)
+        memcpy((int32_t *)t->out + r * t->out_stride, (const int32_t *)t->sums + r * t->sums_stride,
+               t->channels * sizeof(int32_t));
+}
 
 /* depthwise_plan.c: the last usable row of depthwise.def for `in`.  small_weights: weights less their zero point fit
    8 bits. */

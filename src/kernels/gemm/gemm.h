@@ -104,6 +104,7 @@ typedef struct tq_gemm_store {
     const int32_t *fixed, *left, *right; /* the multiplier's fixed-point form, its shift split by sign */
     const int32_t *reduced, *total; /* its 64-bit form: tq_reduce_multiplier */
     bool exact; /* fixed_simd.h cannot represent a multiplier: stores follow the scalar rule */
+    bool one_offset; /* `offset` serves negative sums, too: it equals offset_negative, or such sums are clamped */
 } tq_gemm_store;
 
 /* The real multiplier of a channel's sums: finite. */

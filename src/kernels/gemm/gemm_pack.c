@@ -23,7 +23,7 @@ static struct offsets offsets_of(const tq_gemm *g)
     at.bias = tq_gemm_part((uint64_t)g->panel_bytes * g->panels);
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
-    at.end = at.padding + tq_gemm_part((uint64_t)g->depth * g->in_bytes + TQ_GEMM_SLACK);
+    at.end = at.padding + tq_gemm_part((uint64_t)tq_gemm_padding_elements(g) * g->in_bytes + TQ_GEMM_SLACK);
     return at;
 }
 
@@ -138,19 +138,19 @@ static void pack_bias(const tq_gemm *g, const tq_gemm_weights *w, void *bias)
 
 static void fill_padding(const tq_gemm *g, int32_t zero_point, void *padding)
 {
-    const size_t size = g->in_bytes;
+    const size_t size = g->in_bytes, count = tq_gemm_padding_elements(g);
     if (size == 1)
-        memset(padding, (uint8_t)zero_point, g->depth + TQ_GEMM_SLACK);
+        memset(padding, (uint8_t)zero_point, count + TQ_GEMM_SLACK);
     else if (g->in == TQ_i16)
-        for (size_t k = 0; k < g->depth; k++)
+        for (size_t k = 0; k < count; k++)
             ((int16_t *)padding)[k] = (int16_t)zero_point;
     else
-        memset(padding, 0, g->depth * size + TQ_GEMM_SLACK);
+        memset(padding, 0, count * size + TQ_GEMM_SLACK);
 }
 
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm)
 {
-    return (uint64_t)gemm->depth + TQ_GEMM_SLACK;
+    return (uint64_t)tq_gemm_padding_elements(gemm) + TQ_GEMM_SLACK;
 }
 
 tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)

@@ -9,6 +9,7 @@
 #include "kernels/gemm/products.h"
 
 #define TQ_GEMM_ALIGN 64 /* bytes: of each part of a memory */
+#define TQ_GEMM_LINE 4096 /* bytes: the longest filter row that is copied without an indirection buffer */
 #define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
 
 /* `bytes`, rounded up to TQ_GEMM_ALIGN.  Parts are counted in 64 bits on every machine, so that a plan or scratch that
@@ -60,6 +61,13 @@ static inline uint8_t tq_gemm_flip(const tq_gemm *g)
 static inline size_t tq_gemm_copied_row_bytes(const tq_gemm *g)
 {
     return g->copies ? tq_round_up(g->length, g->kernel->group) * g->kernel->row_bytes : 0;
+}
+
+/* Elements of real value 0 at gemm.padding: a pixel, and where rows are copied a filter row. */
+static inline size_t tq_gemm_padding_elements(const tq_gemm *g)
+{
+    const size_t line = g->copies ? tq_min_size(g->length, TQ_GEMM_LINE / g->in_bytes) : 0;
+    return line > g->depth ? line : g->depth;
 }
 
 /* gemm_rows.c: fills the indirection buffer for rows [first, first + count), and copies rows where gemm.copies; then

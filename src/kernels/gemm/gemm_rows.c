@@ -73,18 +73,18 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
     }
 }
 
-/* ---- short filter rows, copied from the image ----
-   A filter row of at most TQ_GEMM_SLACK bytes is copied in pieces of 16, without an indirection buffer.  The last piece
+/* ---- filter rows, copied from the image ----
+   A filter row of at most TQ_GEMM_LINE bytes is copied in pieces of 16, without an indirection buffer.  The last piece
    may reach past its end, into the next row's copy, which is written later. */
 
-#define PIECE 16
+enum { PIECE = 16, LONG = 64 }; /* memcpy is faster from LONG bytes on */
 
 static bool copies_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
     return g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first && s->dilation_w == 1 &&
-           call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_SLACK;
+           call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -97,6 +97,10 @@ struct lines {
 
 static inline void copy_pieces(char *to, const char *from, size_t n)
 {
+    if (n > LONG) {
+        memcpy(to, from, n);
+        return;
+    }
     for (size_t i = 0; i < n; i += PIECE)
         memcpy(to + i, from + i, PIECE);
 }
@@ -128,7 +132,7 @@ static void copy_edge(const struct lines *l, const char *from, size_t begin, siz
     to = pad_lines(l, l->top, to, l->pieces);
     for (size_t n = l->top; n < l->bottom; n++, to += l->bytes, from += l->down) {
         copy_pieces(to, l->padding, l->pieces);
-        if (exact || begin == end) {
+        if (exact || begin == end || l->pieces > LONG) {
             memcpy(to + begin, from, end - begin);
         } else {
             copy_pieces(to + begin, from, l->pieces);

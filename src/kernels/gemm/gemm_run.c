@@ -94,6 +94,7 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
         .sums = sums,
         .sums_stride = at->panels * lanes,
         .adjust = adjust,
+        .adjusted = g->row_factor != 0,
         .rows = at->rows,
         .channels = n,
         .first = first,

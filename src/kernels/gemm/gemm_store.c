@@ -2,6 +2,7 @@
  *
  * The parameters of stores: the channels' multipliers as columns.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -27,6 +28,11 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
     int32_t *reduced = right + n, *total = reduced + n;
     memset(memory, 0, (size_t)tq_gemm_store_bytes(channels));
     store->exact = false;
+    /* Every rule rounds a negative real value to 0 or less; so does fixed point with `offset`, whose shift of ties is
+       at most 1/4 where the two are at most 1/2 apart.  Where `low` is the zero point or more, both are then clamped.
+     */
+    const float most = store->low >= store->zero_point ? 32768 : 0;
+    store->one_offset = true;
     for (size_t c = channels; c < n; c++) { /* lanes past the last channel: a fixed-point value far from a tie */
         offset[c] = negative[c] = 32768;
         total[c] = 15;
@@ -44,6 +50,7 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
         else if (!tq_fixed_point_of(&multiplier[c], rule, store->out, store->zero_point, &slope[c], &offset[c],
                                     &negative[c]))
             store->exact = true;
+        store->one_offset = store->one_offset && fabsf(offset[c] - negative[c]) <= most;
     }
     store->multiplier = multiplier;
     store->slope = slope, store->offset = offset, store->offset_negative = negative;

@@ -46,7 +46,7 @@ INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t toge
     }
 }
 
-INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
+INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, const size_t vectors, const bool plain)
 {
     const tq_gemm_store *s = t->store;
     const bool clamp = s->low > OUT_LOW || s->high < OUT_HIGH;
@@ -59,7 +59,8 @@ INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, 
         vi v[4];
         for (size_t k = 0; k < 4; k++) {
             const size_t row = r + k / vectors, at = k % vectors;
-            v[k] = store_fixed_of(&columns[at], LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]));
+            v[k] =
+                store_fixed_of(&columns[at], LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]), plain);
         }
         LOCAL(put_fixed)(t, r, together, c, n, vectors, v, clamp);
     }
@@ -68,7 +69,7 @@ INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, 
         const vi adjust = splat_s32(t->adjust[r]);
         vi v[4];
         for (size_t k = 0; k < 4; k++)
-            v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust) : splat_s32(0x8000);
+            v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust, plain) : splat_s32(0x8000);
         LOCAL(put_fixed)(t, r, 1, c, n, vectors, v, clamp);
     }
 }
@@ -118,9 +119,15 @@ INLINE void LOCAL(gemm_even_block)(const tq_tile_store *t, size_t c, size_t n, c
         }                                          \
     } while (0)
 
+#define PLAIN_BLOCK(t, c, n, vectors) LOCAL(gemm_fixed_block)(t, c, n, vectors, true)
+#define FIXED_BLOCK(t, c, n, vectors) LOCAL(gemm_fixed_block)(t, c, n, vectors, false)
+static TARGET void LOCAL(gemm_plain)(const tq_tile_store *t)
+{
+    EACH_BLOCK(PLAIN_BLOCK);
+}
 static TARGET void LOCAL(gemm_fixed)(const tq_tile_store *t)
 {
-    EACH_BLOCK(LOCAL(gemm_fixed_block));
+    EACH_BLOCK(FIXED_BLOCK);
 }
 static TARGET void LOCAL(gemm_even)(const tq_tile_store *t)
 {
@@ -133,11 +140,15 @@ static TARGET void LOCAL(gemm_store)(const tq_tile_store *t)
         tq_store_integers_scalar(t);
     else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
         LOCAL(gemm_even)(t);
+    else if (t->store->one_offset && !t->adjusted)
+        LOCAL(gemm_plain)(t);
     else
         LOCAL(gemm_fixed)(t);
 }
 
 #undef EACH_BLOCK
+#undef PLAIN_BLOCK
+#undef FIXED_BLOCK
 #undef LOCAL__
 #undef LOCAL_
 #undef LOCAL

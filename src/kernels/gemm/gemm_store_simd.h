@@ -24,12 +24,14 @@ static void store_exactly(const tq_tile_store *t, size_t row, size_t at, size_t 
     const tq_gemm_store *s = t->store;
     uint8_t *out = (uint8_t *)t->out + row * t->out_stride + at;
     const uint32_t *sums = (const uint32_t *)t->sums + row * t->sums_stride + at;
-    for (size_t i = 0; i < n && lanes >> i; i++)
-        if (lanes >> i & 1) {
-            const tq_multiplier *m = &s->multiplier[t->first + at + i];
-            const int32_t sum = (int32_t)(sums[i] + (uint32_t)t->adjust[row]);
-            out[i] = (uint8_t)tq_requantize(sum, m, m->rule, s->zero_point, s->low, s->high);
-        }
+    for (; lanes; lanes &= lanes - 1) {
+        const size_t i = (size_t)__builtin_ctzll(lanes);
+        if (i >= n)
+            return;
+        const tq_multiplier *m = &s->multiplier[t->first + at + i];
+        const int32_t sum = (int32_t)(sums[i] + (uint32_t)t->adjust[row]);
+        out[i] = (uint8_t)tq_requantize(sum, m, m->rule, s->zero_point, s->low, s->high);
+    }
 }
 
 /* Stores by the scalar rule the undecided values of a block: n channels from c on, in `vectors` of v each, of rows
@@ -56,8 +58,11 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
                                   load_f32(s->offset_negative + channel)};
 }
 
-INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust)
+/* plain: the sum's sign and `adjust` do not matter. */
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust, const bool plain)
 {
+    if (plain)
+        return fixed_of(float_of_s32(load_s32(sums)), c->slope, c->offset);
     vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
     return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }

@@ -53,6 +53,7 @@ typedef struct tq_tile_store {
     const void *sums; /* int32_t; int64_t for store_wide; float for store_f32 */
     size_t sums_stride;
     const int32_t *adjust; /* [rows]: added to each int32_t sum of the row */
+    bool adjusted;         /* whether one of them may differ from 0 */
     size_t rows, channels, first;
     void *out;
     size_t out_stride; /* elements */

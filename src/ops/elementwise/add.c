@@ -166,6 +166,86 @@ static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
     return true;
 }
 
+/* ---- the reference's rule for 8 bits, by one sum ----
+   The rule multiplies and rounds each input, and then their sum s: t_i = (q_i - z_i) 2^L m_i + e_i with |e_i| <= 1,
+   since MBQM rounds twice by 1/2 at most; the result is the integer nearest to x = (t_1 + t_2) m + e, m the output's
+   multiplier, with |e| <= 2^-(right + 1) from the first rounding.  With r_i = 2^L m_i m,
+
+       u = q_1 f_1 + q_2 f_2 + 2^(k - 1) - z_1 f_1 - z_2 f_2,     f_i = round(r_i 2^k)
+
+   is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (2 m + 2^-(right + 1)) < margin.  Where no multiple of
+   2^k is that near to u, u >> k is the result, whatever the direction of ties; otherwise the rule computes the chunk: 1
+   in 60 of uniform data. */
+
+#define QUICK_CHUNK 128
+
+#define QUICK_OF(name, T, target)                                                                     \
+    target static void name(const tq_broadcast_run *run)                                              \
+    {                                                                                                 \
+        const tq_pair p = *(const tq_pair *)run->params;                                              \
+        const int32_t step = ((int32_t)1 << p.right) - 1;                                             \
+        tq_broadcast_run part = *run;                                                                 \
+        size_t at = 0;                                                                                \
+        for (; !run->scalar[0] && !run->scalar[1] && at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) { \
+            const T *x = (const T *)run->in[0] + at, *y = (const T *)run->in[1] + at;                 \
+            T out[QUICK_CHUNK];                                                                       \
+            int32_t nearest = INT32_MAX;                                                              \
+            for (size_t i = 0; i < QUICK_CHUNK; i++) {                                                \
+                const int32_t u = x[i] * p.factor_first + y[i] * p.factor_second + p.offset;          \
+                const int32_t past = (u + p.margin) & step;                                           \
+                nearest = past < nearest ? past : nearest;                                            \
+                out[i] = (T)tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);          \
+            }                                                                                         \
+            part.in[0] = x, part.in[1] = y, part.out = (T *)run->out + at, part.n = QUICK_CHUNK;      \
+            if (nearest < 2 * p.margin)                                                               \
+                p.exact(&part);                                                                       \
+            else                                                                                      \
+                memcpy(part.out, out, sizeof out);                                                    \
+        }                                                                                             \
+        if (!run->scalar[0])                                                                          \
+            part.in[0] = (const T *)run->in[0] + at;                                                  \
+        if (!run->scalar[1])                                                                          \
+            part.in[1] = (const T *)run->in[1] + at;                                                  \
+        part.out = (T *)run->out + at, part.n = run->n - at;                                          \
+        if (part.n > 0)                                                                               \
+            p.exact(&part);                                                                           \
+    }
+#define QUICK(name, target, T) QUICK_OF(name, T, target)
+TQ_ISA_DEFINE(QUICK, quick_int8, int8_t)
+TQ_ISA_DEFINE(QUICK, quick_uint8, uint8_t)
+
+static const tq_broadcast_fn quick_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(quick_int8), TQ_ISA_FUNCTIONS(quick_uint8)};
+
+static double real_of(tq_fixed by)
+{
+    return ldexp(by.multiplier, by.shift - 31);
+}
+
+/* Sets the factors and the margin for multipliers of which sums_fit is true; false where no k has room for u and
+   keeps chunks decided. */
+static bool find_quick(const tq_node *node, tq_pair *p, bool subtracts)
+{
+    int32_t low, high;
+    tq_quantized_range(node->in[0]->type, &low, &high);
+    if (p->zero_first < low || p->zero_first > high || p->zero_second < low || p->zero_second > high)
+        return false;
+    const double by = real_of(p->output), step = by * p->left_shift;
+    const double first = real_of(p->first) * step, second = real_of(p->second) * step;
+    for (int k = 24; k >= 16; k--) {
+        const double margin = 256 + ldexp(2 * by + ldexp(1, -p->lane_output.right - 1), k) + 1;
+        const double most = 255 * (ldexp(first + second, k) + 1) + ldexp(1, k) + 2 * margin;
+        if (most >= 0x1p31 || margin * 1024 > ldexp(1, k))
+            continue;
+        p->right = k;
+        p->margin = (int32_t)margin;
+        p->factor_first = (int32_t)rint(ldexp(first, k));
+        p->factor_second = (int32_t)rint(ldexp(second, k)) * (subtracts ? -1 : 1);
+        p->offset = ((int32_t)1 << (k - 1)) - p->factor_first * p->zero_first - p->factor_second * p->zero_second;
+        return true;
+    }
+    return false;
+}
+
 /* ---- the optimized kernel's blocks ---- */
 
 /* Subtracts an input's right shift from L; false where L is smaller. */
@@ -310,6 +390,10 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         prepare_blocks(node, s, is_int16 ? 15 : 20);
     if (s->block)
         node->eval = eval_blocks;
+    else if (fit && !is_int16 && find_quick(node, &s->pair.p, is_sub)) {
+        s->pair.p.exact = s->pair.walk.run;
+        s->pair.walk.run = quick_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
+    }
     return TQ_OK;
 }
 

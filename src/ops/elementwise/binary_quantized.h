@@ -23,6 +23,9 @@ typedef struct tq_pair {
     /* XNNPACK's rules: ADD and SUB (integers, a right shift from 13 to 30), MUL (a finite float) */
     int32_t factor_first, factor_second, offset, right;
     float by;
+    /* ADD and SUB by one sum with these factors, decided where it lies `margin` or more from a step: else `exact` */
+    int32_t margin;
+    tq_broadcast_fn exact;
 } tq_pair;
 
 /* The node's state, or its beginning. */

@@ -11,6 +11,8 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* An odd polynomial of x over an even one.  x is clamped to the range in which the ratio is below 1. */
 static inline float tq_eigen_tanh(float x)
@@ -24,21 +26,28 @@ static inline float tq_eigen_tanh(float x)
 }
 
 /* e / (1 + e), e = (2^m * exp(r))^2, x / 2 = m ln 2 + r, ln 2 in two parts.  From 16.6 on the result is 1, below
-   -104 it is 0; NaN gives NaN. */
+   -104 it is 0; NaN gives NaN.  |m| is at most 76, so that 2^m is a float and the product with it exact.  No branch and
+   no call, so that loops become vectors. */
 static inline float tq_eigen_logistic(float x)
 {
-    if (x < -104.0f)
-        return 0;
-    float half = 0.5f * (x > 16.6355324f ? 16.6355324f : x);
-    float m = floorf(half * 1.44269504088896341f + 0.5f);
+    float known = x == x ? x : 0.0f;
+    float half = 0.5f * (known > 16.6355324f ? 16.6355324f : known < -104.0f ? -104.0f : known);
+    float scaled = half * 1.44269504088896341f + 0.5f;
+    int32_t whole = (int32_t)scaled;
+    whole -= scaled < (float)whole; /* floor */
+    float m = (float)whole, power;
     float r = m * 2.12194440e-4f + (m * -0.693359375f + half);
     float square = r * r;
     float even = square * 4.1898667812347412109375e-2f + 0.49999141693115234375f;
     float odd = square * 8.33471305668354034423828125e-3f + 0.16666877269744873046875f;
     float e = square * (r * odd + even) + (r + 1.0f);
-    e = e != e ? e : ldexpf(e, (int)m); /* |m| is at most 76 */
+    uint32_t bits = (uint32_t)(whole + 127) << 23;
+    memcpy(&power, &bits, sizeof power);
+    e *= power;
     e *= e;
-    return e / (1.0f + e);
+    float y = e / (1.0f + e);
+    y = x < -104.0f ? 0.0f : y;
+    return x == x ? y : x;
 }
 
 /* The scalar version, with the C library's expf. */
@@ -55,8 +64,12 @@ static inline void tq_eigen_logistic_row(float *values, size_t n, size_t offset)
     size_t first = (4 - offset % 4) % 4, end;
     first = first < n ? first : n;
     end = first + (n - first) / 4 * 4;
-    for (size_t i = 0; i < n; i++)
-        values[i] = i >= first && i < end ? tq_eigen_logistic(values[i]) : tq_eigen_logistic_scalar(values[i]);
+    for (size_t i = 0; i < first; i++)
+        values[i] = tq_eigen_logistic_scalar(values[i]);
+    for (size_t i = first; i < end; i++)
+        values[i] = tq_eigen_logistic(values[i]);
+    for (size_t i = end; i < n; i++)
+        values[i] = tq_eigen_logistic_scalar(values[i]);
 }
 
 #endif

@@ -69,14 +69,4 @@ TQ_BODY int32_t tq_lane_round_even(float x, float least, float most)
     return bits - 0x4B400000; /* the bits of 3 * 2^22 */
 }
 
-/* Defines name_scalar, name_avx2 ... by a macro DEFINE(name, target, ...), for TQ_ISA_FUNCTIONS(name). */
-#if TQ_X86
-#define TQ_ISA_DEFINE(DEFINE, name, ...)             \
-    DEFINE(name##_scalar, , __VA_ARGS__)             \
-    DEFINE(name##_avx2, TQ_TARGET_AVX2, __VA_ARGS__) \
-    DEFINE(name##_avx512, TQ_TARGET_AVX512, __VA_ARGS__)
-#else
-#define TQ_ISA_DEFINE(DEFINE, name, ...) DEFINE(name##_scalar, , __VA_ARGS__)
-#endif
-
 #endif

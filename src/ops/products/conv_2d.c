@@ -74,7 +74,8 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(tq_convolution_fit(node, &convolution, &plan, error));
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
-    if (plan.depth == 1 && (plan.groups > 1 || plan.channels == 1)) { /* depthwise */
+    /* depthwise; a long filter of one channel is faster as rows, and XNNPACK sums it row by row (product.c) */
+    if (plan.depth == 1 && (plan.groups > 1 || (plan.channels == 1 && plan.taps <= 25))) {
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;

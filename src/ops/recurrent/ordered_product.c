@@ -3,59 +3,53 @@
 
 #include <string.h>
 
-/* Channels of a block, and partial sums of each channel. */
-enum { SIDE = 16, LANES = 4 };
+#include "kernels/isa.h"
 
-typedef struct block {
-    float sums[LANES][SIDE];
-} block;
-
-/* Adds the products of rows [begin, end) of w to the partial sums; row i to partial sum i % LANES. */
-static void add_rows(const float *w, size_t stride, const float *x, size_t begin, size_t end, size_t lane_mask,
-                     block *b)
-{
-    for (size_t k = begin; k < end; k++) {
-        float *sums = b->sums[k & lane_mask];
-        const float *row = w + k * stride;
-        for (size_t c = 0; c < SIDE; c++)
-            sums[c] += row[c] * x[k];
+/* Adds the products of `side` channels to out.  Each partial sum is a vector of the channels; products and sums are
+   rounded by themselves (-ffp-contract=off). */
+#define ADD_BLOCK(side)                                                                                       \
+    TQ_BODY void add_block_##side(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes, \
+                                  float *out)                                                                 \
+    {                                                                                                         \
+        typedef float channels __attribute__((vector_size(4 * side)));                                        \
+        channels sums[4] = {{0}}, row;                                                                        \
+        size_t k = 0;                                                                                         \
+        for (; in_lanes && k + 4 <= depth; k += 4)                                                            \
+            for (size_t lane = 0; lane < 4; lane++) {                                                         \
+                memcpy(&row, w + (k + lane) * stride, sizeof row);                                            \
+                sums[lane] += row * x[k + lane];                                                              \
+            }                                                                                                 \
+        sums[0] = (sums[0] + sums[2]) + (sums[1] + sums[3]);                                                  \
+        for (; k < depth; k++) {                                                                              \
+            memcpy(&row, w + k * stride, sizeof row);                                                         \
+            sums[0] += row * x[k];                                                                            \
+        }                                                                                                     \
+        memcpy(&row, out, sizeof row);                                                                        \
+        row += sums[0];                                                                                       \
+        memcpy(out, &row, sizeof row);                                                                        \
     }
-}
+ADD_BLOCK(16)
+ADD_BLOCK(4)
+ADD_BLOCK(1)
 
-static void sum_block(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes, float *out)
-{
-    block b = {{{0}}};
-    size_t whole = in_lanes ? depth - depth % LANES : 0;
-    add_rows(w, stride, x, 0, whole, LANES - 1, &b);
-    for (size_t c = 0; c < SIDE; c++)
-        b.sums[0][c] = (b.sums[0][c] + b.sums[2][c]) + (b.sums[1][c] + b.sums[3][c]);
-    add_rows(w, stride, x, whole, depth, 0, &b);
-    memcpy(out, b.sums[0], sizeof b.sums[0]);
-}
-
-/* For channels after the last whole block. */
-static float sum_column(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes)
-{
-    float sums[LANES] = {0, 0, 0, 0};
-    size_t whole = in_lanes ? depth - depth % LANES : 0;
-    for (size_t k = 0; k < whole; k++)
-        sums[k % LANES] += w[k * stride] * x[k];
-    float sum = (sums[0] + sums[2]) + (sums[1] + sums[3]);
-    for (size_t k = whole; k < depth; k++)
-        sum += w[k * stride] * x[k];
-    return sum;
-}
+#define PRODUCT(isa, target)                                                                                       \
+    target static void product_##isa(const float *w, size_t stride, size_t channels, const float *x, size_t depth, \
+                                     bool in_lanes, float *out)                                                    \
+    {                                                                                                              \
+        size_t c = 0;                                                                                              \
+        for (; c + 16 <= channels; c += 16)                                                                        \
+            add_block_16(w + c, stride, x, depth, in_lanes, out + c);                                              \
+        for (; c + 4 <= channels; c += 4)                                                                          \
+            add_block_4(w + c, stride, x, depth, in_lanes, out + c);                                               \
+        for (; c < channels; c++)                                                                                  \
+            add_block_1(w + c, stride, x, depth, in_lanes, out + c);                                               \
+    }
+TQ_EVERY_ISA(PRODUCT)
 
 void tq_ordered_product(const float *w, size_t stride, size_t channels, const float *x, size_t depth, bool in_lanes,
                         float *out)
 {
-    size_t c = 0;
-    for (; c + SIDE <= channels; c += SIDE) {
-        float sums[SIDE];
-        sum_block(w + c, stride, x, depth, in_lanes, sums);
-        for (size_t i = 0; i < SIDE; i++)
-            out[c + i] += sums[i];
-    }
-    for (; c < channels; c++)
-        out[c] += sum_column(w + c, stride, x, depth, in_lanes);
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, size_t, const float *, size_t, bool, float *) =
+        TQ_ISA_FUNCTIONS(product);
+    bodies[tq_isa()](w, stride, channels, x, depth, in_lanes, out);
 }

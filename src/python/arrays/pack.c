@@ -25,6 +25,7 @@ const char tq_py_unpack_doc[] =
     "shape: the result's shape, or its number of elements.\n"
     "dtype: int4, uint4 or int2. By a string: int4 and int2 come in an int8 array, uint4 in a uint8\n"
     "    array; by ml_dtypes' type: as that.\n\n"
+    "Returns an array of that shape. ValueError: another number of bytes. TypeError: another dtype.\n\n"
     ">>> unpack(bytes([241, 7]), 3, 'int4')\n"
     "array([ 1, -1,  7], dtype=int8)";
 

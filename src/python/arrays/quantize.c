@@ -42,6 +42,7 @@ const char tq_py_dequantize_doc[] =
     "scale, axis, block_size, out, num_threads: as for quantize.\n"
     "zero_point: in the range of q's type.\n"
     "dtype: float32, or float16 or bfloat16: the float32 result rounded to nearest, ties to even.\n\n"
+    "Returns a new array of q's shape, or out. TypeError: types that do not fit. ValueError: values that do not.\n\n"
     ">>> dequantize([-128, 0, 127], 0.5, -128)\n"
     "array([  0. ,  64. , 127.5], dtype=float32)";
 

@@ -26,6 +26,7 @@ const char tq_py_requantize_doc[] =
 #include "quant/rounding.def"
     "    Where the runtime's left shift or conversion would overflow, undefined in C, these saturate.\n"
     "out, num_threads: as for quantize; out may be q itself where element sizes are equal.\n\n"
+    "Returns a new array of q's shape, or out. TypeError: types that do not fit. ValueError: values that do not.\n\n"
     ">>> requantize(numpy.int32([7984, -7984]), 0.0014402704)\n"
     "array([ 12, -12], dtype=int8)\n"
     ">>> requantize(numpy.int32([7984, -7984]), 0.0014402704, rounding='float64-away')\n"

@@ -1,48 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run operator by operator; its time; its memory."""
+"""The time of a run, operator by operator."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tq.inspection.plots import new_axes
 from tq.pages.tables import Result, Table
 from tq.texts import middle
 
 if TYPE_CHECKING:
-    from tq._core import Operator, Tensor
+    from tq._core import Interpreter, Model, Tensor
     from tq.inspection.plots import Axes
-    from tq.running.interpreter import Interpreter
 
-# ---- trace ----
-
-
-@dataclass(frozen=True, repr=False)
-class Step:
-    """An operator that has just run, with its outputs."""
-
-    index: int
-    operator: Operator
-    outputs: list[Any]  # arrays; None for an output that is left out
-
-    def __repr__(self) -> str:
-        outputs = ", ".join("none" if x is None else f"{x.dtype} {x.shape}" for x in self.outputs)
-        return f"<tq.Step {self.index} {self.operator.name}: {outputs}>"
-
-
-def trace(interpreter: Interpreter) -> Iterator[Step]:
-    """See Interpreter.trace."""
-    for op in interpreter.model.subgraphs[0].operators:
-        interpreter._invoke(0, op.index, op.index + 1)
-        outputs = [None if i < 0 else interpreter.get_tensor(i) for i in op.output_indices]
-        yield Step(op.index, op, outputs)
-
-
-# ---- profile ----
+_MOST_NAMES = 60  # more operators than this have no names on a plot's axis
 
 # Without a number: runs until the time is over, at least one.
 _WARM_UP_SECONDS, _WARM_UP_RUNS = 0.1, 50
@@ -150,10 +126,19 @@ class Profile(Result):
         return "\n".join([*lines, *self.summary()[1:]])
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """A bar for each operator.  Needs matplotlib."""
-        from tq.running.plots import plot_profile
-
-        return plot_profile(self, ax)
+        """A bar for each operator in order, with a color for each name; ax: None: a new figure.  Needs matplotlib."""
+        ax = new_axes() if ax is None else ax
+        for name in self.by_name():
+            rows = [row for row in self.rows if row.name == name]
+            ax.barh([row.index for row in rows], [row.microseconds for row in rows], label=name)
+        ax.set_xlabel("microseconds")
+        ax.set_ylabel("operator")
+        ax.invert_yaxis()
+        if len(self.rows) <= _MOST_NAMES:
+            ax.set_yticks([row.index for row in self.rows], [f"{r.index} {r.name}" for r in self.rows], fontsize=6)
+        ax.legend(fontsize=7)
+        ax.set_title(f"{self.microseconds:.0f} µs, the median of {self.runs} runs")
+        return ax
 
 
 def _nbytes(tensors: Sequence[Tensor | None], changed: Mapping[int, tuple[int, ...]]) -> int:
@@ -187,12 +172,12 @@ def _run(interpreter: Interpreter) -> float:
     return 1e6 * (time.perf_counter() - start)
 
 
-def profile(interpreter: Interpreter, runs: int, warm_up: int | None) -> Profile:
-    """See Interpreter.profile."""
+def profile(interpreter: Interpreter, model: Model, runs: int, warm_up: int | None, preparation: float) -> Profile:
+    """See Interpreter.profile; preparation: the seconds that making and allocating it took."""
     if runs < 1 or (warm_up is not None and warm_up < 0):
         raise ValueError(f"runs is {runs} and warm_up {warm_up}; they need to be at least 1 and 0")
     warmed, first = _warmed(interpreter, warm_up)
-    operators = interpreter.model.subgraphs[0].operators
+    operators = model.subgraphs[0].operators
     spent, times = np.zeros((runs, len(operators))), []
     try:
         for row in spent:
@@ -208,86 +193,4 @@ def profile(interpreter: Interpreter, runs: int, warm_up: int | None) -> Profile
         size = _nbytes([*op.inputs, *op.outputs], changed)
         rows.append(OperatorTime(op.index, op.name, output, float(np.median(micros)), size, op.multiply_adds, *figures))
     _used, peak = interpreter._memory_used()
-    return Profile(rows, runs, warmed, RunTimes.of(first, times), peak, 1e6 * interpreter.preparation_seconds)
-
-
-# ---- memory ----
-
-
-class Placed(NamedTuple):
-    """A tensor, or an operator's scratch, in the arena."""
-
-    name: str
-    tensor: int | None  # None: scratch
-    offset: int
-    nbytes: int
-    first: int  # the operator that writes it; -1: an input
-    last: int  # the last operator that reads it
-
-
-@dataclass(repr=False)
-class MemoryPlan(Result):
-    """The layout of a subgraph's memory.  `str()` is a table."""
-
-    arena: int  # bytes
-    placed: list[Placed]  # tensors and scratch in the arena
-    own: dict[int, int]  # bytes of tensors with memory of their own: variables, computed constants, dynamic ones
-    used: int  # bytes of the whole interpreter; prepacked weights count for the interpreter that made them
-    peak: int  # the greatest value of `used`
-
-    @property
-    def lower_bound(self) -> int:
-        """The greatest sum of bytes that live at the same operator: no plan takes less."""
-        steps: dict[int, int] = {}
-        ends = {(item.offset, item.last): item for item in self.placed if item.nbytes}
-        for item in self.placed:
-            # An output in its input's memory counts once.
-            taken = ends.get((item.offset, item.first), item) is not item
-            steps[item.first + taken] = steps.get(item.first + taken, 0) + item.nbytes
-            steps[item.last + 1] = steps.get(item.last + 1, 0) - item.nbytes
-        most = now = 0
-        for step in sorted(steps):
-            now += steps[step]
-            most = max(most, now)
-        return most
-
-    def __str__(self) -> str:
-        lines = ["     offset        bytes  first   last  tensor"]
-        for item in sorted(self.placed, key=lambda item: (item.offset, item.first)):
-            tensor = "scratch" if item.tensor is None else f"{item.tensor}"
-            lines.append(
-                f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {tensor} {middle(item.name)}"
-            )
-        return "\n".join([*lines, *self.summary()])
-
-    def table(self) -> Table:
-        """A row for each tensor and scratch."""
-        placed = sorted(self.placed, key=lambda item: (item.offset, item.first))
-        rows = [(i.offset, i.nbytes, i.first, i.last, i.tensor, i.name) for i in placed]
-        return Table(("#offset", "#bytes", "#first", "#last", "#tensor", "name"), rows)
-
-    def summary(self) -> list[str]:
-        """The bytes of the arena, of tensors outside of it, and of the interpreter."""
-        lines = [f"arena {self.arena} bytes; at least {self.lower_bound} are in use at once"]
-        if self.own:
-            lines.append(f"{len(self.own)} tensors have {sum(self.own.values())} bytes of their own")
-        return [*lines, f"the interpreter uses {self.used} bytes, at most {self.peak}"]
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """A box for each tensor: operators across, bytes upwards.  Needs matplotlib."""
-        from tq.running.plots import plot_memory_plan
-
-        return plot_memory_plan(self, ax)
-
-
-def memory_plan(interpreter: Interpreter, subgraph: int) -> MemoryPlan:
-    """See Interpreter.memory_plan."""
-    graph = interpreter.model.subgraphs[subgraph]
-    arena, tensors, scratch, own = interpreter._memory_plan(subgraph)
-    placed = [
-        Placed(graph.tensors[index].name, index, offset, size, first, last)
-        for index, offset, size, first, last in tensors
-    ]
-    placed += [Placed(graph.operators[k].name, None, offset, size, k, k) for k, offset, size in scratch]
-    used, peak = interpreter._memory_used()
-    return MemoryPlan(arena, placed, dict(own), used, peak)
+    return Profile(rows, runs, warmed, RunTimes.of(first, times), peak, 1e6 * preparation)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ADD and SUB of 8 bits, every pair of values: the reference kernels' formula in NumPy, also where results are ties."""
+
+import differential
+import numpy as np
+import pytest
+
+import tq
+
+SCALES = {  # of the inputs and the output
+    "any": (0.0473, 0.0192, 0.0611),
+    "ties": (0.5, 0.25, 1.0),
+    "equal": (0.1, 0.1, 0.1),
+    "apart": (0.9, 0.001, 0.05),
+    "fine output": (0.3, 0.2, 0.004),
+    "coarse output": (0.003, 0.002, 0.7),
+}
+
+
+def multiply(x, real):
+    """MultiplyByQuantizedMultiplier of int64 arrays, with its two roundings."""
+    fraction, shift = np.frexp(real)
+    fixed = int(np.floor(fraction * 2**31 + 0.5))
+    if fixed == 2**31:
+        fixed, shift = 2**30, shift + 1
+    product = x * 2 ** max(int(shift), 0) * fixed
+    rounded = product + np.where(product >= 0, 2**30, 1 - 2**30)
+    high = np.sign(rounded) * (np.abs(rounded) >> 31)  # towards zero
+    right = max(-int(shift), 0)
+    mask = (1 << right) - 1
+    return (high >> right) + ((high & mask) > (mask >> 1) + (high < 0))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("operator", ["ADD", "SUB"])
+def test_every_pair_of_values_gives_the_formula(operator, name, kind):
+    info, zeros = np.iinfo(kind), (3, -7, 5) if kind == "int8" else (120, 131, 99)
+    values = np.arange(info.min, info.max + 1)
+    a, b = (x.ravel() for x in np.meshgrid(values, values))
+    first, second, out = (float(np.float32(x)) for x in SCALES[name])
+    m = differential.Draft(0)
+    m.fixed = True
+    inputs = [
+        m.input(kind, [a.size], value.astype(kind), scale=scale, zero_point=zero)
+        for value, scale, zero in zip((a, b), SCALES[name], zeros, strict=False)
+    ]
+    m.operator(operator, inputs, [m.output(kind, [a.size], scale=SCALES[name][2], zero_point=zeros[2])])
+    case = m.case()
+    interpreter = tq.Interpreter(model_content=case.model, numerics="reference")
+    interpreter.allocate_tensors()
+    for index, value in case.runs[0].items():
+        interpreter.set_tensor(index, value)
+    interpreter.invoke()
+    twice = 2 * max(first, second)
+    x = multiply((a - zeros[0]) << 20, first / twice)
+    y = multiply((b - zeros[1]) << 20, second / twice) * (1 if operator == "ADD" else -1)
+    want = np.clip(multiply(x + y, twice / (2**20 * out)) + zeros[2], info.min, info.max)
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), want)

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Second-order rounding of weights in tq.quantize_model: what it changes, what it gains, what it refuses."""
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import oracle
+import pytest
+from commands import failed, fine
+from repository import import_path
+
+import tq
+from tq.accuracy import measuring
+from tq.accuracy.matching import constant_of
+from tq.calibration.hessians import HessianObserver, Shape, matrices_of, shape_of, weights_of
+from tq.cli import demo_float
+from tq.quantization.recipes import Rule
+from tq.quantization.segments import Segments
+
+FLOAT = demo_float.float_model()
+PICTURES = list(demo_float.pictures(24)[0])
+SEEN, HELD_OUT = PICTURES[:16], PICTURES[16:]
+RECIPES = ("weight_only_int4", "weight_only_int8", "dynamic_int8", "int16x8")
+
+
+def net(*layers, shape=(1, 8, 8, 6), seed=0):
+    """A float model of operators in a row, with random weights: (name, weights' shape, options)."""
+    random = np.random.default_rng(seed)
+    builder = tq.ModelBuilder()
+    x = builder.input("x", shape)
+    for number, (name, weights, out, options) in enumerate(layers):
+        w = builder.constant(f"w{number}", random.normal(size=weights).astype(np.float32))
+        y = builder.tensor(f"y{number}", out)
+        inputs = [x, w]
+        if name == "TRANSPOSE_CONV":
+            inputs = [builder.constant(f"s{number}", np.array(out, np.int32)), w, x]
+        builder.operator(name, inputs, [y], **options)
+        x = y
+    builder.output(x)
+    return builder.to_bytes()
+
+
+def smooth(shape, count, seed):
+    """Samples whose neighbouring values and channels go together, so that H is far from diagonal."""
+    random = np.random.default_rng(seed)
+    mix = random.normal(size=(shape[-1], shape[-1])) * np.exp(-np.arange(shape[-1]))
+    samples = random.normal(size=(count, *shape)) @ mix
+    return [np.float32(np.cumsum(item, axis=1) if len(shape) > 2 else item) for item in samples]
+
+
+def sqnr(model, data, samples):
+    given = measuring.Samples(tq.Model(model), samples)
+    exact, found = (measuring.outputs(tq.Model(item), given) for item in (model, data))
+    return measuring.together(measuring.output_noises(exact, found))
+
+
+CONV = {"stride_h": 1, "stride_w": 1, "padding": "SAME", "dilation_h_factor": 1, "dilation_w_factor": 1}
+NETS = {
+    "conv": net(("CONV_2D", (8, 3, 3, 6), (1, 8, 8, 8), CONV), ("CONV_2D", (4, 1, 1, 8), (1, 8, 8, 4), CONV)),
+    "groups": net(("CONV_2D", (8, 3, 3, 3), (1, 8, 8, 8), CONV)),
+    "depthwise": net(("DEPTHWISE_CONV_2D", (1, 3, 3, 12), (1, 8, 8, 12), {**CONV, "depth_multiplier": 2})),
+    "transposed": net(
+        ("TRANSPOSE_CONV", (5, 3, 3, 6), (1, 16, 16, 5), {"stride_h": 2, "stride_w": 2, "padding": "SAME"})
+    ),
+    "dense": net(("FULLY_CONNECTED", (7, 40), (3, 7), {}), shape=(3, 40)),
+    "product": net(("BATCH_MATMUL", (40, 7), (3, 7), {}), shape=(3, 40)),
+    "products": net(("BATCH_MATMUL", (2, 7, 40), (2, 3, 7), {"adj_y": True}), shape=(2, 3, 40)),
+}
+
+
+@pytest.mark.parametrize("method", ["gptq", "comq"])
+@pytest.mark.parametrize("name", NETS)
+def test_each_layer_gains(name, method):
+    model = NETS[name]
+    shape = tuple(tq.Model(model).inputs[0].shape)
+    seen, held_out = smooth(shape, 16, 1), smooth(shape, 8, 1)
+    options = {"min_elements": 1}
+    plain = tq.quantize_model(model, "weight_only_int4", **options)
+    made = tq.quantize_model(model, "weight_only_int4", calibration=seen, weight_rounding=method, **options)
+    assert sqnr(model, made, held_out) > sqnr(model, plain, held_out) + 1
+
+
+@pytest.mark.parametrize("method", ["gptq", "comq"])
+def test_blocks_gain(method):
+    model = net(("FULLY_CONNECTED", (9, 64), (40, 9), {}), shape=(40, 64))
+    seen, held_out = smooth((40, 64), 16, 1), smooth((40, 64), 8, 1)
+    plain = tq.quantize_model(model, "blockwise_int4", min_elements=1)
+    made = tq.quantize_model(model, "blockwise_int4", calibration=seen, weight_rounding=method, min_elements=1)
+    assert sqnr(model, made, held_out) > sqnr(model, plain, held_out) + 1
+    one, two = (tq.Model(item).subgraphs[0].operators[0].inputs[1].quantization for item in (plain, made))
+    assert one.details["block_size"] == two.details["block_size"] == 32
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("method", ["gptq", "comq"])
+def test_the_demo_gains_on_samples_that_were_not_seen(recipe, method):
+    plain = tq.quantize_model(FLOAT, recipe, calibration=SEEN if recipe == "int16x8" else None, min_elements=1)
+    made = tq.quantize_model(FLOAT, recipe, calibration=SEEN, weight_rounding=method, min_elements=1)
+    assert sqnr(FLOAT, made, HELD_OUT) > sqnr(FLOAT, plain, HELD_OUT) + 1
+
+
+@pytest.mark.parametrize("recipe", [*RECIPES, "dynamic_int4", "int8", "int4", "blockwise_int4"])
+def test_only_weights_scales_and_biases_change(recipe):
+    is_static = recipe in ("int8", "int4", "int16x8")
+    plain = tq.Model(tq.quantize_model(FLOAT, recipe, calibration=SEEN if is_static else None, min_elements=1))
+    made = tq.Model(tq.quantize_model(FLOAT, recipe, calibration=SEEN, weight_rounding="gptq", min_elements=1))
+    one, two = plain.subgraphs[0], made.subgraphs[0]
+    assert [op.name for op in one.operators] == [op.name for op in two.operators]
+    changed = 0
+    for a, b in zip(one.operators, two.operators, strict=True):
+        assert a.options == b.options
+        for x, y in zip(a.inputs, b.inputs, strict=False):
+            if x is None or y is None:
+                continue
+            assert (x.type, x.shape) == (y.type, y.shape)
+            if not x.is_constant:
+                assert np.array_equal(x.quantization.scale, y.quantization.scale)
+            else:
+                changed += not np.array_equal(x.data, y.data)
+    assert changed
+    assert not made.problems
+
+
+def test_uncorrelated_inputs_give_nearest_rounding():
+    model, rows = NETS["dense"], np.concatenate([np.eye(40), -np.eye(40)])
+    samples = [np.float32(rows[i : i + 1].repeat(3, 0)) for i in range(80)]
+    made = tq.Model(
+        tq.quantize_model(model, "weight_only_int4", calibration=samples, weight_rounding="gptq", min_elements=1)
+    )
+    weights = made.subgraphs[0].operators[0].inputs[0]
+    exact = tq.Model(model).subgraphs[0].operators[0].inputs[1].data.astype(float)
+    nearest = np.clip(np.rint(exact / weights.quantization.scale.astype(float)[:, None]), -8, 7)
+    assert np.array_equal(np.asarray(weights.data, int), nearest)
+
+
+def test_the_same_bytes_for_any_number_of_threads_and_from_the_command_line(run, tmp_path):
+    demo_float.write(tmp_path)
+    code = """if 1:
+        import sys; sys.path[:0] = sys.argv[1:]
+        import test_weight_rounding as t
+        sys.stdout.buffer.write(t.rounded())"""
+    made = set()
+    for threads in ("1", "2", "5"):
+        environment = {**os.environ, "TQ_NUM_THREADS": threads}
+        command = [sys.executable, "-c", code, *import_path(__file__)]
+        made.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert made == {bytes(rounded())}
+    options = ["--recipe", "int8", "--samples", "demo_samples.npz", "--weight-rounding", "gptq"]
+    fine(run("quantize", "demo_float.tflite", "out.tflite", *options))
+    samples = dict(np.load(tmp_path / "demo_samples.npz"))
+    expected = tq.quantize_model(tmp_path / "demo_float.tflite", "int8", calibration=samples, weight_rounding="gptq")
+    assert (tmp_path / "out.tflite").read_bytes() == expected
+
+
+def rounded():
+    return tq.quantize_model(FLOAT, "int8", calibration=SEEN, weight_rounding="gptq")
+
+
+def test_a_rule_says_how_an_operator_is_rounded():
+    def weights(**options):
+        data = tq.quantize_model(NETS["conv"], "weight_only_int4", min_elements=1, **options)
+        layers = [op for op in tq.Model(data).subgraphs[0].operators if op.name == "CONV_2D"]
+        return [np.array(constant_of(op, 1).data) for op in layers]
+
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    first, second = (Rule("weight_only_int4", index=i, weight_rounding="comq") for i in (0, 1))
+    plain, one = weights(), weights(rules=[first], calibration=seen)
+    two = weights(rules=[second], calibration=seen)
+    rest = weights(
+        rules=[Rule("weight_only_int4", index=0, weight_rounding="nearest")], weight_rounding="comq", calibration=seen
+    )
+
+    def same(a, b):
+        return [np.array_equal(x, y) for x, y in zip(a, b, strict=True)]
+
+    assert same(plain, one) == [False, True]
+    assert same(plain, two) == [True, False]
+    assert same(two, rest) == [True, True]
+
+
+REFUSED = {
+    "unknown": (lambda: made(weight_rounding="gtpq"), "did you mean 'gptq'"),
+    "unknown in a rule": (lambda: Rule("int8", weight_rounding="adaround"), "there are: nearest, gptq, comq"),
+    "no samples": (lambda: made("weight_only_int4", weight_rounding="gptq", calibration=None), "samples= is needed"),
+    "a saved calibration": (
+        lambda: made(weight_rounding="gptq", calibration=tq.calibrate(FLOAT, SEEN)),
+        "a tq.Calibration, which holds no samples",
+    ),
+    "float16": (lambda: made("float16", weight_rounding="gptq"), "makes no int8, int4 or int2 weights"),
+    "uint8": (lambda: made("uint8", weight_rounding="gptq"), "makes no int8, int4 or int2 weights"),
+    "no layer": (
+        lambda: made("int8", weight_rounding="gptq", rules=[Rule("int8", weight_rounding="nearest")]),
+        "weight_rounding has no effect",
+    ),
+}
+
+
+def made(recipe="int8", **options):
+    return tq.quantize_model(FLOAT, recipe, **{"calibration": SEEN, **options})
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    call, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+        call()
+
+
+def test_refused_on_the_command_line(run, tmp_path):
+    demo_float.write(tmp_path)
+    files = ["quantize", "demo_float.tflite", "out.tflite", "--weight-rounding", "gptq"]
+    failed(run(*files, "--recipe", "weight_only_int4"), "--samples is needed")
+    options = ["--recipe", "int8", "--plan", "--samples", "demo_samples.npz"]
+    failed(run(*files[:2], *files[3:], *options), "--plan is without")
+
+
+@pytest.mark.parametrize("recipe", ["weight_only_int4", "weight_only_int2", "dynamic_int4", "dynamic_int8", "int16x8"])
+def test_each_set_of_litert_s_kernels_computes_it_as_tq_does(recipe):
+    plain = tq.quantize_model(FLOAT, recipe, calibration=SEEN if recipe == "int16x8" else None, min_elements=1)
+    data = tq.quantize_model(FLOAT, recipe, calibration=SEEN, weight_rounding="gptq", min_elements=1)
+    place, source = tq.Model(data).outputs[0].index, tq.Model(data).inputs[0].index
+    fed = [{source: sample} for sample in HELD_OUT]
+    exact = np.stack([row[0] for row in measuring.outputs(tq.Model(FLOAT), measured())])
+    noise = np.square(np.stack([row[0] for row in measuring.outputs(tq.Model(plain), measured())]) - exact).sum()
+    for resolver in ("AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"):
+        (answer,) = oracle.ask("tensors", [(bytes(data), resolver, fed, {}, [place])])
+        assert isinstance(answer, list), answer
+        assert np.square(np.stack([row[place] for row in answer]) - exact).sum() < 0.8 * noise, resolver
+
+
+def measured():
+    return measuring.Samples(tq.Model(FLOAT), HELD_OUT)
+
+
+# ---- observers ----
+
+
+def dense_layer():
+    return tq.Model(NETS["dense"]).subgraphs[0].operators[0]
+
+
+def observed(parts):
+    layer = dense_layer()
+    observer = HessianObserver(shape_of(layer, (7, 40)))
+    for part in parts:
+        observer.update(layer, (7, 40), part)
+    return observer
+
+
+def test_observers_merge_in_any_order_and_are_pickled():
+    parts = smooth((3, 40), 9, 3)
+    whole = observed(parts)
+    split = [observed(parts[i : i + 3]) for i in (0, 3, 6)]
+    for order in ((0, 1, 2), (2, 0, 1), (1, 2, 0)):
+        merged = observed([])
+        for i in order:
+            merged.merge(pickle.loads(pickle.dumps(split[i])))
+        assert merged.count == whole.count == 27
+        np.testing.assert_allclose(merged.products, whole.products, rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(merged.moments(0), whole.moments(0), rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(merged.mean(), whole.mean(), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ValueError, match="the other of"):
+        whole.merge(HessianObserver(Shape(1, 7, 39)))
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_weights_as_matrices_and_back(name):
+    layer = tq.Model(NETS[name]).subgraphs[0].operators[0]
+    weights = np.asarray(layer.inputs[1].data)
+    shape = shape_of(layer, weights.shape)
+    matrices = matrices_of(layer, shape, weights)
+    assert matrices.shape == tuple(shape)
+    assert np.array_equal(weights_of(layer, matrices, weights.shape), weights)
+
+
+def test_pieces_of_a_model_give_what_the_whole_gives():
+    model = tq.Model(tq.quantize_model(FLOAT, "int8", calibration=SEEN))
+    given = measuring.Samples(tq.Model(FLOAT), SEEN[:3])
+    operators = model.subgraphs[0].operators
+    segments = Segments(model, given)
+    interpreter = tq.Interpreter(model=model, numerics="reference", experimental_preserve_all_tensors=True)
+    for op in operators:
+        segments.advance(op.index)
+        tensor = op.inputs[0]
+        for sample in given.each(interpreter):
+            interpreter.invoke()
+            assert np.array_equal(interpreter.get_tensor(tensor.index), segments.value(sample, tensor.index))
+
+
+def test_weights_that_overrides_name_stay_as_they_are():
+    name = tq.Model(NETS["conv"]).subgraphs[0].operators[0].inputs[1].name
+    options = {"overrides": {name: (-4.0, 4.0)}, "min_elements": 1}
+    plain = tq.Model(tq.quantize_model(NETS["conv"], "weight_only_int4", **options))
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    rounded = tq.quantize_model(NETS["conv"], "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+    first, second = [
+        np.array_equal(constant_of(a, 1).data, constant_of(b, 1).data)
+        for a, b in zip(plain.subgraphs[0].operators, tq.Model(rounded).subgraphs[0].operators, strict=True)
+        if a.name == "CONV_2D"
+    ]
+    assert first and not second
+
+
+def test_weights_in_float16_and_shared_ones():
+    half = tq.quantize_model(NETS["conv"], "float16")
+    seen = smooth((1, 8, 8, 6), 8, 1)
+    options = {"min_elements": 1}
+    plain = tq.quantize_model(half, "weight_only_int4", **options)
+    made = tq.quantize_model(half, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+    assert sqnr(half, made, seen) > sqnr(half, plain, seen) + 1
+    with tq.edit(
+        net(("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV), ("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV))
+    ) as e:
+        one, two = e.main.operators
+        two.set_input(1, one.inputs[1])
+        shared = e.to_bytes()
+    with pytest.raises(ValueError, match="weight_rounding has no effect: no weights of its own"):
+        tq.quantize_model(shared, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+
+
+def test_inputs_that_are_not_finite_leave_weights_as_they_are():
+    seen = smooth((3, 40), 4, 1)
+    seen[1][0, 3] = np.inf
+    plain = tq.quantize_model(NETS["dense"], "weight_only_int4", min_elements=1)
+    made = tq.quantize_model(
+        NETS["dense"], "weight_only_int4", calibration=seen, weight_rounding="gptq", min_elements=1
+    )
+    assert made == plain
+
+
+def test_inputs_of_zeros_give_nearest_rounding():
+    made = tq.quantize_model(
+        NETS["conv"],
+        "weight_only_int4",
+        calibration=[np.zeros((1, 8, 8, 6), np.float32)],
+        weight_rounding="gptq",
+        min_elements=1,
+    )
+    for op, exact in zip(
+        [op for op in tq.Model(made).subgraphs[0].operators if op.name == "CONV_2D"],
+        tq.Model(NETS["conv"]).subgraphs[0].operators,
+        strict=True,
+    ):
+        weights = constant_of(op, 1)
+        scale = weights.quantization.scale.astype(float)[:, None, None, None]
+        nearest = np.clip(np.rint(np.asarray(exact.inputs[1].data, float) / scale), -8, 7)
+        assert np.array_equal(np.asarray(weights.data, int), nearest)

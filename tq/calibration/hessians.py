@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the weights of a layer are multiplied with: second moments of its inputs, gathered sample by sample.
+
+An output value of a layer is the product of weights w with a patch z of the input: the values under the filter, zeros
+of the padding among them.  With H the mean of z z^T over all patches, the mean square error of rounding w to v is
+(w - v) H (w - v).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tq import _core
+from tq._core import Operator
+
+Array = NDArray[Any]
+
+# The operators, and which input is the data and which the weights.
+LAYERS = {
+    "CONV_2D": (0, 1),
+    "DEPTHWISE_CONV_2D": (0, 1),
+    "FULLY_CONNECTED": (0, 1),
+    "TRANSPOSE_CONV": (2, 1),
+    "BATCH_MATMUL": (0, 1),
+}
+
+
+class Shape(NamedTuple):
+    """Weights as matrices: `groups` of them, each of `rows` rows, one an output channel, of `length` columns."""
+
+    groups: int
+    rows: int
+    length: int
+
+
+def shape_of(layer: Operator, weights: tuple[int, ...]) -> Shape | None:
+    """The matrices of a layer's weights; None: it has no such."""
+    data = layer.inputs[LAYERS[layer.name][0]]
+    channels = data.shape[-1] if data is not None and data.shape else 0
+    if layer.name == "FULLY_CONNECTED":
+        return Shape(1, weights[0], weights[1]) if len(weights) == 2 and weights[1] else None
+    if layer.name == "BATCH_MATMUL":
+        if len(weights) < 2:
+            return None
+        rows, length = weights[-2:] if layer.options.get("adj_y") else weights[:-3:-1]
+        return Shape(int(np.prod(weights[:-2])), rows, length)
+    if len(weights) != 4 or min(weights) < 1 or channels < 1:
+        return None
+    if layer.name == "DEPTHWISE_CONV_2D":
+        return Shape(channels, weights[3] // channels, weights[1] * weights[2]) if weights[3] % channels == 0 else None
+    groups = channels // weights[3] if layer.name == "CONV_2D" else 1
+    if groups * weights[3] != channels or weights[0] % max(groups, 1):
+        return None
+    return Shape(groups, weights[0] // groups, weights[1] * weights[2] * weights[3])
+
+
+def matrices_of(layer: Operator, shape: Shape, weights: Array) -> Array:
+    """Weights as [groups, rows, length]."""
+    if layer.name == "DEPTHWISE_CONV_2D":
+        return weights.reshape(shape.length, shape.groups, shape.rows).transpose(1, 2, 0)
+    if layer.name == "BATCH_MATMUL" and not layer.options.get("adj_y"):
+        return weights.reshape(shape.groups, shape.length, shape.rows).swapaxes(1, 2)
+    return weights.reshape(shape)
+
+
+def weights_of(layer: Operator, matrices: Array, like: tuple[int, ...]) -> Array:
+    """The inverse of matrices_of."""
+    if layer.name == "DEPTHWISE_CONV_2D":
+        matrices = matrices.transpose(2, 0, 1)
+    elif layer.name == "BATCH_MATMUL" and not layer.options.get("adj_y"):
+        matrices = matrices.swapaxes(1, 2)
+    return np.ascontiguousarray(matrices).reshape(like)
+
+
+class HessianObserver:
+    """The sum of z z^T and of z over the patches z that a layer's weights meet, and the number of patches.
+
+    shape: of the weights' matrices.  products: float64 [groups, length, length], of which the upper triangles count;
+    sums: float64 [groups, length].  with_products: whether products are summed at all.
+    Sums do not depend on the number of threads; merged in another order they differ in their last bits.
+    """
+
+    by_order = False
+
+    def __init__(self, shape: Shape, *, with_products: bool = True) -> None:
+        self.shape = shape
+        side = shape.length if with_products else 0
+        self.products = np.zeros((shape.groups, side, side))
+        self.sums = np.zeros((shape.groups, shape.length))
+        self.count = 0
+
+    def update(self, layer: Operator, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None) -> None:
+        """Adds the patches of one input.  weights: the shape of the layer's weights."""
+        z, geometry = _geometry(layer, self.shape, weights, x)
+        products = self.products if self.products.size else None
+        _core._hessian_add(z, geometry, products, self.sums, num_threads)
+        self.count += geometry[0] * geometry[4] * geometry[5]
+
+    def merge(self, other: HessianObserver) -> HessianObserver:
+        """Adds another observer's sums.  Returns this one.  ValueError: it is of a layer of another shape."""
+        if other.shape != self.shape or other.products.shape != self.products.shape:
+            raise ValueError(f"one observer is of {tuple(self.shape)}, the other of {tuple(other.shape)}")
+        self.products += other.products
+        self.sums += other.sums
+        self.count += other.count
+        return self
+
+    def mean(self) -> Array:
+        """The mean patch, [groups, length]."""
+        found: Array = self.sums / max(self.count, 1)
+        return found
+
+    def moments(self, group: int, *, release: bool = False) -> Array:
+        """The mean of z z^T of a group, [length, length].  release: in the memory of `products`, which is lost."""
+        made = self.products[group]
+        if release:
+            self.products = np.zeros((0, 0, 0))
+            made /= max(self.count, 1)
+        else:
+            made = made / max(self.count, 1)
+        for row in range(len(made)):
+            made[row + 1 :, row] = made[row, row + 1 :]
+        found: Array = made
+        return found
+
+
+def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:
+    """The input as float32 [batches, height, width, channels], and the numbers of _core._hessian_add."""
+    x = np.ascontiguousarray(x, np.float32)
+    if layer.name == "BATCH_MATMUL" and layer.options.get("adj_x"):
+        x = np.ascontiguousarray(x.swapaxes(-1, -2))
+    if layer.name == "BATCH_MATMUL" and shape.groups > 1:
+        batch = np.broadcast_to(x, (*np.broadcast_shapes(x.shape[:-2], weights[:-2]), *x.shape[-2:]))
+        x = np.ascontiguousarray(np.moveaxis(batch.reshape(-1, shape.groups, *x.shape[-2:]), 1, 2))
+    if layer.name in ("FULLY_CONNECTED", "BATCH_MATMUL"):
+        length = shape.groups * shape.length
+        rows = x.size // length
+        return x, (rows, 1, 1, length, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, shape.groups, False)
+    batches, height, width, channels = x.shape
+    kernel_h, kernel_w = weights[1:3]
+    options = layer.options
+    stride_h, stride_w = int(options.get("stride_h") or 1), int(options.get("stride_w") or 1)
+    dilation_h = int(options.get("dilation_h_factor") or 1)
+    dilation_w = int(options.get("dilation_w_factor") or 1)
+    out: list[int]
+    if layer.name == "TRANSPOSE_CONV":
+        made = layer.outputs[0]
+        out = list(made.shape[1:3]) if made is not None else [0, 0]
+        before = [
+            max((n - 1) * s + k - o, 0) // 2
+            for n, s, k, o in ((height, stride_h, kernel_h, out[0]), (width, stride_w, kernel_w, out[1]))
+        ]
+        numbers = (*out, kernel_h, kernel_w, stride_h, stride_w, 1, 1, *before, 1, True)
+        return x, (batches, height, width, channels, *numbers)
+    same = getattr(options.get("padding"), "name", "SAME") == "SAME"
+    out, before = [], []
+    for size, kernel, stride, dilation in (
+        (height, kernel_h, stride_h, dilation_h),
+        (width, kernel_w, stride_w, dilation_w),
+    ):
+        reach = (kernel - 1) * dilation + 1
+        out.append(-(-size // stride) if same else max((size - reach) // stride + 1, 0))
+        before.append(max((out[-1] - 1) * stride + reach - size, 0) // 2 if same else 0)
+    numbers = (*out, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, *before, shape.groups, False)
+    return x, (batches, height, width, channels, *numbers)
