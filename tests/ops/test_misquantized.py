@@ -178,6 +178,22 @@ def test_what_litert_runs_against_the_specification(rule):
             assert row.litert or row.numerics == "optimized"
 
 
+def test_int4_weights_with_the_zero_point_8_are_explained_and_their_kernels_named():
+    m = Draft(3)
+    m.fixed = True
+    narrow("int8")(m)
+    case = m.case("", "", 3)
+    run = tq.Interpreter(model_content=case.model, numerics="xnnpack", experimental_preserve_all_tensors=True)
+    run.allocate_tensors()
+    x, y = run.get_input_details()[0], run.get_output_details()[0]
+    run.set_tensor(x["index"], np.arange(30, dtype=np.int8).reshape(3, 10))
+    run.invoke()
+    got = run.get_tensor(y["index"])
+    assert [tq.explain(run, y["index"], at).code for at in np.ndindex(got.shape)] == got.ravel().tolist()
+    (kernels,) = (f.kernels for f in tq.check(case.model) if f.rule == "weights-zero-point")
+    assert dict(kernels) == {"reference": "refuses", "optimized": "refuses", "xnnpack": "runs"}
+
+
 def test_zero_points_too_far_outside_the_type_are_refused():
     m = Draft(3)
     m.fixed = True

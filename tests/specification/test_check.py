@@ -11,6 +11,7 @@ import damage
 import numpy as np
 import pytest
 import specification_cases as cases
+from generators.draft import Draft
 
 import tq
 from tq.enums import by_name
@@ -165,6 +166,16 @@ def test_an_operator_without_a_row_says_so():
     for name in set(by_name("BuiltinOperator").__members__) - special:
         has_row = form_of(name, SPECS["int8"]) is not None or name in (*FLOAT, *CALLING)
         assert ("no-row" in {finding.rule for finding in tq.check(quantized(name))}) is not has_row, name
+
+
+def test_litert_refuses_a_product_of_uint8_matrices():
+    m = Draft(3)
+    m.fixed = True
+    known = {"scale": 0.1, "zero_point": 3}
+    x, y = m.input("uint8", [2, 3, 4], **known), m.input("uint8", [2, 4, 3], **known)
+    m.operator("BATCH_MATMUL", [x, y], [m.output("uint8", [2, 3, 3], **known)])
+    (found,) = tq.check(m.case().model)
+    assert (found.rule, set(dict(found.kernels).values())) == ("no-row", {"refuses"})
 
 
 def test_rows_of_the_table_are_operators_of_the_schema():

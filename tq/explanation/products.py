@@ -38,6 +38,16 @@ def _weights_zero(node: Node, place: int) -> int:
     return node.zero_point(place) if counts else 0
 
 
+def _matrix(node: Node) -> Any:
+    """FULLY_CONNECTED's weights.  XNNPACK takes INT4 ones for unsigned ones less 8 beside zero point 8."""
+    w = node.values(1)
+    if node.numerics != "xnnpack" or node.type_of(1) != "INT4" or node.scale_count(1) < 2:
+        return w
+    tensor = node.tensor(1)
+    first = 0 if tensor is None or tensor.quantization is None else int(tensor.quantization.zero_point[0])
+    return (w.astype(np.int64) & 15) - 8 if first == 8 else w
+
+
 def _is_wide(node: Node, bias: int) -> bool:
     if node.type_of(0 if node.op.name != "TRANSPOSE_CONV" else 2) != "INT16":
         return False
@@ -117,7 +127,7 @@ def transpose_conv(trail: Trail, node: Node) -> int:
 def fully_connected(trail: Trail, node: Node) -> int:
     if node.option("weights_format", "DEFAULT") != "DEFAULT":
         return _shuffled(trail, node)
-    w, channel = node.values(1), node.element[-1]
+    w, channel = _matrix(node), node.element[-1]
     row = node.values(0).reshape(-1, w.shape[1])[int(np.ravel_multi_index(node.element, node.shape)) // w.shape[0]]
     total = accumulate(trail, row, w[channel], node.zero_point(0), _weights_zero(node, 1), _bias(node, 2, channel))
     many = node.scale_count(1) > 1

@@ -98,6 +98,7 @@ def _converts(item: Found) -> bool:
 
 
 ROWS = (
+    Row("no-row", "uint8", "BATCH_MATMUL", REFUSES, REFUSES),
     Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
     Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
@@ -143,6 +144,7 @@ ROWS = (
     Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "", "", REFUSES, REFUSES),
+    Row("weights-zero-point", "", "FULLY_CONNECTED", REFUSES, REFUSES, lambda item: _is_narrow(item)),
     Row("weights-zero-point", "", "CONV_2D", REFUSES, REFUSES),
     Row("weights-axis", "", "FULLY_CONNECTED", REFUSES, REFUSES),
     Row("weights-axis", "", _PRODUCTS, REFUSES, REFUSES, _counts_others),
@@ -177,6 +179,19 @@ def _has_other_scale(item: Found) -> bool:
     return isinstance(rule, tuple) and own is not None and own != np.float32(rule[0])
 
 
+def _is_narrow(item: Found) -> bool:
+    weights = item.operands.weights
+    return weights is not None and type_of(weights.tensor) == "int4"
+
+
+def _is_unsigned(item: Found) -> bool:
+    """Whether XNNPACK takes the weights for unsigned ones, less 8."""
+    weights = item.operands.weights
+    if not _is_narrow(item) or weights is None or item.rule != "weights-zero-point":
+        return False
+    return _has_channels(item) and set(zero_points(weights.tensor).tolist()) <= {0, 8}
+
+
 def _row(item: Found) -> Row | None:
     name, spec = item.operands.name, item.operands.spec.name
     for row in ROWS:
@@ -193,7 +208,7 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
     xnnpack = optimized if row is None else row.xnnpack or optimized
     if backend is not None and backend.numerics == "xnnpack":
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
-        xnnpack = next(found, "") or (REFUSES if backend.litert is not None else RUNS)
+        xnnpack = ("" if _is_unsigned(item) else next(found, "")) or (REFUSES if backend.litert is not None else RUNS)
     if backend is not None and "process ends" in (backend.litert or ""):
         xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
