@@ -129,8 +129,8 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     size_t count = tq_tensor_count(node->in[1]);
     uint64_t header = 4 * ((uint64_t)count + 2), total = header;
     tq_bytes other = tq_strings_item(&defaults, 0);
-    TQ_EACH(i, count)
-    total += indices[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)indices[i]).size;
+    TQ_EACH (i, count)
+        total += indices[i] < 0 ? other.size : tq_strings_item(&table->strings, (uint32_t)indices[i]).size;
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the sum is incomplete */
     if (total > INT32_MAX)
@@ -140,8 +140,7 @@ static tq_status put_strings(tq_node *node, const tq_hashtable *table, const int
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         tq_bytes item = indices[i] < 0 ? other : tq_strings_item(&table->strings, (uint32_t)indices[i]);
         if (item.size)
             memcpy(to + at, item.data, item.size);
@@ -168,8 +167,7 @@ static tq_status eval_find(tq_node *node, tq_error *error)
     if (node->out[0]->type == TQ_TensorType_STRING)
         return put_strings(node, table, indices, error);
     const size_t count = tq_tensor_count(keys);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         const int64_t *from = indices[i] < 0 ? node->in[2]->data : table->value_block->data;
         ((int64_t *)node->out[0]->data)[i] = from[indices[i] < 0 ? 0 : indices[i]];
     }

@@ -324,9 +324,9 @@ tq_status tq_hashtable_fill(tq_resources *resources, tq_hashtable *t, const tq_t
     for (size_t i = 0; i < count; i++)
         t->order[i] = (uint32_t)i;
     tq_sort_indices(t->order, count, comes_before, t);
-    TQ_EACH(i, count)
-    if (t->count == 0 || compare_entries(t, t->order[t->count - 1], t->order[i]) != 0)
-        t->order[t->count++] = t->order[i];
+    TQ_EACH (i, count)
+        if (t->count == 0 || compare_entries(t, t->order[t->count - 1], t->order[i]) != 0)
+            t->order[t->count++] = t->order[i];
     if (tq_stop_now()) { /* the table stays empty, and can be filled again */
         tq_block_release(order);
         t->order_block = NULL;

@@ -255,8 +255,11 @@ def explain(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, preserve=True, numerics=args.numerics), args)
     interpreter.invoke()
     tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
-    with refusing():
-        explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
+    try:
+        with refusing():
+            explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
+    except RuntimeError as error:
+        raise Failure(str(error)) from error
     return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
 
 

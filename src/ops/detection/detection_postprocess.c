@@ -63,16 +63,16 @@ static void decode(const tq_node *node, const detection *d, float *boxes)
 {
     const tq_tensor *encodings = node->in[ENCODINGS];
     size_t width = (size_t)encodings->shape.dims[2];
-    TQ_EACH(i, d->boxes)
-    for (size_t side = 0; side < 2; side++) {
-        double position = real_at(node->in[ANCHORS], 4 * i + side);
-        double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
-        double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
-        double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
-        float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
-        boxes[4 * i + side] = center - half;
-        boxes[4 * i + side + 2] = center + half;
-    }
+    TQ_EACH (i, d->boxes)
+        for (size_t side = 0; side < 2; side++) {
+            double position = real_at(node->in[ANCHORS], 4 * i + side);
+            double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
+            double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
+            double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
+            float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
+            boxes[4 * i + side] = center - half;
+            boxes[4 * i + side + 2] = center + half;
+        }
 }
 
 static const float *scores_of(const tq_node *node, const detection *d)
@@ -85,11 +85,11 @@ static const float *scores_of(const tq_node *node, const detection *d)
     const int8_t *signed_q = scores->data;
     float *values = tq_scratch_at(node, d->scores_at);
     if (scores->type == TQ_TensorType_UINT8) {
-        TQ_EACH(i, d->boxes * d->columns)
-        values[i] = ((float)q[i] - zero) * scale;
+        TQ_EACH (i, d->boxes * d->columns)
+            values[i] = ((float)q[i] - zero) * scale;
     } else {
-        TQ_EACH(i, d->boxes * d->columns)
-        values[i] = ((float)signed_q[i] - zero) * scale;
+        TQ_EACH (i, d->boxes * d->columns)
+            values[i] = ((float)signed_q[i] - zero) * scale;
     }
     return values;
 }
@@ -250,8 +250,8 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
     finding *more = found + d->most;
     size_t background = d->columns - d->classes, count = 0, taken;
     for (size_t c = 0; c < d->classes; c++) {
-        TQ_EACH(i, d->boxes)
-        of_class[i] = scores[i * d->columns + c + background];
+        TQ_EACH (i, d->boxes)
+            of_class[i] = scores[i * d->columns + c + background];
         TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken));
         for (size_t i = 0; i < taken; i++)
             more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};

@@ -25,13 +25,13 @@ static tq_status eval_add_n(tq_node *node, tq_error *error)
         if (node->out[0]->type == TQ_TensorType_FLOAT32) {
             float *out = node->out[0]->data;
             const float *in = node->in[k]->data;
-            TQ_EACH(i, count)
-            out[i] = add_bounded(out[i], in[i]);
+            TQ_EACH (i, count)
+                out[i] = add_bounded(out[i], in[i]);
         } else {
             uint32_t *out = node->out[0]->data;
             const uint32_t *in = node->in[k]->data;
-            TQ_EACH(i, count)
-            out[i] += in[i];
+            TQ_EACH (i, count)
+                out[i] += in[i];
         }
     }
     return TQ_OK;

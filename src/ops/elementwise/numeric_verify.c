@@ -31,8 +31,7 @@ static tq_status eval_verify(tq_node *node, tq_error *error)
     const float *reference = node->in[1]->data;
     float *out = node->out[0]->data, most = s->tolerance * tq_scale_of(node->in[0]);
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         float found = real_at(node->in[0], i);
         out[i] = found - reference[i];
         if (s->strict && fabsf(out[i]) > most)

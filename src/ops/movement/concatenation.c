@@ -57,8 +57,8 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
         if (!all[i].used)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
         for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
-            TQ_EACH(c, all[i].part.span)
-        to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
+            TQ_EACH (c, all[i].part.span)
+                to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
     }
     return TQ_OK;
 }

@@ -84,8 +84,8 @@ static tq_status eval_gather(tq_node *node, tq_error *error)
 {
     const gather *g = node->state;
     const size_t count = tq_tensor_count(node->in[1]);
-    TQ_EACH(i, count)
-    TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
+    TQ_EACH (i, count)
+        TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* some indices are not checked */
     return copy_runs(node, g, error);
@@ -158,8 +158,8 @@ static tq_status eval_gather_nd(tq_node *node, tq_error *error)
 {
     const gather *g = node->state;
     const size_t count = tq_tensor_count(node->in[1]);
-    TQ_EACH(i, count)
-    TQ_TRY(check_index(node, i, node->in[0]->shape.dims[i % g->depth], error));
+    TQ_EACH (i, count)
+        TQ_TRY(check_index(node, i, node->in[0]->shape.dims[i % g->depth], error));
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* some indices are not checked */
     return copy_runs(node, g, error);

@@ -92,8 +92,7 @@ tq_status tq_output_strings(tq_node *node, int output, const tq_shape *shape, co
     int32_t at = (int32_t)header, n = (int32_t)count;
     memcpy(to, &n, 4);
     memcpy(to + 4, &at, 4);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         tq_bytes item = string_at(&strings, source(context, i));
         if (item.size)
             memcpy(to + at, item.data, item.size);

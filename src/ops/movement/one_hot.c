@@ -36,8 +36,7 @@ static tq_status eval_one_hot(tq_node *node, tq_error *error)
     tq_move_fill(&fill, 3, bytes, tq_shape_size(shape));
     tq_strided_copy(&fill.copy, node->in[3]->data, to, node->threads);
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         int64_t index = tq_integer_at(node->in[0], i);
         if (index >= 0 && index < depth)
             memcpy(to + ((i / inner * (size_t)depth + (size_t)index) * inner + i % inner) * bytes, node->in[2]->data,

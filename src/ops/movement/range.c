@@ -53,16 +53,14 @@ static tq_status eval_range(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(out);
     if (out->type == TQ_TensorType_FLOAT32) {
         float value = *(const float *)node->in[0]->data, delta = *(const float *)node->in[2]->data;
-        TQ_EACH(i, count)
-        {
+        TQ_EACH (i, count) {
             ((float *)out->data)[i] = value;
             value += delta;
         }
         return TQ_OK;
     }
     uint64_t value = (uint64_t)tq_integer_at(node->in[0], 0), delta = (uint64_t)tq_integer_at(node->in[2], 0);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         if (out->type == TQ_TensorType_INT64)
             ((uint64_t *)out->data)[i] = value;
         else

@@ -121,8 +121,7 @@ static tq_status eval_sparse_to_dense(tq_node *node, tq_error *error)
     tq_move fill;
     tq_move_fill(&fill, 3, bytes, tq_tensor_count(out));
     tq_strided_copy(&fill.copy, node->in[3]->data, out->data, node->threads);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         size_t at = 0;
         TQ_TRY(position(node, 0, i * depth, (int)depth, &at, error));
         memcpy((char *)out->data + at * bytes, (const char *)values->data + (one ? 0 : i * bytes), bytes);
@@ -199,8 +198,7 @@ static tq_status eval_stablehlo_scatter(tq_node *node, tq_error *error)
     if (out->data != node->in[0]->data && tq_tensor_count(out))
         tq_copy(out->data, node->in[0]->data, tq_tensor_count(out) * bytes);
     const size_t count = tq_tensor_count(updates);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         size_t found = 0;
         if (find_element(node, w, at, index, &found))
             w->combine((char *)out->data + found * bytes, (const char *)updates->data + i * bytes, 1);

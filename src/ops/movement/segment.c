@@ -65,8 +65,7 @@ static tq_status segment_sum_shape(tq_node *node, tq_error *error)
     tq_shape shape = node->in[0]->shape;
     int64_t last = -1;
     const size_t count = tq_tensor_count(node->in[1]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         int64_t id = tq_integer_at(node->in[1], i);
         if (id < 0 || id < last || id > last + 1)
             return tq_input_fail(node, 1, error, "has segment %lld at %zu; it needs %lld or %lld", (long long)id, i,

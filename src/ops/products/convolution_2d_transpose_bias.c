@@ -66,8 +66,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     float *image = node->out[0]->data;
     size_t size = (size_t)s->y.out * (size_t)s->x.out * s->out_channels;
     for (size_t b = 0; b < s->batches; b++, image += size) {
-        TQ_EACH(i, size)
-        image[i] = bias[i % s->out_channels];
+        TQ_EACH (i, size)
+            image[i] = bias[i % s->out_channels];
         for (int32_t y = 0; y < s->y.in; y++)
             for (int32_t x = 0; x < s->x.in; x++, cell += s->channels)
                 add_cell(node, s, cell, (int64_t)y * s->y.stride - s->y.pad, (int64_t)x * s->x.stride - s->x.pad,

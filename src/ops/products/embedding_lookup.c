@@ -33,8 +33,7 @@ static void dequantize_row(const tq_node *node, const lookup *l, size_t row, siz
     const tq_tensor *table = node->in[TABLE], *out = node->out[0];
     const uint8_t *quantized = (const uint8_t *)table->data + row * l->columns;
     bool is_unsigned = table->type == TQ_TensorType_UINT8;
-    TQ_EACH(c, l->columns)
-    {
+    TQ_EACH (c, l->columns) {
         int32_t q = is_unsigned ? quantized[c] : (int8_t)quantized[c];
         float value = (float)q * scale_at(node, l, row, c);
         if (out->type == TQ_TensorType_FLOAT32)

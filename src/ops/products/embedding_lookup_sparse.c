@@ -89,8 +89,8 @@ static tq_status eval(tq_node *node, tq_error *error)
         b.count++;
         b.weight += weight;
         b.squares += weight * weight;
-        TQ_EACH(k, size)
-        out[target * size + k] += ((const float *)table->data)[(size_t)id * size + k] * weight;
+        TQ_EACH (k, size)
+            out[target * size + k] += ((const float *)table->data)[(size_t)id * size + k] * weight;
     }
     finish(node, &b, size);
     return TQ_OK;

@@ -27,8 +27,8 @@ static void rotate(float *x, const rotation *s)
                 x[k] = a + b;
                 x[k + half] = a - b;
             }
-    TQ_EACH(k, s->size)
-    x[k] *= s->factor;
+    TQ_EACH (k, s->size)
+        x[k] *= s->factor;
 }
 
 static tq_status eval_hadamard(tq_node *node, tq_error *error)

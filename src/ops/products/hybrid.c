@@ -59,8 +59,7 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
 {
     size_t whole = n - n % BLOCK;
-    TQ_EACH(i, whole)
-    {
+    TQ_EACH (i, whole) {
         float x = values[i] * inverse;
         int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
         quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);
@@ -90,8 +89,8 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *quantized)
     if (bound < SMALLEST_BOUND)
         return zeros(n, quantized);
     const float inverse = (float)(127.0 / (double)bound);
-    TQ_EACH(i, n)
-    quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
+    TQ_EACH (i, n)
+        quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse), -127, 127);
     return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
 }
 

@@ -126,8 +126,8 @@ static void run_expert(const tq_node *node, const mixture *s, size_t expert, siz
     const float scale = ((const float *)s->expert_scales->data)[expert];
     multiply(node, s, &s->gate, x, rows, gate);
     multiply(node, s, &s->ff1, x, rows, ff1);
-    TQ_EACH(i, rows * s->hidden)
-    gate[i] = (s->by_tanh ? gelu_by_tanh(gate[i]) : tq_gelu_by_erfc(gate[i])) * ff1[i];
+    TQ_EACH (i, rows * s->hidden)
+        gate[i] = (s->by_tanh ? gelu_by_tanh(gate[i]) : tq_gelu_by_erfc(gate[i])) * ff1[i];
     multiply(node, s, &s->linear, gate, rows, y);
     for (size_t r = 0; r < rows && !tq_stop_after(s->model); r++) {
         const float factor = scale * route_weights[route[r]];
@@ -152,8 +152,7 @@ static void serve(const tq_node *node, mixture *s, size_t expert)
     float *rows = tq_scratch_at(node, s->x_at);
     size_t *route = tq_scratch_at(node, s->route_at), held = 0;
     bool packed = false;
-    TQ_EACH(i, s->tokens * s->active)
-    {
+    TQ_EACH (i, s->tokens * s->active) {
         if (expert_of(s, indices[i]) != expert)
             continue;
         if (!packed) {
@@ -179,10 +178,10 @@ static tq_status eval(tq_node *node, tq_error *error)
     const int32_t *indices = node->in[ROUTE_INDICES]->data;
     if (tq_stop_now())
         return TQ_INTERRUPTED;
-    TQ_EACH(i, s.tokens * s.active)
-    if (expert_of(&s, indices[i]) == s.experts)
-        return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 2 is expert %d of %zu", i, (int)indices[i],
-                          s.experts);
+    TQ_EACH (i, s.tokens * s.active)
+        if (expert_of(&s, indices[i]) == s.experts)
+            return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 2 is expert %d of %zu", i,
+                              (int)indices[i], s.experts);
     if (node->out[0]->bytes > 0)
         tq_fill(node->out[0]->data, 0, node->out[0]->bytes);
     for (size_t expert = 0; expert < s.experts && !tq_stop_now(); expert++)

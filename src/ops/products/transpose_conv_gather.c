@@ -266,8 +266,8 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
         return quantized;
     }
     int32_t zero_point = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
-    TQ_EACH(i, count)
-    ((int16_t *)quantized)[i] = difference(input, i, zero_point);
+    TQ_EACH (i, count)
+        ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
 }
 

@@ -16,11 +16,10 @@ static void sum_probabilities(const float *logits, size_t count, double *sums)
 {
     float most = -3.402823466e+38f;
     double sum = 0;
-    TQ_EACH(i, count)
-    if (isfinite(logits[i]) && logits[i] > most)
-        most = logits[i];
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count)
+        if (isfinite(logits[i]) && logits[i] > most)
+            most = logits[i];
+    TQ_EACH (i, count) {
         sum += isfinite(logits[i]) ? exp((double)logits[i] - (double)most) : 0;
         sums[i] = sum;
     }

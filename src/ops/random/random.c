@@ -27,8 +27,7 @@ static float float_of(uint32_t value)
 static void fill_uniform(tq_random_stream *s, float *out, size_t count)
 {
     uint32_t values[4];
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         if (i % 4 == 0)
             tq_random_stream_draw(s, values);
         out[i] = float_of(values[i % 4]);

@@ -100,8 +100,8 @@ static void dequantize_time(const tq_tensor *time, float *to)
 {
     size_t memory = (size_t)time->shape.dims[1];
     const size_t count = tq_tensor_count(time);
-    TQ_EACH(i, count)
-    to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
+    TQ_EACH (i, count)
+        to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
 }
 
 static tq_status eval_hybrid(tq_node *node, tq_error *error)

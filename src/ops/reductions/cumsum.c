@@ -16,8 +16,7 @@ typedef struct line {
     static void name(const T *in, T *out, const line *l)                 \
     {                                                                    \
         T total = 0;                                                     \
-        TQ_EACH(i, l->count)                                             \
-        {                                                                \
+        TQ_EACH (i, l->count) {                                          \
             size_t at = (l->reverse ? l->count - 1 - i : i) * l->stride; \
             T before = total;                                            \
             total = sum(total, in[at]);                                  \

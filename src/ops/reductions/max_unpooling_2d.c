@@ -22,8 +22,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (node->out[0]->bytes > 0)
         tq_fill(out, 0, node->out[0]->bytes);
     for (size_t b = 0; b < batches && !tq_stop_after(1); b++, out += room, x += count, positions += count)
-        TQ_EACH(i, count)
-        {
+        TQ_EACH (i, count) {
             if (positions[i] < 0 || (size_t)positions[i] >= room)
                 return tq_op_fail(node, error, TQ_BAD_DATA, "element %zu of input 1 is position %d of %zu",
                                   b * count + i, (int)positions[i], room);

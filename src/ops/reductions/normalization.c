@@ -68,12 +68,12 @@ static void l2_int8(const state *s, const void *in, void *out, size_t n)
     const int32_t zero = s->zero_point; /* a copy: stores of bytes may change *s */
     const tq_lane_fixed lane = tq_lane_fixed_of(by);
     if (tq_lane_fits(by, 255)) {
-        TQ_EACH(i, n)
-        y[i] = (int8_t)tq_lane_quantized(tq_lane_multiply(x[i] - zero, lane), -128, 127, 0);
+        TQ_EACH (i, n)
+            y[i] = (int8_t)tq_lane_quantized(tq_lane_multiply(x[i] - zero, lane), -128, 127, 0);
         return;
     }
-    TQ_EACH(i, n)
-    y[i] = (int8_t)tq_clamp_i64(tq_multiply_fixed(x[i] - zero, by), -128, 127);
+    TQ_EACH (i, n)
+        y[i] = (int8_t)tq_clamp_i64(tq_multiply_fixed(x[i] - zero, by), -128, 127);
 }
 
 static void l2_uint8(const state *s, const void *in, void *out, size_t n)
@@ -87,12 +87,12 @@ static void l2_uint8(const state *s, const void *in, void *out, size_t n)
     const int32_t zero = s->zero_point;
     const tq_lane_fixed lane = tq_lane_fixed_of(by);
     if (tq_lane_fits(by, 128 * 255)) {
-        TQ_EACH(i, n)
-        y[i] = (uint8_t)tq_lane_quantized(tq_lane_multiply(128 * (x[i] - zero), lane), -128, 127, 128);
+        TQ_EACH (i, n)
+            y[i] = (uint8_t)tq_lane_quantized(tq_lane_multiply(128 * (x[i] - zero), lane), -128, 127, 128);
         return;
     }
-    TQ_EACH(i, n)
-    y[i] = (uint8_t)tq_clamp_i64((int64_t)tq_multiply_fixed(128 * (x[i] - zero), by) + 128, 0, 255);
+    TQ_EACH (i, n)
+        y[i] = (uint8_t)tq_clamp_i64((int64_t)tq_multiply_fixed(128 * (x[i] - zero), by) + 128, 0, 255);
 }
 
 static void local_response(const state *s, const void *in, void *out, size_t n)

@@ -148,8 +148,8 @@ static void reduce_all(const tq_reduction *r, const unsigned char *in, void *out
 static void reduce_none(const tq_reduction *r, unsigned char *out)
 {
     uint64_t acc = r->init;
-    TQ_EACH(i, r->outputs)
-    r->how->store(r, &acc, out + i * r->how->out_bytes, 1);
+    TQ_EACH (i, r->outputs)
+        r->how->store(r, &acc, out + i * r->how->out_bytes, 1);
 }
 
 void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int threads)

@@ -80,20 +80,20 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     const float max = max_float(x, n), beta = s->beta;
     float sum = 0;
-    TQ_EACH(i, n)
-    y[i] = tq_expf((x[i] - max) * beta);
-    TQ_EACH(i, n)
-    sum += y[i];
-    TQ_EACH(i, n)
-    y[i] /= sum;
+    TQ_EACH (i, n)
+        y[i] = tq_expf((x[i] - max) * beta);
+    TQ_EACH (i, n)
+        sum += y[i];
+    TQ_EACH (i, n)
+        y[i] /= sum;
 }
 
 TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
 {
     (void)s;
     const float inverse = 1 / tq_xnnpack_exp_row(x, max_float(x, n), y, n);
-    TQ_EACH(i, n)
-    y[i] *= inverse;
+    TQ_EACH (i, n)
+        y[i] *= inverse;
 }
 
 #define LOG_CHUNK 256
@@ -111,8 +111,8 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
             sum += exponentials[k];
     }
     const float log_sum = logf(sum);
-    TQ_EACH(i, n)
-    y[i] = x[i] - max - log_sum;
+    TQ_EACH (i, n)
+        y[i] = x[i] - max - log_sum;
 }
 
 #define FLOAT_ROW(target, name, body)                                            \
@@ -135,16 +135,15 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
     const uint16_t *x = in;
     uint16_t *y = out;
     float max = -65504.0f, sum = 0;
-    TQ_EACH(i, n)
-    max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
-    TQ_EACH(i, n)
-    {
+    TQ_EACH (i, n)
+        max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
+    TQ_EACH (i, n) {
         float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
         y[i] = tq_float_to_half(exponential);
         sum += exponential;
     }
-    TQ_EACH(i, n)
-    y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
+    TQ_EACH (i, n)
+        y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
 }
 
 /* ---- rows of 8 bits ---- */
@@ -159,8 +158,8 @@ static inline uint8_t ordered(uint8_t bits, const state *s)
 static uint8_t max_of(const state *s, const uint8_t *in, size_t n)
 {
     uint8_t max = 0;
-    TQ_EACH(i, n)
-    max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
+    TQ_EACH (i, n)
+        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
     return max;
 }
 
@@ -168,8 +167,8 @@ static uint8_t max_of(const state *s, const uint8_t *in, size_t n)
 static uint64_t sum_of(const state *s, const uint8_t *in, size_t n, uint8_t max)
 {
     uint64_t sum = 0;
-    TQ_EACH(i, n)
-    sum += (uint64_t)s->rounded[(uint8_t)(max - ordered(in[i], s))];
+    TQ_EACH (i, n)
+        sum += (uint64_t)s->rounded[(uint8_t)(max - ordered(in[i], s))];
     return sum;
 }
 
@@ -225,8 +224,7 @@ TQ_BODY void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n,
     int32_t values[256];
     for (int below = 0; n >= 256 && below < 256; below++)
         values[below] = value(s, r, below);
-    TQ_EACH(i, n)
-    {
+    TQ_EACH (i, n) {
         const uint8_t below = (uint8_t)(max - ordered(in[i], s));
         const int32_t y = n >= 256 ? values[below] : value(s, r, below);
         if (wide)
@@ -263,8 +261,8 @@ static void log_softmax_to_8(const state *s, const void *in, void *out, size_t n
 static float sum_of_table(const state *s, const uint8_t *in, size_t n, uint8_t max)
 {
     float sum = 0;
-    TQ_EACH(i, n)
-    sum += s->table[(uint8_t)(max - ordered(in[i], s))];
+    TQ_EACH (i, n)
+        sum += s->table[(uint8_t)(max - ordered(in[i], s))];
     return sum;
 }
 
@@ -327,8 +325,8 @@ static void logs_to_8(const state *s, const void *in, void *out, size_t n)
     const uint8_t *from = in, max = max_of(s, from, n);
     const float log_sum = logf(sum_of_table(s, from, n, max));
     const float offset = (s->in_scale * (float)quantized_of(s, max) + log_sum) / s->out_scale;
-    TQ_EACH(i, n)
-    ((uint8_t *)out)[i] = (uint8_t)log_value(s, offset, quantized_of(s, ordered(from[i], s)));
+    TQ_EACH (i, n)
+        ((uint8_t *)out)[i] = (uint8_t)log_value(s, offset, quantized_of(s, ordered(from[i], s)));
 }
 
 /* ---- rows of INT16 ---- */
@@ -345,10 +343,9 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     const int16_t *x = in;
     int16_t *y = out, max = INT16_MIN;
     int64_t sum = 0; /* Q15 */
-    TQ_EACH(i, n)
-    max = x[i] > max ? x[i] : max;
-    TQ_EACH(i, n)
-    {
+    TQ_EACH (i, n)
+        max = x[i] > max ? x[i] : max;
+    TQ_EACH (i, n) {
         y[i] = exponential_16(s, x[i] - max);
         sum += y[i];
     }
@@ -357,8 +354,7 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     int64_t at = ((leading + (1 << 13)) >> 14) - ((1 << 15) + (1 << 16));
     int16_t inverse = tq_lookup_point((int16_t)tq_clamp_i64(at, INT16_MIN, INT16_MAX), s->points->inverse);
     int right = 31 - zeros;
-    TQ_EACH(i, n)
-    {
+    TQ_EACH (i, n) {
         int64_t share = ((int64_t)y[i] * inverse + ((int64_t)1 << (right - 1))) >> right;
         y[i] = (int16_t)tq_clamp_i64(share, 0, INT16_MAX);
     }

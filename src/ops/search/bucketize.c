@@ -41,8 +41,8 @@ static tq_status eval_bucketize(tq_node *node, tq_error *error)
     (void)error;
     int32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    out[i] = bucket_of(node->state, value_at(node->in[0], i));
+    TQ_EACH (i, count)
+        out[i] = bucket_of(node->state, value_at(node->in[0], i));
     return TQ_OK;
 }
 

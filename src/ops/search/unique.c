@@ -34,8 +34,7 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
     if (tq_stop_now())
         return TQ_INTERRUPTED; /* the slots are not initialized */
     size_t probes = 0;
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         uint64_t key = key_of(in, i);
         size_t slot = (size_t)(key * UINT64_C(0x9E3779B97F4A7C15) >> 20) & (u->slots - 1);
         while (slots[slot] && key_of(in, slots[slot] - 1) != key) {
@@ -56,8 +55,8 @@ static tq_status eval_unique(tq_node *node, tq_error *error)
     }
     tq_shape shape = {1, {(int32_t)found}};
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    TQ_EACH(k, found)
-    memcpy((char *)node->out[0]->data + k * bytes, (const char *)in->data + first[k] * bytes, bytes);
+    TQ_EACH (k, found)
+        memcpy((char *)node->out[0]->data + k * bytes, (const char *)in->data + first[k] * bytes, bytes);
     return TQ_OK;
 }
 

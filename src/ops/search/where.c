@@ -17,8 +17,8 @@ static bool is_set(const tq_tensor *tensor, size_t i)
 static tq_status where_shape(tq_node *node, tq_error *error)
 {
     size_t count = 0, all = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, all)
-    count += is_set(node->in[0], i);
+    TQ_EACH (i, all)
+        count += is_set(node->in[0], i);
     tq_shape shape = {2, {0, node->in[0]->shape.rank}};
     TQ_TRY(tq_dim_of(node, (int64_t)count, &shape.dims[0], error));
     return tq_output_shape(node, 0, &shape, error);
@@ -30,8 +30,7 @@ static tq_status eval_where(tq_node *node, tq_error *error)
     const tq_shape *shape = &node->in[0]->shape;
     int64_t *to = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         if (!is_set(node->in[0], i))
             continue;
         size_t position = i;

@@ -47,8 +47,8 @@ static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
     const double pi = 3.14159265358979323846;
     TQ_TRY(tq_node_memory(node, s->window_size, sizeof *s->window, &s->window, error));
     TQ_TRY(tq_node_memory(node, s->length / 2, sizeof *s->roots, &s->roots, error));
-    TQ_EACH(i, s->window_size)
-    s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
+    TQ_EACH (i, s->window_size)
+        s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
     tq_fft_roots(s->roots, s->length);
     return tq_node_scratch(node, s->length * sizeof(tq_complex128), error);
 }

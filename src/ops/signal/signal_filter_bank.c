@@ -117,8 +117,8 @@ static tq_status eval_square_root(tq_node *node, tq_error *error)
     if (bits < 0 || bits > 31)
         return tq_op_fail(node, error, TQ_BAD_DATA, "is asked to shift by %d bits; it needs 0 to 31", (int)bits);
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    out[i] = root_of(x[i]) >> bits;
+    TQ_EACH (i, count)
+        out[i] = root_of(x[i]) >> bits;
     return TQ_OK;
 }
 
@@ -149,8 +149,7 @@ static tq_status eval_subtraction(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data;
     uint32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         uint32_t scaled = x[i] << s->smoothing_bits;
         uint64_t mixed = (uint64_t)scaled * s->follow[i & 1] + (uint64_t)s->noise[i] * s->retain[i & 1];
         uint32_t noise = (uint32_t)(mixed >> s->bits), taken = noise > scaled ? scaled : noise;
@@ -238,8 +237,7 @@ static tq_status eval_gain(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data, *noise = node->in[1]->data;
     uint32_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         uint32_t gain = (uint32_t)(int32_t)gain_of(noise[i], node->in[2]->data);
         out[i] = shrink((uint32_t)((uint64_t)x[i] * gain >> s->shift));
     }
@@ -293,8 +291,7 @@ static tq_status eval_log(tq_node *node, tq_error *error)
     const uint32_t *x = node->in[0]->data;
     int16_t *out = node->out[0]->data;
     const size_t count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         uint32_t scaled = x[i] << s->shift, result = 0;
         if (scaled > 1) {
             uint32_t natural =

@@ -30,8 +30,7 @@ static tq_status eval_window(tq_node *node, tq_error *error)
     const int16_t *x = node->in[0]->data, *weights = node->in[1]->data;
     int16_t *out = node->out[0]->data;
     const size_t period = tq_tensor_count(node->in[1]), count = tq_tensor_count(node->in[0]);
-    TQ_EACH(i, count)
-    {
+    TQ_EACH (i, count) {
         int32_t value = ((int32_t)x[i] * weights[i % period]) >> s->shift;
         out[i] = (int16_t)(value < INT16_MIN ? INT16_MIN : value > INT16_MAX ? INT16_MAX : value);
     }
@@ -64,11 +63,11 @@ tq_status tq_prepare_signal_window(tq_node *node, tq_error *error)
 static int16_t largest(const int16_t *x, size_t count)
 {
     int16_t most = 0;
-    TQ_EACH(i, count)
-    if (x[i] > most)
-        most = x[i];
-    else if (-x[i] > most)
-        most = x[i] == INT16_MIN ? INT16_MIN : (int16_t)-x[i];
+    TQ_EACH (i, count)
+        if (x[i] > most)
+            most = x[i];
+        else if (-x[i] > most)
+            most = x[i] == INT16_MIN ? INT16_MIN : (int16_t)-x[i];
     return most;
 }
 
@@ -83,8 +82,8 @@ static tq_status eval_auto_scale(tq_node *node, tq_error *error)
     if (most > 0)
         for (bits = 14; most >> (15 - bits); bits--)
             ;
-    TQ_EACH(i, count)
-    out[i] = (int16_t)(uint16_t)((uint32_t)(int32_t)x[i] << bits);
+    TQ_EACH (i, count)
+        out[i] = (int16_t)(uint16_t)((uint32_t)(int32_t)x[i] << bits);
     *(int32_t *)node->out[1]->data = bits;
     return TQ_OK;
 }
