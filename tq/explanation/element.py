@@ -134,8 +134,8 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
         raise RuntimeError(
             f"operator {op.index} ({op.name}) computes {int(actual[element])} for element {list(element)}, and the "
             "explanation by the tensors of its inputs gives another value: without "
-            "experimental_preserve_all_tensors=True and an invoke inputs may be overwritten; with both, the explanation "
-            "is at fault"
+            "experimental_preserve_all_tensors=True and an invoke inputs may be overwritten; with both, the "
+            "explanation is at fault"
         )
     real = _float_value(float_run, found, element)
     return made if real is None else replace(made, real=real, errors=_errors(real, made.value, made.scale))
