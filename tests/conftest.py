@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from commands import run  # noqa: F401  (a fixture)
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -13,6 +14,10 @@ CORPUS = Path(os.environ.get("TQ_MODELS") or ROOT.parent / "shared" / "models")
 
 # Tests that the default run leaves out: {option and marker: (the time they take, the tiers that the option runs)}.
 TIERS = {"slow": ("minutes", {"slow"}), "thorough": ("hours", {"slow", "thorough"})}
+
+# Times depend on the machine and on sanitizers: no property fails by them.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser):
