@@ -369,16 +369,18 @@ def test_advice_says_what_options_gain(poor, report):
 # ---- the command line ----
 
 
-def test_three_commands(run, tmp_path):
+def test_the_commands_of_the_readme_make_both_pages(run, tmp_path):
     """Those that the README gives a newcomer."""
     text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    block = re.search(r"in three commands:\n\n```sh\n(.*?)```", text, re.DOTALL)[1]
+    block = re.search(r"## Thirty seconds\n.*?```sh\n(.*?)```", text, re.DOTALL)[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]
-    assert len(commands) == 3 and all(command[0] == "tq" for command in commands)
-    said = [fine(run(*command[1:])) for command in commands]
-    assert said[0].split() == ["./demo_float.tflite", "./demo_samples.npz"]
-    assert "32 samples" in said[2] and said[2].startswith("report.html")
+    assert all(command[0] == "tq" for command in commands)
+    said = {command[1]: fine(run(*command[1:])) for command in commands}
+    assert list(said) == ["demo", "quantize", "check", "view", "report", "profile"]
+    assert said["demo"].split() == ["./demo_float.tflite", "./demo_samples.npz"]
+    assert "32 samples" in said["report"] and said["report"].startswith("report.html")
     Page((tmp_path / "report.html").read_text("utf-8"))
+    assert (tmp_path / "graph.html").read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_command_refusals(run, tmp_path):
