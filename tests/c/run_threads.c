@@ -79,7 +79,7 @@ static void *call(void *context)
 
 static int race(const tq_model *model, tq_numerics numerics)
 {
-    caller callers[THREADS] = {{NULL}};
+    caller callers[THREADS];
     pthread_t threads[THREADS];
     int ended_well = 0;
     for (int i = 0; i < THREADS; i++) {

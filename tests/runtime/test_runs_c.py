@@ -13,7 +13,7 @@ import tq
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["-O0", "-g1", "-fsanitize=thread"]  # all of the core: unoptimized, so that it compiles fast
-RUNS = 4 * 3 * 3  # threads, runs of each, numerics
+RUNS = 4 * 3 * 4  # threads, runs of each, numerics, that of single rounding among them
 
 
 def layers(dtype):

@@ -338,3 +338,31 @@ def test_nothing_leaks(name):
             result(run)
 
     assert_no_leak(use, 60)
+
+
+def test_a_depthwise_convolution_is_packed_for_each_size_of_its_input():
+    """Its integer weights may be packed for the rows of its scan, which a resized input changes."""
+    rng = np.random.default_rng(3)
+    q = {"scale": 0.1, "zero_point": 3}
+    weights = tensor(
+        "w", [1, 3, 3, 8], "INT8", rng.integers(-127, 128, [1, 3, 3, 8], np.int8), scale=0.01, zero_point=0
+    )
+    tensors = [tensor("x", [1, 9, 21, 8], "INT8", **q), weights, tensor("y", [1, 9, 21, 8], "INT8", **q)]
+    tensors.append(tensor("b", [8], "INT32", np.arange(8, dtype=np.int32), scale=0.001, zero_point=0))
+    options = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "depth_multiplier": 1}
+    content = build_model(tensors, [operator("DEPTHWISE_CONV_2D", [0, 1, 3], [2], **options)], [0], [2])
+
+    def result(interpreter, x):
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(0, x)
+        interpreter.invoke()
+        return interpreter.get_tensor(2)
+
+    first = tq.Interpreter(model_content=content)
+    result(first, np.zeros([1, 9, 21, 8], np.int8))
+    for height, width in ((40, 5), (3, 60), (2, 2), (9, 22)):
+        x = rng.integers(-128, 128, [1, height, width, 8], np.int8)
+        alone = tq.Interpreter(model_content=content)
+        for interpreter in (first, alone):
+            interpreter.resize_tensor_input(0, x.shape)
+        assert result(first, x).tobytes() == result(alone, x).tobytes()

@@ -270,19 +270,17 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
     const tq_product_plan *plan = &p->plan;
     const int64_t key[] = {
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
-        (int64_t)plan->channels,
-        (int64_t)plan->groups,
-        (int64_t)plan->taps,
-        (int64_t)plan->depth,
-        (int64_t)plan->multiplier,
-        (int64_t)plan->channel_stride,
-        (int64_t)plan->k_stride,
-        plan->scan.columns_first,
-        plan->scan.filter_h,
-        plan->rule,
-        (int64_t)plan->double_channels,
-        plan->wide,
-        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points + 8 * tq_weights_flip(node)};
+        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
+        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
+        plan->scan.filter_h, plan->rule, (int64_t)plan->double_channels, plan->wide,
+        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points + 8 * tq_weights_flip(node),
+        /* weights of a depthwise convolution may be packed for its scan (depthwise_columns.c) */
+        plan->by_channel ? plan->scan.in_h : 0, plan->by_channel ? plan->scan.in_w : 0,
+        plan->by_channel ? plan->scan.out_h : 0, plan->by_channel ? plan->scan.out_w : 0,
+        plan->by_channel ? plan->scan.stride_h : 0, plan->by_channel ? plan->scan.stride_w : 0,
+        plan->by_channel ? plan->scan.dilation_h : 0, plan->by_channel ? plan->scan.dilation_w : 0,
+        plan->by_channel ? plan->scan.pad_h : 0, plan->by_channel ? plan->scan.pad_w : 0};
+    _Static_assert(sizeof key / sizeof *key <= TQ_PREPACK_KEY, "a longer key would be cut");
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
