@@ -12,7 +12,6 @@
 #include "kernels/rounding/tiles.h"
 
 #define BLOCK ((size_t)64)
-#define SUPER ((size_t)8) /* panels of a side of a task */
 #define STRIP ((size_t)64) /* columns of a task */
 
 typedef struct job {
@@ -64,8 +63,9 @@ static void solve(void *context, size_t begin, size_t end)
     }
 }
 
-static void subtract_tile(const job *w, size_t i, size_t j)
+static void subtract_tile(void *context, size_t i, size_t j)
 {
+    const job *w = context;
     double tile[TQ_PANEL * TQ_PANEL];
     const size_t behind = w->first + w->depth, rest = w->n - behind;
     double *to = w->a + (behind + i * TQ_PANEL) * w->n + behind + j * TQ_PANEL;
@@ -77,17 +77,8 @@ static void subtract_tile(const job *w, size_t i, size_t j)
 
 static void subtract(void *context, size_t begin, size_t end)
 {
-    job *w = context;
-    const size_t count = tq_panel_count(w->n - w->first - w->depth), side = (count + SUPER - 1) / SUPER;
-    for (size_t at = begin; at < end; at++) {
-        size_t above, beside;
-        tq_pair_of(at, side, &above, &beside);
-        for (size_t i = above * SUPER; i < (above + 1) * SUPER && i < count; i++)
-            for (size_t j = beside * SUPER > i ? beside * SUPER : i; j < (beside + 1) * SUPER && j < count; j++)
-                subtract_tile(w, i, j);
-        if (tq_stop_after(SUPER * SUPER * TQ_PANEL * w->depth))
-            return;
-    }
+    const job *w = context;
+    tq_each_pair(tq_panel_count(w->n - w->first - w->depth), w->depth, begin, end, subtract_tile, context);
 }
 
 tq_status tq_cholesky(double *a, size_t n, int threads, bool *definite, tq_error *error)
@@ -100,11 +91,11 @@ tq_status tq_cholesky(double *a, size_t n, int threads, bool *definite, tq_error
     for (; w.first < n && *definite && !tq_stop_now(); w.first += BLOCK) {
         w.depth = n - w.first < BLOCK ? n - w.first : BLOCK;
         *definite = factor(a + w.first * (n + 1), n, w.depth);
-        const size_t rest = n - w.first - w.depth, side = (tq_panel_count(rest) + SUPER - 1) / SUPER;
+        const size_t rest = n - w.first - w.depth;
         if (*definite && rest) {
             const int some = tq_tile_threads(threads, (double)rest * (double)rest * (double)w.depth / 2);
             tq_parallel_for((rest + STRIP - 1) / STRIP, 1, some, solve, &w);
-            tq_parallel_for(side * (side + 1) / 2, 1, some, subtract, &w);
+            tq_parallel_for(tq_square_count(tq_panel_count(rest)), 1, some, subtract, &w);
         }
     }
     tq_release(&tq_default_allocator, w.panels);

@@ -12,7 +12,6 @@
 
 #define MOST_BUFFER ((size_t)1 << 20) /* float64 values of a block of patches */
 #define MOST_DEPTH ((size_t)256)      /* patches in a block */
-#define SUPER ((size_t)8)             /* panels of a side of a task */
 
 /* The place of the input that tap `tap` of output place `out` meets; false: padding. */
 static inline bool place_of(size_t out, size_t tap, size_t stride, size_t dilation, size_t before, size_t size,
@@ -106,8 +105,9 @@ static void gather(void *context, size_t begin, size_t end)
     }
 }
 
-static void add_tile(job *w, size_t i, size_t j)
+static void add_tile(void *context, size_t i, size_t j)
 {
+    const job *w = context;
     double tile[TQ_PANEL * TQ_PANEL];
     const size_t k = w->length, down = k - i * TQ_PANEL, across = k - j * TQ_PANEL;
     double *to = w->products + (w->group * k + i * TQ_PANEL) * k + j * TQ_PANEL;
@@ -117,29 +117,19 @@ static void add_tile(job *w, size_t i, size_t j)
             to[a * k + b] += tile[TQ_PANEL * a + b];
 }
 
-/* Adds squares [begin, end) of SUPER x SUPER tiles. */
 static void add_tiles(void *context, size_t begin, size_t end)
 {
-    job *w = context;
-    const size_t count = tq_panel_count(w->length), side = (count + SUPER - 1) / SUPER;
-    for (size_t at = begin; at < end; at++) {
-        size_t above, beside;
-        tq_pair_of(at, side, &above, &beside);
-        for (size_t i = above * SUPER; i < (above + 1) * SUPER && i < count; i++)
-            for (size_t j = beside * SUPER > i ? beside * SUPER : i; j < (beside + 1) * SUPER && j < count; j++)
-                add_tile(w, i, j);
-        if (tq_stop_after(SUPER * SUPER * TQ_PANEL * w->depth))
-            return;
-    }
+    const job *w = context;
+    tq_each_pair(tq_panel_count(w->length), w->depth, begin, end, add_tile, context);
 }
 
 static void add_panels(job *w, int threads)
 {
-    const size_t count = tq_panel_count(w->length), side = (count + SUPER - 1) / SUPER;
+    const size_t count = tq_panel_count(w->length);
     for (w->group = 0; w->group < w->p->groups && !tq_stop_after(w->length); w->group++) {
         tq_parallel_for(count, 4, threads, gather, w);
         if (w->products)
-            tq_parallel_for(side * (side + 1) / 2, 1, threads, add_tiles, w);
+            tq_parallel_for(tq_square_count(count), 1, threads, add_tiles, w);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/stop.h"
 #include "kernels/isa.h"
 
 typedef double lanes __attribute__((vector_size(64), aligned(8), may_alias));
@@ -99,11 +100,40 @@ int tq_tile_threads(int wanted, double terms)
     return most < 1 ? 1 : most < wanted ? (int)most : wanted;
 }
 
-void tq_pair_of(size_t index, size_t count, size_t *i, size_t *j)
+/* ---- pairs of panels ---- */
+
+#define SUPER ((size_t)8) /* panels of a side of a square */
+
+/* Number `index` of the pairs (*i, *j), *i <= *j < count, row by row. */
+static void pair_of(size_t index, size_t count, size_t *i, size_t *j)
 {
     size_t row = 0;
     for (; index >= count - row; row++)
         index -= count - row;
     *i = row;
     *j = row + index;
+}
+
+static size_t squares_of(size_t count)
+{
+    return (count + SUPER - 1) / SUPER;
+}
+
+size_t tq_square_count(size_t count)
+{
+    return squares_of(count) * (squares_of(count) + 1) / 2;
+}
+
+void tq_each_pair(size_t count, size_t depth, size_t begin, size_t end, void (*tile)(void *context, size_t i, size_t j),
+                  void *context)
+{
+    for (size_t at = begin; at < end; at++) {
+        size_t above, beside;
+        pair_of(at, squares_of(count), &above, &beside);
+        for (size_t i = above * SUPER; i < (above + 1) * SUPER && i < count; i++)
+            for (size_t j = beside * SUPER > i ? beside * SUPER : i; j < (beside + 1) * SUPER && j < count; j++)
+                tile(context, i, j);
+        if (tq_stop_after(SUPER * SUPER * TQ_PANEL * depth))
+            return;
+    }
 }

@@ -43,7 +43,12 @@ static inline size_t tq_panel_count(size_t columns)
 /* Threads for `terms` products and sums, at most `wanted`: fewer would wait for each other longer than they work. */
 int tq_tile_threads(int wanted, double terms);
 
-/* Number `index` of the pairs (*i, *j), *i <= *j < count, row by row. */
-void tq_pair_of(size_t index, size_t count, size_t *i, size_t *j);
+/* Pairs (i, j) of panels, i <= j < count, are divided into squares of several panels a side, each a task of its own. */
+size_t tq_square_count(size_t count);
+
+/* Calls tile(context, i, j) for the pairs in squares [begin, end), end <= tq_square_count(count).  depth: of the
+   panels, which tells how soon Ctrl-C is looked for. */
+void tq_each_pair(size_t count, size_t depth, size_t begin, size_t end, void (*tile)(void *context, size_t i, size_t j),
+                  void *context);
 
 #endif
