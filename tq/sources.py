@@ -21,6 +21,12 @@ def snapshot(source: Source) -> Model:
     return opened(bytes(source) if isinstance(source, (bytearray, memoryview)) else source)
 
 
+def shown_name(source: Source, otherwise: str) -> str:
+    """The name of the model's file; `otherwise` where it comes from memory."""
+    path = source.path if isinstance(source, Model) else source
+    return os.path.basename(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else otherwise
+
+
 def is_path(source: Any) -> bool:
     """Whether an argument is a path and no model's bytes, which hold a zero byte: a path cannot."""
     if isinstance(source, bytes):

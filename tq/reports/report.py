@@ -29,7 +29,7 @@ from tq.reports.records import Counts, Figures, OutputReport, TensorReport
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 from tq.saving import Target, files_of, target
-from tq.sources import Source, opened
+from tq.sources import Source, opened, shown_name
 
 if TYPE_CHECKING:
     from tq._core import Operator, Tensor
@@ -121,8 +121,8 @@ def report(
     made = Report(
         a,
         b,
-        _name(float_model, "float model"),
-        _name(quantized, "quantized model"),
+        shown_name(float_model, "float model"),
+        shown_name(quantized, "quantized model"),
         len(fed),
         activations,
         _constants(matching.constants, a),
@@ -138,11 +138,6 @@ def report(
     if output is not None:
         made.save(output)
     return made
-
-
-def _name(source: Source, otherwise: str) -> str:
-    path = source.path if isinstance(source, Model) else source
-    return os.path.basename(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else otherwise
 
 
 def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:

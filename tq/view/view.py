@@ -24,7 +24,7 @@ from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 from tq.running.random_values import random_value
 from tq.saving import Target, files_of, target
-from tq.sources import Source, opened
+from tq.sources import Source, opened, shown_name
 from tq.specification.check import check
 from tq.view import overlays as o
 from tq.view.page import document
@@ -114,15 +114,10 @@ def view(
         found.insert(0, overlay)
     if profile:
         found.insert(0, _timed(shown, num_threads, limits))
-    result = View(shown, _name(model), found, notes, made, files_of(shown, second, samples))
+    result = View(shown, shown_name(model, "a model in memory"), found, notes, made, files_of(shown, second, samples))
     if output is not None:
         result.save(output)
     return result
-
-
-def _name(source: Source) -> str:
-    path = source.path if isinstance(source, Model) else source
-    return os.path.basename(os.fspath(path)) if isinstance(path, (str, os.PathLike)) else "a model in memory"
 
 
 def _static(model: Model) -> tuple[list[o.Overlay], list[str]]:
