@@ -54,8 +54,7 @@ typedef struct tq_blockwise_row {
 } tq_blockwise_row;
 
 /* Plans a product: units >= 0; columns >= block >= 1, a multiple of it; block <= TQ_BLOCKWISE_MOST; fused: a multiple
-   of
-   16. TQ_NO_MEMORY: the packed weights would exceed the address space. */
+   of 16.  TQ_NO_MEMORY: the packed weights would exceed the address space. */
 tq_status tq_blockwise_plan(tq_blockwise *plan, size_t units, size_t columns, size_t block, bool fused,
                             tq_error *error);
 

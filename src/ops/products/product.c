@@ -267,19 +267,34 @@ static void prepack(tq_node *node)
 
 static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
 {
+    static const tq_scan no_scan;
     const tq_product_plan *plan = &p->plan;
+    const tq_scan *scan = plan->by_channel ? &plan->scan : &no_scan; /* weights may be packed for it */
     const int64_t key[] = {
         (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
-        (int64_t)plan->channels, (int64_t)plan->groups, (int64_t)plan->taps, (int64_t)plan->depth,
-        (int64_t)plan->multiplier, (int64_t)plan->channel_stride, (int64_t)plan->k_stride, plan->scan.columns_first,
-        plan->scan.filter_h, plan->rule, (int64_t)plan->double_channels, plan->wide,
+        (int64_t)plan->channels,
+        (int64_t)plan->groups,
+        (int64_t)plan->taps,
+        (int64_t)plan->depth,
+        (int64_t)plan->multiplier,
+        (int64_t)plan->channel_stride,
+        (int64_t)plan->k_stride,
+        plan->scan.columns_first,
+        plan->scan.filter_h,
+        plan->rule,
+        (int64_t)plan->double_channels,
+        plan->wide,
         plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points + 8 * tq_weights_flip(node),
-        /* weights of a depthwise convolution may be packed for its scan (depthwise_columns.c) */
-        plan->by_channel ? plan->scan.in_h : 0, plan->by_channel ? plan->scan.in_w : 0,
-        plan->by_channel ? plan->scan.out_h : 0, plan->by_channel ? plan->scan.out_w : 0,
-        plan->by_channel ? plan->scan.stride_h : 0, plan->by_channel ? plan->scan.stride_w : 0,
-        plan->by_channel ? plan->scan.dilation_h : 0, plan->by_channel ? plan->scan.dilation_w : 0,
-        plan->by_channel ? plan->scan.pad_h : 0, plan->by_channel ? plan->scan.pad_w : 0};
+        scan->in_h,
+        scan->in_w,
+        scan->out_h,
+        scan->out_w,
+        scan->stride_h,
+        scan->stride_w,
+        scan->dilation_h,
+        scan->dilation_w,
+        scan->pad_h,
+        scan->pad_w};
     _Static_assert(sizeof key / sizeof *key <= TQ_PREPACK_KEY, "a longer key would be cut");
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
