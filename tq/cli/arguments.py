@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import tq
-from tq.cli import checking, commands, editing, running, viewing
+from tq.cli import checking, commands, editing, running, terminal, viewing
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain, in_options
 from tq.cli.manual import manual
@@ -602,7 +602,7 @@ def _run(argv: Sequence[str] | None) -> int:
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
         raise Failure(in_options(str(error))) from error
-    _write(text)
+    _write(text if getattr(args, "json", False) or getattr(args, "csv", False) else terminal.colored(text))
     return code
 
 
