@@ -36,7 +36,7 @@ def check(args: argparse.Namespace) -> Result:
         samples = samples_of(args, model)
         if args.fix:
             return _fix(args, samples)
-        findings = check(model, args.spec, ignore=args.ignore or (), samples=samples)
+        findings = check(model, args.spec, ignore=args.ignore or (), samples=samples, num_threads=args.threads)
     code = FOUND if findings.violations else FINE
     if args.csv:
         return _csv([finding.to_dict() for finding in findings]), code
@@ -54,7 +54,10 @@ def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
     from tq.specification.repair import repair
 
     with using(args.output):
-        repaired = repair(args.file, args.output, spec=args.spec, ignore=args.ignore or (), samples=samples)
+        ignore = args.ignore or ()
+        repaired = repair(
+            args.file, args.output, spec=args.spec, ignore=ignore, samples=samples, num_threads=args.threads
+        )
     left = repaired.unrepaired
     code = FOUND if any(finding.level == "violates" for finding in left) else FINE
     if args.csv:

@@ -7,14 +7,14 @@ QuantizationPlan is the plan as tables without the model: the result of tq.plan_
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.pages.tables import aligned
+from tq.pages.tables import Table, aligned
 from tq.quantization.boundaries import Boundary
 from tq.quantization.choice import Choice
 from tq.quantization.records import Product, Record
@@ -112,6 +112,15 @@ class QuantizationPlan:
             ("conversions", self.conversions),
         ]
         return [(name, rows) for name, rows in found if rows]
+
+    def table(self) -> Table:
+        """A row for each operator."""
+        heads = [item.name for item in fields(PlannedOperator)]
+        return Table(heads, [[getattr(row, name) for name in heads] for row in self.operators])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe, and each table as dicts."""
+        return {"recipe": self.recipe, **{name: [asdict(row) for row in rows] for name, rows in self._tables()}}
 
     def __repr__(self) -> str:
         count = len(self.operators) - len(self.floats)
