@@ -255,6 +255,21 @@ def test_the_page_opens_without_errors_and_axe_finds_nothing(browser, page, size
         assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_button_chooses_the_colors(browser, page, scheme):
+    with opened(browser, page, scheme=scheme) as (shown, said):
+        other = {"light": "dark", "dark": "light"}[scheme]
+        look = "getComputedStyle(document.body).backgroundColor"
+        was, button = shown.evaluate(look), shown.locator("#theme")
+        assert button.text_content() == f"{other.capitalize()} colors"
+        button.click()
+        now = shown.evaluate(look)
+        assert now != was and button.text_content() == f"{scheme.capitalize()} colors"
+        assert faults(shown) == [] and said == []
+        button.click()
+        assert shown.evaluate(look) == was
+
+
 def test_search_finds_names_types_and_indices(browser, page):
     with opened(browser, page) as (shown, said):
         shown.keyboard.press("Tab")

@@ -452,5 +452,5 @@ color();
 fit(false);
 follow();
 addEventListener("hashchange", follow);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColors(); color(); });
+addEventListener("colors", () => { readColors(); color(); });  // of tq.pages.theme
 new ResizeObserver(draw).observe(stage);
