@@ -12,6 +12,7 @@ from tq.pages import html
 from tq.texts import middle
 
 _MOST = 200  # rows of a notebook page
+_SHORT = 24  # characters of a text that does not wrap in a page
 _LEAST = 12  # characters of a column in the narrowest terminal
 
 
@@ -71,7 +72,8 @@ class Result:
         table = self.table()
         rows = [[_cell(value) for value in row] for row in table.rows[:_MOST]]
         lines = "".join(f"<p>{html.escaped(line, 300)}</p>" for line in self.summary())
-        grid = html.table(table.heads, rows, len(table.rows), len(rows), "; str() lists all")
+        heads = [_page_head(head, [row[i] for row in table.rows[:_MOST]]) for i, head in enumerate(table.heads)]
+        grid = html.table(heads, rows, len(table.rows), len(rows), "; str() lists all")
         return html.page(type(self).__name__, "", [], [lines, grid])
 
 
@@ -110,6 +112,12 @@ def _narrow(widths: list[int], texts: list[int], room: int) -> None:
 
 
 # ---- pages ----
+
+
+def _page_head(head: str, values: Sequence[Any]) -> str:
+    """With "|" in front, as html.table takes it, where all texts are short and so need not wrap."""
+    is_short = not head.startswith("#") and all(len(str(value)) <= _SHORT for value in values)
+    return f"|{head}" if is_short else head
 
 
 def _cell(value: Any) -> str:
