@@ -270,6 +270,22 @@ def test_a_button_chooses_the_colors(browser, page, scheme):
         assert shown.evaluate(look) == was
 
 
+def test_the_graph_is_fitted_to_a_new_size_until_it_is_moved(browser, page):
+    """In a notebook the frame gets its width late: half of the graph lay outside."""
+    from_middle = "(graphs[0].boxes[0].x + graphs[0].boxes[0].w / 2 - left) * scale - stage.clientWidth / 2"
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # two are drawn
+    with opened(browser, page, "narrow") as (shown, _):
+        shown.set_viewport_size({"width": 1300, "height": 900})
+        shown.evaluate(frames)
+        assert abs(shown.evaluate(from_middle)) < 2
+        shown.focus("#stage")
+        shown.keyboard.press("+")
+        moved = shown.evaluate("[scale, left, top_]")
+        shown.set_viewport_size({"width": 1000, "height": 900})
+        shown.evaluate(frames)
+        assert shown.evaluate("[scale, left, top_]") == moved
+
+
 def test_search_finds_names_types_and_indices(browser, page):
     with opened(browser, page) as (shown, said):
         shown.keyboard.press("Tab")
