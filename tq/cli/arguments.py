@@ -607,6 +607,8 @@ def _run(argv: Sequence[str] | None) -> int:
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
         raise Failure(in_options(str(error))) from error
+    except ImportError as error:  # of an optional library
+        raise Failure(str(error)) from error
     _write(text if getattr(args, "json", False) or getattr(args, "csv", False) else terminal.colored(text))
     return code
 

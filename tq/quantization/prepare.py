@@ -255,5 +255,6 @@ def _check_float(editor: Editor, pairs: Collection[SubgraphPart]) -> None:
         for tensor in graph.tensors:
             if tensor.type_name in _INTEGERS and len(tensor.quantization.scale):
                 raise ValueError(
-                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values"
+                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values; "
+                    "tq.dequantize_model makes a float model of it"
                 )
