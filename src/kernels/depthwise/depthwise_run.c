@@ -40,9 +40,9 @@ static size_t block_rows(const tq_depthwise *d)
 
 static size_t job_bytes(const tq_depthwise *d)
 {
-    if (d->columns.period)
-        return d->columns.job_bytes;
-    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+    const size_t tiles = tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+    const size_t others = d->columns.job_bytes > d->lines.job_bytes ? d->columns.job_bytes : d->lines.job_bytes;
+    return tiles > others ? tiles : others;
 }
 
 /* How many last pixels there are: a vector that begins in them may read past the input. */
@@ -65,9 +65,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    const uint64_t tiles = tq_round_up(block_rows(depthwise) * depthwise->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
-    const uint64_t job = tiles > depthwise->columns.job_bytes ? tiles : depthwise->columns.job_bytes;
-    total = job * (uint64_t)threads + last_pixels_bytes(depthwise);
+    total = job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -206,6 +204,12 @@ static void run_job(const struct run *run, size_t job)
         const size_t rows = run->count / (size_t)run->scan->out_w;
         tq_depthwise_run_columns(d, run->data, rows * job / run->jobs, rows * (job + 1) / run->jobs, run->store,
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
+        return;
+    }
+    if (d->lines.vectors && !d->non_finite) {
+        const size_t lines = run->count / (size_t)run->scan->out_w;
+        tq_depthwise_run_lines(d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store,
+                               run->out, run->scratch + job * run->job_bytes);
         return;
     }
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
