@@ -15,6 +15,7 @@
 
 #define BLOCK_BYTES (16 << 10) /* of a block's indirection buffer */
 #define BLOCK_ROWS 64
+#define PART_VECTORS 4 /* that a tile writes at once (depthwise_simd.h) */
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
 
@@ -149,15 +150,29 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
         }
 }
 
-/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels. */
-static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
-                     size_t vectors)
+/* Whether a tile may write floats to the output.  A last vector that is not full reaches into the next rows: these must
+   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for two rows at once.
+ */
+static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_t channel, size_t width)
+{
+    const tq_depthwise *d = run->d;
+    if (d->in != TQ_f32)
+        return false;
+    if (channel + width <= d->channels)
+        return true;
+    return channel == 0 && width <= PART_VECTORS * d->kernel->lanes && run->out_stride == d->channels &&
+           row_end + width / d->channels < end;
+}
+
+/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels; end: of the job's rows. */
+static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t end,
+                     size_t vector, size_t vectors)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
     const size_t n = tq_min_size(width, d->channels - channel);
-    const bool in_place = d->in == TQ_f32 && n == width;
+    const bool in_place = is_in_place(run, out_row + rows, end, channel, width);
     const char *weights = (const char *)d->weights + vector * tq_depthwise_vector_bytes(d);
     _Alignas(TQ_DEPTHWISE_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
@@ -226,7 +241,7 @@ static void run_job(const struct run *run, size_t job)
         }
         for (size_t v = 0; v < vectors && !tq_stop_count(&work, count * d->taps); v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
-                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
+                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), end, v,
                          tq_min_size(most, vectors - v));
     }
 }
