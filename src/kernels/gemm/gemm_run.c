@@ -137,8 +137,8 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_tile tile = {
         .step = call->block,
-        .runs = g->runs,
-        .length = g->length,
+        .runs = call->reads_lines ? (size_t)call->rows->scan->filter_h : g->runs,
+        .length = call->reads_lines ? call->line * g->depth : g->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
@@ -321,6 +321,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     call.limit = end_of_rows(gemm, rows, call.plain);
+    call.reads_lines = tq_gemm_reads_lines(&call);
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
