@@ -69,7 +69,7 @@ def test_filters_as_wide_as_the_image_give_litert_bits(numerics):
     for batch, stride, taps, height in itertools.product((1, 2), (1, 2), ((5, 1), (3, 4)), (3, 5, 8)):
         if height >= taps[0]:
             data, x = model("CONV_2D", 20, taps, stride, 1, "VALID", (height, taps[1]), batch)
-            for form in (data, tq.quantize_model(data, "int8", calibration=[[x]], progress=False)):
+            for form in (data, tq.quantize_model(data, "int8", calibration=[[x]])):
                 cases.append((form, x, tq.Model(form).outputs[0].index))
     questions = [(data, RESOLVERS[numerics], [{0: x}], {}, [output]) for data, x, output in cases]
     for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
