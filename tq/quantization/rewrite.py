@@ -87,7 +87,7 @@ class _Writer:
         self._rewire()
         made = [*self._choice.operators, *self._insert()]
         if self._plan.is_unsigned:
-            unsigned.shift(made)
+            unsigned.shift(made, self._integers.values())
         return made
 
     # -- constants
