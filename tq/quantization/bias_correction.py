@@ -21,9 +21,7 @@ from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.progress import tracked
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits

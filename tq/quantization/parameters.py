@@ -15,8 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization import clipping, unsigned
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters

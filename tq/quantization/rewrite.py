@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import unsigned
 from tq.quantization.boundaries import Boundary
 from tq.quantization.plan import Activations, Plan, SubgraphPlan

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization.grids import TRAINED, Grid
 from tq.specification.table import WITHOUT_UINT8
 
