@@ -306,7 +306,7 @@ class Editor(Tables):
         ModelError: there are such parts and allow_loss is False.
         """
         self._prepare(allow_loss)
-        data = self.tree.write(share_constants=share_constants, tail=self._trailing_bytes(share_constants))
+        data = self.tree.write(share_constants=share_constants, trailing=self._trailing_bytes(share_constants))
         self._saved = self.tree.changes
         return data
 
@@ -332,7 +332,7 @@ class Editor(Tables):
             path, in_place = self._path, os.path.exists(self._path)
         trailing = self._trailing_bytes(share_constants)
         saving.Target(path, self._model, model=self._path or self._model, in_place=in_place).save(
-            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, tail=trailing)
+            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, trailing=trailing)
         )
         self._saved = self.tree.changes
 
