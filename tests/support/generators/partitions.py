@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Large graphs whose operators XNNPACK takes here and refuses there: islands of floats among integers and of integers
-among floats, several consumers, constants that several operators read, outputs in the middle, inputs that are outputs, shapes
-that are known only while the model runs.
+among floats, several consumers, constants that several operators read, outputs in the middle, inputs that are outputs,
+shapes that are known only while the model runs.
 
 The row's operator is "PARTITION".  LiteRT gives its delegate whole partitions of such a graph, unless all tensors are
 to be preserved; so differential.py compares it both ways.  A tensor is `loose` where LiteRT's own steps with floats are
