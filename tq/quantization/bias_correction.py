@@ -218,6 +218,6 @@ def _bias_scale(operator: OperatorPart, bias: TensorPart | None, weights: Tensor
     x = operator.inputs[0]
     if bias is not None:
         return bias.quantization.scale if len(bias.quantization.scale) else None
-    if x is None or int(x.type) == 0:
+    if x is None or x.type_name == "FLOAT32":
         return None
     return np.asarray(x.quantization.scale[0] * weights.quantization.scale, np.float32)

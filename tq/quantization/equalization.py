@@ -171,7 +171,7 @@ def _weights(op: OperatorPart) -> TensorPart | None:
 
 
 def _is_float_constant(tensor: TensorPart) -> bool:
-    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor.is_sparse
+    return tensor.is_constant and tensor.type_name == "FLOAT32" and not tensor.is_variable and not tensor.is_sparse
 
 
 def _alone(tensor: TensorPart, readers: dict[int, list[OperatorPart]], ends: set[int]) -> OperatorPart | None:
