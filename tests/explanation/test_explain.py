@@ -211,7 +211,7 @@ def test_scales_of_blocks_are_not_explained():
     interpreter = tq.Interpreter(model_content=b.to_bytes(), experimental_preserve_all_tensors=True)
     interpreter.allocate_tensors()
     interpreter.invoke()
-    with pytest.raises(ValueError, match="tensor 2 .'w'. has a scale for each block"):
+    with pytest.raises(ValueError, match=r"tensor 2 .'w'. has a scale for each block"):
         tq.explain(interpreter, "y", 0)
 
 

@@ -104,8 +104,8 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
     for item in (tensor, *op.inputs):
         if item is not None and item.quantization.scale.ndim > 1:
             raise ValueError(
-                f"tensor {item.index} ({item.name!r}) has a scale for each block; explained are tensors with one scale, "
-                "or one for each channel"
+                f"tensor {item.index} ({item.name!r}) has a scale for each block; explained are tensors with one "
+                "scale, or one for each channel"
             )
     return _OPERATORS[op.name]
 
