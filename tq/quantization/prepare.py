@@ -19,8 +19,7 @@ from tq._core import Model
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.calibration.encodings import Encoding
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.nearest import hint
 from tq.quantization import unsigned
 from tq.quantization.grids import Grids

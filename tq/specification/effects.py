@@ -14,7 +14,7 @@ from tq._core import Error, Model, Tensor
 from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator

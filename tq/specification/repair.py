@@ -11,7 +11,7 @@ from typing import Any
 from tq import saving
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tq.editing import versions
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
 from tq.specification.operands import Operand, has_scale, holds_data, operands, type_of, zero_points

@@ -57,7 +57,6 @@ typedef struct tq_depthwise {
 
 /* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:
    the packed weights would exceed the address space. */
-
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
                             const tq_scan *scan, int flags, tq_error *error);
 

@@ -46,9 +46,8 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
     return at;
 }
 
-uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
+uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
 {
-    (void)rows;
     return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
