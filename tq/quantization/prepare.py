@@ -213,8 +213,14 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        observer, limits = options.observer or "minmax", options.limits._asdict()
-        return calibrate(model, given, observer=observer, percentile=options.percentile, **limits)
+        return calibrate(
+            model,
+            given,
+            observer=options.observer or "minmax",
+            percentile=options.percentile,
+            num_threads=options.num_threads,
+            **options.limits._asdict(),
+        )
     if options.observer is not None:
         given = given.with_observer(options.observer, options.percentile)
     if not given.samples and not given.encodings:

@@ -44,8 +44,8 @@ class Effect(NamedTuple):
 class Effects:
     """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
 
-    def __init__(self, model: Model, samples: Data | None = None) -> None:
-        self._model = model
+    def __init__(self, model: Model, samples: Data | None = None, num_threads: int | None = None) -> None:
+        self._model, self._num_threads = model, num_threads
         self._given = None if samples is None else _calls(model, samples)
         self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
         self._parts: dict[tuple[int, int], _Part | str] = {}
@@ -98,7 +98,7 @@ class Effects:
         interpreter = Interpreter(
             model=self._model,
             experimental_preserve_all_tensors=True,
-            num_threads=1,
+            num_threads=self._num_threads,
             max_multiply_adds=_most_multiply_adds(self._model),
         )
         found = []
