@@ -127,8 +127,11 @@ def operand(tensor, values):
         value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
+    kind = str(tensor.dtype)
+    if kind in ("int8", "uint8") and str(getattr(value, "dtype", kind)) in ("int8", "uint8"):
+        kind = str(value.dtype)  # LiteRT gives some outputs another type than the file's
     return Operand(
-        str(tensor.dtype),
+        kind,
         shape,
         np.float32([] if q is None else q.scale),
         np.int64([] if q is None else q.zero_point),

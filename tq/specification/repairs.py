@@ -19,7 +19,7 @@ from tq.specification.rules_of_activations import reference
 from tq.specification.table import VARIABLES
 
 _INT32, _INT64 = 2**31 - 1, 2**62
-_MOST = {"int8": 127, "int4": 7, "int2": 1}
+_MOST = {"int8": 127, "int4": 7, "int2": 1, "int16": 32767}
 
 
 class Done(NamedTuple):
@@ -198,13 +198,13 @@ def _weights_zero_point(item: Found) -> Done:
 
 def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
     """Weights with scales of their own: a scale for all, or one a channel."""
+    if type_ != "int8":
+        raise NotRepairable(f"weights of {type_} are not written anew")
     reals, most = values.real(tensor), _MOST[type_]
     axes = None if axis is None else tuple(i for i in range(reals.ndim) if i != axis)
     bound = np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0))
     scale = (bound / most).astype(np.float32)
     scale[scale == 0] = 1
-    if type_ != "int8":
-        raise NotRepairable(f"weights of {type_} are not written anew")
     return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
 
 
