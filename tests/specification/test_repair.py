@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq.repair: nothing is found afterwards, LiteRT runs the result, and its outputs are within the stated effect."""
 
+import json
 import pickle
 from dataclasses import replace
 
@@ -189,3 +190,100 @@ def test_results_can_be_pickled():
     again = pickle.loads(pickle.dumps(result))
     assert again == result and again.changes == result.changes and again.unrepaired == []
     assert pickle.loads(pickle.dumps(tq.check(convolution(bias_factor=29)))) == tq.check(convolution(bias_factor=29))
+
+
+def variable(assigned=(0.5, 0), read=(0.5, 0)):
+    """x -> RESHAPE -> a, which a variable gets; y, which it gives."""
+    b = tq.ModelBuilder()
+    x = b.input("x", (2, 3), "int8", scale=0.5, zero_point=0)
+    a = b.tensor("a", (2, 3), "int8", scale=assigned[0], zero_point=assigned[1])
+    y = b.tensor("y", (2, 3), "int8", scale=read[0], zero_point=read[1])
+    handle = b.tensor("handle", (), "RESOURCE")
+    b.operator("VAR_HANDLE", [], [handle], shared_name="v")
+    b.operator("RESHAPE", [x, b.constant("shape", np.array([2, 3], np.int32))], [a], new_shape=[2, 3])
+    b.operator("ASSIGN_VARIABLE", [handle, a], [])
+    b.operator("READ_VARIABLE", [handle], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+def test_a_variable_is_read_with_the_parameters_that_it_was_written_with():
+    x = np.arange(6, dtype=np.int8).reshape(2, 3)
+    verdicts = {}
+    for model in (variable(read=(0.75, 0)), bytes(tq.repair(variable(read=(0.75, 0))))):
+        output = tq.Model(model).outputs[0].index
+        asked = [(model, resolver, [{0: x}], {}, [output], False) for resolver in cases.KERNELS.values()]
+        answers = list(oracle.ask("tensors", asked))
+        verdicts[model] = dict(zip(cases.KERNELS, map(cases.verdict, answers), strict=True))
+    (finding,) = tq.check(variable(read=(0.75, 0)))
+    assert (finding.rule, finding.row, finding.tensor) == ("same-scale", "READ_VARIABLE", "y")
+    before, after = verdicts.values()
+    assert dict(finding.kernels) == before and set(after.values()) == {"runs"}
+    np.testing.assert_array_equal(answers[0][0][output], np.floor(x * 0.5 / 0.75 + 0.5))
+    assert tq.check(variable()) == []
+
+
+def test_parameters_of_activations_follow_from_their_operators_rows():
+    for name in ("SOFTMAX", "RESHAPE"):
+        made = cases.base(name, "int8").model
+        right = str(tq.Model(made).outputs[0].quantization)
+        for wrong in (None, {"scale": [0.0], "zero_point": [0]}):
+            editor = tq.edit(made)
+            editor.operators[0].outputs[0].quantization = wrong
+            result = tq.repair(editor.to_bytes())
+            rules = {change.finding.rule: change.loss for change in result.changes}
+            assert (
+                result.unrepaired == []
+                and set(rules) - {"same-scale", "fixed-output"} <= set(LOST)
+                and set(rules.values()) == {0}
+            )
+            assert str(tq.Model(bytes(result)).outputs[0].quantization) == right
+
+
+def test_a_repair_that_calls_for_one_of_an_operator_of_its_own_is_told_once():
+    """The QUANTIZE before RESHAPE gets the zero point that the type does not have."""
+    result = tq.repair(variable(assigned=(0.5, 200)))
+    operators = len(tq.Model(variable()).operators)
+    assert result.changes and all(change.finding.operator < operators for change in result.changes)
+
+
+def test_a_finding_that_is_left_says_why():
+    b = tq.ModelBuilder()
+    x = b.input("x", (1, 8), "int8", scale=0.05, zero_point=3)
+    m = b.tensor("m", (1, 8), "int16", scale=2**-16, zero_point=-32768)
+    y = b.tensor("y", (1, 8), "int8", scale=2**-8, zero_point=-128)
+    b.operator("SOFTMAX", [x], [m], beta=1.0)
+    b.operator("QUANTIZE", [m], [y])
+    b.output(y)
+    result = tq.repair(b.to_bytes())
+    reasons = {finding.rule: finding.unrepairable for finding in result.unrepaired}
+    assert "SOFTMAX of these types writes it with parameters of its own" in reasons["activation-symmetric"]
+    assert all(reasons.values()) and all(
+        finding.effect is not None or finding.unmeasured for finding in tq.check(b.to_bytes())
+    )
+    assert "it is left: SOFTMAX of these types" in str(result.unrepaired[-1])
+    assert json.loads(json.dumps(result.unrepaired[-1].to_dict()))["unrepairable"]
+
+
+def test_the_result_says_by_how_many_steps_the_models_outputs_change():
+    """The effect of a finding is of its operator's; a later operator enlarges it."""
+    b = tq.ModelBuilder()
+    x, y = b.input("x", (1, 4), "int8", scale=0.1, zero_point=0), b.tensor("y", (1, 4), "int8", scale=1.0, zero_point=0)
+    z = b.tensor("z", (1, 4), "int8", scale=0.25, zero_point=0)
+    w = b.constant("w", np.eye(4, dtype=np.int8), scale=0.1, zero_point=0)
+    bias = b.constant("bias", np.full(4, 100, np.int32), scale=0.03)
+    b.operator("FULLY_CONNECTED", [x, w, bias], [y], version=4)
+    b.operator("QUANTIZE", [y], [z])
+    b.output(z)
+    model = b.to_bytes()
+    samples = [[np.full((1, 4), 10, np.int8)]]
+    result = tq.repair(model, samples=iter(samples))
+    assert [(change.finding.rule, change.finding.effect) for change in result.changes] == [("bias-scale", 2.0)]
+    assert result.effect == 8.0 and result.unmeasured == ""
+    assert tq.repair(bytes(result)).effect == 0
+    outputs = []
+    for data in (model, bytes(result)):
+        question = (data, "BUILTIN_REF", [{0: samples[0][0]}], {}, [tq.Model(data).outputs[0].index])
+        outputs.append(next(iter(oracle.ask("tensors", [question])))[0])
+    (first,), (second,) = (values.values() for values in outputs)
+    assert np.abs(first.astype(int) - second).max() == result.effect

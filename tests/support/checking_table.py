@@ -38,8 +38,8 @@ by `tests/support/checking_table.py`.
 
 REPAIRED = {
     "type": "by QUANTIZE before the operator",
-    "scale-missing": "where it follows from others: a bias, an operator that moves values",
-    "scale-value": "scales of 0 of channels that are 0",
+    "scale-missing": "where it follows: of a bias, a fixed output, an operator that moves values",
+    "scale-value": "scales of 0: of channels that are 0, and as above",
     "activation-per-axis": "by one scale that covers all",
     "zero-point-range": "by parameters that cover its range",
     "activation-symmetric": "by parameters that cover its range",
@@ -61,7 +61,8 @@ REPAIRED = {
 KERNELS_HEAD = """
 Each change says its loss: by how many steps of its new scale a tensor's real values moved at most; 0 is exact. A change
 of weights or of an activation calls for another one of the bias. `unrepaired` of the result are the findings that are
-left. New parameters of a model's own input or output change what its callers must give it or get of it.
+left, each with the reason as `unrepairable`. `effect` of the result is by how many steps the model's own outputs change:
+a later operator may enlarge the effect of an earlier one. New parameters of a model's own input or output change what its callers must give it or get of it.
 
 ## What LiteRT does
 

@@ -39,7 +39,8 @@ def check(
     ValueError: no such spec or rule; samples that do not fit.
     """
     rules, opened = ignored(ignore), snapshot(model)
-    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, samples))
+    effects = Effects(opened, samples)
+    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, effects))
 
 
 def checked(
@@ -47,11 +48,11 @@ def checked(
     editor: Editor,
     spec: str | None,
     ignore: frozenset[str],
-    samples: Data | None,
+    effects: Effects,
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)
-    effects, delegates = Effects(model, samples), Delegates(model)
+    delegates = Delegates(model)
     for item in each(editor, spec):
         if item.rule not in ignore:
             op = item.operands.op

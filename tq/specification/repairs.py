@@ -13,11 +13,12 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
-from tq.specification.operands import Operand, has_scale, holds_data, operands, type_of, zero_points
+from tq.specification.operands import Operand, Operands, has_scale, holds_data, operands, type_of, zero_points
 from tq.specification.recurrent import states_of
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
-from tq.specification.table import VARIABLES
+from tq.specification.table import CENTERED, SAME, VARIABLES
+from tq.specification.variables import known_by
 
 _INT32, _INT64 = 2**31 - 1, 2**62
 _MOST = {"int8": 127, "int4": 7, "int2": 1}
@@ -106,10 +107,11 @@ def _is_plain(tensor: TensorPart) -> bool:
 
 
 def _same_scale(item: Found) -> Done:
-    first = reference(item.operands)
-    if first is None or not _is_plain(first.tensor) or not _is_plain(_operand(item).tensor):
+    op, first = item.operands.op, reference(item.operands)
+    like = first.tensor if first is not None else known_by(op) if item.operands.name in VARIABLES else None
+    if like is None or not _is_plain(like) or not _is_plain(_operand(item).tensor):
         raise NotRepairable("a scale of it is no number above 0")
-    return _requantize(item.operands.op, _operand(item), values.of(first.tensor))
+    return _requantize(op, _operand(item), values.of(like))
 
 
 def _fixed_output(item: Found) -> Done:
@@ -150,7 +152,7 @@ def _zero_is_zero(item: Found) -> Done:
 
 
 def _missing(item: Found) -> Done:
-    """A scale that follows from others."""
+    """Parameters that follow from others."""
     v, operand = item.operands, _operand(item)
     if operand == v.bias:
         scale = v.bias_scale()
@@ -158,11 +160,22 @@ def _missing(item: Found) -> Done:
             tensor = values.own(v.op, operand.place)
             values.put(tensor, type_of(tensor), scale)
             return Done("the scales input scale * weight scale, values as they are", 0.0)
-    elif (other := next((o for o in v.shared), None)) is not None and v.rule == "same":
-        values.put(
-            operand.tensor, type_of(other.tensor), other.tensor.quantization.scale, int(zero_points(other.tensor)[0])
-        )
-        return Done(f"the parameters of {other.tensor.name!r}", 0.0)
+    if operand in v.activations:
+        to, whose = _following(v, operand)
+        values.put(operand.tensor, to.type, np.array([to.scale]), to.zero_point)
+        return Done(f"the parameters of {whose}", 0.0)
+    raise NotRepairable("nothing says what its scale is")
+
+
+def _following(v: Operands, operand: Operand) -> tuple[values.Parameters, str]:
+    """The parameters that an activation needs by its operator's row, and whose they are."""
+    if isinstance(v.rule, tuple) and operand in v.outputs[:1]:
+        return values.Parameters(v.spec.type, np.float32(v.rule[0]), v.rule[1]), f"{v.name}'s outputs"
+    if v.rule in (SAME, CENTERED):
+        of_type = (o.tensor for o in v.shared if o != operand and type_of(o.tensor) == type_of(operand.tensor))
+        other = next((tensor for tensor in of_type if _is_plain(tensor)), None)
+        if other is not None:
+            return values.of(other), repr(other.name)
     raise NotRepairable("nothing says what its scale is")
 
 
@@ -232,8 +245,10 @@ def _weights_anew(item: Found) -> Done:
 
 
 def _scale_value(item: Found) -> Done:
-    """Scales of 0 of channels whose weights are all 0."""
+    """Scales of 0: of channels whose weights are all 0, of activations whose parameters follow from others."""
     operand, v = _operand(item), item.operands
+    if operand in v.activations and operand.tensor.quantization.scale_count == 1:
+        return _missing(item)
     scale = operand.tensor.quantization.scale
     if operand != v.weights or not is_constant(operand) or not np.isfinite(scale).all() or (scale < 0).any():
         raise NotRepairable("nothing says what its scale is")
@@ -288,12 +303,11 @@ def _bias_missing(item: Found) -> Done:
 # In stages: each ends what the next one reads.
 Repair = Callable[[Found], Done]
 STAGES: tuple[dict[str, Repair], ...] = (
-    {"scale-missing": _missing},
+    {"scale-missing": _missing, "scale-value": _scale_value},
     {"activation-per-axis": _one_scale, "zero-point-range": _one_scale, "activation-symmetric": _one_scale},
     {"type": _type},
     {"zero-is-zero": _zero_is_zero, "state": _state},
     {"same-scale": _same_scale, "fixed-output": _fixed_output},
-    {"scale-value": _scale_value},
     {"weights-type": _weights_anew, "weights-per-axis": _weights_anew, "weights-axis": _weights_anew},
     {"weights-zero-point": _weights_zero_point},
     {"weights-range": _weights_range},

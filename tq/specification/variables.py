@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource variables: which one a handle is of, and the operator by whose parameters a subgraph knows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tq.editing.graph import SubgraphPart
+from tq.editing.operator import OperatorPart
+from tq.editing.tensor import TensorPart
+from tq.specification.table import VARIABLES
+
+Key = tuple[str, str, str]  # "variable", container, name
+
+
+def handles_of(graph: SubgraphPart) -> dict[TensorPart, Key]:
+    """The variable that each handle is of."""
+    found: dict[TensorPart, Key] = {}
+    for op in graph.operators:
+        if op.builtin_name == "VAR_HANDLE":
+            key = ("variable", _text(op.options.get("container")), _text(op.options.get("shared_name")))
+            found.update((tensor, key) for tensor in op.outputs if tensor is not None)
+    return found
+
+
+def value_of(op: OperatorPart) -> TensorPart | None:
+    """The tensor that is assigned or read."""
+    side, port = VARIABLES[op.builtin_name or ""]
+    tensors = op.inputs if side == "inputs" else op.outputs
+    return tensors[port] if port < len(tensors) else None
+
+
+def known_by(op: OperatorPart) -> TensorPart | None:
+    """The tensor whose parameters an operator's variable has: the first that its subgraph assigns, else reads."""
+    handle = op.inputs[0] if op.inputs else None
+    handles = handles_of(op.subgraph)
+    if handle is None or handle not in handles:
+        return None
+    touching = [other for other in op.subgraph.operators if other.builtin_name in VARIABLES and other.inputs]
+    of_key = {tensor for tensor, key in handles.items() if key == handles[handle]}
+    same = [other for other in touching if other.inputs[0] in of_key]
+    same.sort(key=lambda other: other.builtin_name != "ASSIGN_VARIABLE")
+    return value_of(same[0])
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value or "")
