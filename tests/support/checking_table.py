@@ -61,8 +61,9 @@ REPAIRED = {
 KERNELS_HEAD = """
 Each change says its loss: by how many steps of its new scale a tensor's real values moved at most; 0 is exact. A change
 of weights or of an activation calls for another one of the bias. `unrepaired` of the result are the findings that are
-left, each with the reason as `unrepairable`. `effect` of the result is by how many steps the model's own outputs change:
-a later operator may enlarge the effect of an earlier one. New parameters of a model's own input or output change what its callers must give it or get of it.
+left, each with the reason as `unrepairable`. `effect` of the result is by how many steps the model's own outputs
+change: a later operator may enlarge the effect of an earlier one. New parameters of a model's own input or output
+change what its callers must give it or get of it.
 
 ## What LiteRT does
 

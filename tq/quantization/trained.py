@@ -65,8 +65,8 @@ def take_fake_quants(graph: SubgraphPart, activations: bool, grids: Grids) -> di
         if source.is_constant:
             _fold_constant(graph, op, source, target, grids)
         elif activations and source in found and found[source] != _trained(op, low, high, target):
-            op.become(REQUANTIZING, [source], {})  # one behind the other: each rounds
             found[target] = _trained(op, low, high, target)
+            op.become(REQUANTIZING, [source], {})  # one behind the other: each rounds
         elif activations and (kept := _skip(graph, op, source, target, gone)) is not None:
             found.pop(source, None)
             found[kept] = _trained(op, low, high, kept)
@@ -85,11 +85,13 @@ def _trained(op: OperatorPart, low: float, high: float, tensor: TensorPart) -> T
     if _bits(op) not in (8, 16):
         raise ValueError(f"{tensor!r}: FAKE_QUANT of {_bits(op)} bits; activations have 8 or 16")
     low, high = min(low, 0.0), max(high, 0.0)
-    if _bits(op) != 8:
-        return Trained(low, high)
-    grid = of_fake_quant(low, high, 8, _is_narrow(op), f"{tensor!r}")
+    grid = of_fake_quant(low, high, _bits(op), _is_narrow(op), f"{tensor!r}")
+    if _bits(op) == 16 and grid.ends is not None:
+        low, high = (float(end[0]) for end in grid.ends)
+        if grid.zero_point.any():  # kernels of int16 take 0 alone
+            return Trained(low, high)
     made = QuantizationParams((grid.scale[0], np.int32(grid.zero_point[0])))
-    return Trained(low, high, type="int8", parameters=made)
+    return Trained(low, high, type=f"int{_bits(op)}", parameters=made)
 
 
 def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart, grids: Grids) -> None:

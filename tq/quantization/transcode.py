@@ -21,6 +21,7 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.sources import Source, snapshot
+from tq.specification.applying import complete
 from tq.specification.table import INTEGER
 
 _SHIFT = 128
@@ -69,6 +70,7 @@ def transcode(
     goal = saving.target(output, model=model, in_place=in_place)
     editor = Editor(model)
     try:
+        complete(editor)
         graphs = [_Graph(graph) for graph in editor.subgraphs]
         if not any([graph.run() for graph in graphs]):
             raise ValueError("the model has no uint8 values with a scale")
