@@ -196,8 +196,10 @@ def variable(assigned=(0.5, 0), read=(0.5, 0)):
     """x -> RESHAPE -> a, which a variable gets; y, which it gives."""
     b = tq.ModelBuilder()
     x = b.input("x", (2, 3), "int8", scale=0.5, zero_point=0)
-    a = b.tensor("a", (2, 3), "int8", scale=assigned[0], zero_point=assigned[1])
-    y = b.tensor("y", (2, 3), "int8", scale=read[0], zero_point=read[1])
+    a, y = (
+        b.tensor(name, (2, 3), "int8", scale=scale, zero_point=zero, quantized_dimension=np.ndim(scale))
+        for name, (scale, zero) in {"a": assigned, "y": read}.items()
+    )
     handle = b.tensor("handle", (), "RESOURCE")
     b.operator("VAR_HANDLE", [], [handle], shared_name="v")
     b.operator("RESHAPE", [x, b.constant("shape", np.array([2, 3], np.int32))], [a], new_shape=[2, 3])
@@ -221,6 +223,21 @@ def test_a_variable_is_read_with_the_parameters_that_it_was_written_with():
     assert dict(finding.kernels) == before and set(after.values()) == {"runs"}
     np.testing.assert_array_equal(answers[0][0][output], np.floor(x * 0.5 / 0.75 + 0.5))
     assert tq.check(variable()) == []
+
+
+@pytest.mark.parametrize("wrong", [(0.5, 200), ([0.5, 0.25, 0.125], [0, 0, 0])])
+@pytest.mark.parametrize("side", ["assigned", "read"])
+def test_variables_keep_the_parameters_that_one_operator_has_right(side, wrong):
+    model = variable(**{side: wrong})
+    result = tq.repair(model)
+    assert result.unrepaired == [] and tq.check(bytes(result)) == []
+    output = tq.Model(bytes(result)).outputs[0]
+    assert (output.quantization.scale, output.quantization.zero_point) == (0.5, 0)
+    asked = [
+        (bytes(result), resolver, [{0: np.ones((2, 3), np.int8)}], {}, [output.index], False)
+        for resolver in cases.KERNELS.values()
+    ]
+    assert all(isinstance(answer, list) for answer in oracle.ask("tensors", asked))
 
 
 def test_parameters_of_activations_follow_from_their_operators_rows():

@@ -18,7 +18,7 @@ from tq.specification.recurrent import states_of
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
 from tq.specification.table import CENTERED, SAME, VARIABLES
-from tq.specification.variables import known_by
+from tq.specification.variables import fits_a_kernel, known_by
 
 _INT32, _INT64 = 2**31 - 1, 2**62
 _MOST = {"int8": 127, "int4": 7, "int2": 1}
@@ -47,8 +47,15 @@ def _one_scale(item: Found) -> Done:
     """Gives an activation one scale, and a zero point of its type."""
     tensor = _operand(item).tensor
     scale = tensor.quantization.scale
-    if any(op.name in VARIABLES for op in (*tensor.consumers, tensor.producer) if op is not None):
+    touching = next(
+        (op for op in (tensor.producer, *tensor.consumers) if op is not None and op.name in VARIABLES), None
+    )
+    known = None if touching is None else known_by(touching)
+    if touching is not None and (known is None or known == tensor or not fits_a_kernel(known)):
         raise NotRepairable("all that touch its variable have its parameters")
+    if known is not None and touching == tensor.producer:
+        values.put(tensor, type_of(known), known.quantization.scale, int(zero_points(known)[0]))
+        return Done(f"the parameters of {known.name!r}, as its variable has", 0.0)
     if not np.isfinite(scale).all() or (scale <= 0).any():
         raise NotRepairable("its scales are no numbers above 0")
     writer = None if tensor.producer is None else operands(tensor.producer)

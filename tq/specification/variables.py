@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
-from tq.specification.table import VARIABLES
+from tq.specification.table import SPEC_OF_TYPE, VARIABLES
 
 Key = tuple[str, str, str]  # "variable", container, name
 
@@ -31,7 +33,8 @@ def value_of(op: OperatorPart) -> TensorPart | None:
 
 
 def known_by(op: OperatorPart) -> TensorPart | None:
-    """The tensor whose parameters an operator's variable has: the first that its subgraph assigns, else reads."""
+    """The tensor whose parameters an operator's variable has: the first that its subgraph assigns, else reads, of
+    those with sound parameters, if there are such."""
     handle = op.inputs[0] if op.inputs else None
     handles = handles_of(op.subgraph)
     if handle is None or handle not in handles:
@@ -40,7 +43,18 @@ def known_by(op: OperatorPart) -> TensorPart | None:
     of_key = {tensor for tensor, key in handles.items() if key == handles[handle]}
     same = [other for other in touching if other.inputs[0] in of_key]
     same.sort(key=lambda other: other.builtin_name != "ASSIGN_VARIABLE")
-    return value_of(same[0])
+    found = [tensor for other in same if (tensor := value_of(other)) is not None]
+    return min(found, key=lambda tensor: not fits_a_kernel(tensor), default=None)
+
+
+def fits_a_kernel(tensor: TensorPart) -> bool:
+    """Whether it has one scale, and a zero point that kernels of its type take."""
+    if tensor.type_name.lower() not in SPEC_OF_TYPE:
+        return False
+    q, info = tensor.quantization, np.iinfo(tensor.type_name.lower())
+    zero = int(q.zero_point[0]) if q.zero_point.size else 0
+    is_number = q.scale_count == 1 and bool(np.isfinite(q.scale[0])) and q.scale[0] > 0
+    return is_number and (zero == 0 if info.bits == 16 else info.min <= zero <= info.max)
 
 
 def _text(value: Any) -> str:
