@@ -120,6 +120,24 @@ def test_float16():
     assert noise_db(outputs(first, "TQ"), outputs(real, "TQ")) > 30
 
 
+@pytest.mark.parametrize(("zero", "scale", "fused"), [(0, 6 / 255, "RELU6"), (0, 0.05, "RELU"), (1, 6 / 255, "NONE")])
+def test_the_relu_that_toco_took_away_is_there_again(zero, scale, fused):
+    """It does so where the least quantized value is 0.0."""
+    rng = np.random.default_rng(3)
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 8], "uint8", scale=0.5), b.tensor("y", [1, 8], "uint8", scale=scale, zero_point=zero)
+    w = b.constant("w", rng.integers(1, 256, (8, 8)).astype(np.uint8), scale=0.01, zero_point=128)
+    bias = b.constant("bias", rng.integers(-99, 99, 8, dtype=np.int32), scale=0.5 * 0.01)
+    b.operator("FULLY_CONNECTED", [x, w, bias], [y])
+    b.output(y)
+    model = b.to_bytes()
+    real = tq.Model(tq.dequantize_model(model))
+    assert real.operators[0].options["fused_activation_function"].name == fused
+    kept = tq.Model(tq.dequantize_model(model, fake_quant=True)).operators[-2]
+    assert kept.name == "FULLY_CONNECTED" and kept.options["fused_activation_function"].name == "NONE"
+    assert rows(tq.quantize_model(tq.dequantize_model(model), "uint8", io="uint8")) == rows(model)
+
+
 def test_fake_quants_keep_two_scales_of_one_value():
     """A requantization is a FAKE_QUANT behind another."""
     first = tq.quantize_model(paired()[0], "int8")

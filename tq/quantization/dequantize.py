@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tq import _core, saving
 from tq._core import Model
+from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
@@ -32,12 +33,13 @@ from tq.quantization.recurrent import TIME_MOST
 from tq.running.recurrent import TIME
 from tq.sources import Source, snapshot
 from tq.specification.applying import complete
-from tq.specification.table import FLOAT, INTEGER, SAME
+from tq.specification.table import FLOAT, FREE, INTEGER, SAME
 
 DTYPES = ("float32", "float16")
 _NARROW = ("INT2", "INT4", "UINT4", "INT8", "UINT8", "INT16")
 _WIDE = ("INT32", "INT64")  # of biases
 _MOST = {"INT2": 1, "INT4": 7, "UINT4": 7, "INT8": 127, "UINT8": 127, "INT16": 32767}
+_LEAST = {"INT8": -128, "UINT8": 0}
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 # Custom operators that take real values as well as quantized ones.
 _CUSTOM = ("TFLite_Detection_PostProcess",)
@@ -101,6 +103,9 @@ def dequantize_model(
     Inputs and outputs become float32.  Tensors keep the range that they had as min and max, by which
     tq.quantize_model(made, recipe) without calibration gives the scales, zero points and quantized values that were.
 
+    Operators whose least quantized value is 0.0 get a fused RELU, or RELU6: toco took it away, since the range does it.
+    Other ranges do not clamp; FAKE_QUANT operators do.
+
     A QUANTIZE from one scale to another goes: one tensor stays, of the second scale.  FAKE_QUANT operators keep both.
 
     ValueError: nothing is quantized; an operator of quantized values, not of real ones, such as CAST; or a custom one.
@@ -152,6 +157,8 @@ class _Graph:
             tensor.data = _real_bias(values, scale)
         if self._fake_quant:
             self._insert_fake_quants(found)
+        else:
+            self._restore_clamps(found)
         self._skip_between(found)
         for op in self._graph.operators:
             _reset_options(op)
@@ -274,6 +281,18 @@ class _Graph:
                 left.quantization = gone.quantization
             graph.replace_tensor(gone, left)
 
+    def _restore_clamps(self, found: Mapping[TensorPart, _Real]) -> None:
+        """Gives operators the RELU that toco takes away where the least quantized value is 0.0: without it the values
+        of a float network of a hundred layers may pass all bounds."""
+        for op in self._graph.operators:
+            real = found.get(op.outputs[0]) if op.outputs and op.outputs[0] is not None else None
+            if real is None or not _takes_clamp(op) or real.scale.size != 1 or real.type not in _LEAST:
+                continue
+            if int(real.zero_point[0]) == _LEAST[real.type]:
+                scale = float(real.scale[0])
+                op.options["fused_activation_function"] = "RELU6" if abs(255 * scale - 6) < scale else "RELU"
+                op.share_version(max(op.version, versions.needed(op)))
+
     def _insert_fake_quants(self, found: Mapping[TensorPart, _Real]) -> None:
         graph = self._graph
         producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
@@ -333,6 +352,11 @@ def _stored(tensor: TensorPart, real: _Real) -> tuple[NDArray[Any], NDArray[Any]
             return np.array(q.min), np.array(q.max)
     low, high = real.ends
     return np.array([low], np.float32), np.array([high], np.float32)
+
+
+def _takes_clamp(op: OperatorPart) -> bool:
+    row, fused = INTEGER.get(op.builtin_name or ""), op.options.get("fused_activation_function")
+    return row is not None and row.int8 == FREE and not row.recurrent and getattr(fused, "name", "") == "NONE"
 
 
 def _takes_bias(op: OperatorPart, place: int) -> bool:
