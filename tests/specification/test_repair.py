@@ -304,3 +304,60 @@ def test_the_result_says_by_how_many_steps_the_models_outputs_change():
         outputs.append(next(iter(oracle.ask("tensors", [question])))[0])
     (first,), (second,) = (values.values() for values in outputs)
     assert np.abs(first.astype(int) - second).max() == result.effect
+
+
+def narrow(weights, zero, type_="int4"):
+    """FULLY_CONNECTED of int8 with weights of 4 bits, a scale a channel."""
+    b = tq.ModelBuilder()
+    scale = np.array([0.5, 0.25], np.float32)
+    x, y = (b.tensor(name, (1, size), "int8", scale=0.5, zero_point=0) for name, size in (("x", 4), ("y", 2)))
+    w = b.constant("w", np.array(weights, np.int8), type_, scale=scale, zero_point=[zero] * 2)
+    bias = b.constant("bias", np.array([5, -7], np.int32), scale=np.float32(0.5) * scale, zero_point=[0, 0])
+    b.operator("FULLY_CONNECTED", [x, w, bias], [y])
+    b.inputs, b.outputs = [x], [y]
+    return b.to_bytes()
+
+
+def runs_everywhere(model):
+    x = {0: np.array([[3, -5, 7, 2]], np.int8)}
+    output = tq.Model(bytes(model)).outputs[0].index
+    asked = [(bytes(model), resolver, [x], {}, [output], False) for resolver in cases.KERNELS.values()]
+    answers = oracle.ask("tensors", asked)
+    return [answer[0][output] if isinstance(answer, list) else None for answer in answers]
+
+
+def test_int4_weights_of_zero_point_8_are_moved_exactly_where_they_fit():
+    """XNNPACK, which alone runs them, takes them for unsigned ones."""
+    model = narrow([[1, 7, -1, -7], [2, 3, -2, -7]], 8)
+    before = runs_everywhere(model)
+    assert before[:2] == [None, None]
+    result = tq.repair(model)
+    (change,) = result.changes
+    assert (change.finding.rule, change.loss, change.finding.effect, result.effect) == ("weights-zero-point", 0, 0, 0)
+    weights = tq.Model(bytes(result)).tensors["w"]
+    assert weights.type == tq.TensorType.INT4
+    np.testing.assert_array_equal(weights.data, [[-7, -1, 7, 1], [-6, -5, 6, 1]])
+    np.testing.assert_array_equal(runs_everywhere(result), [before[2]] * 3)
+
+
+def test_int4_weights_that_do_not_fit_get_a_new_scale_in_their_channel():
+    """Of unsigned 0 less 8."""
+    result = tq.repair(narrow([[0, 7, -1, -8], [2, 3, -2, -7]], 8))
+    (change,) = (change for change in result.changes if change.finding.rule == "weights-zero-point")
+    assert 0 < change.loss <= 0.5 and result.unrepaired == []
+    weights = tq.Model(bytes(result)).tensors["w"]
+    np.testing.assert_array_equal(weights.quantization.scale, np.array([0.5 * 8 / 7, 0.25], np.float32))
+    np.testing.assert_array_equal(weights.data[1], [-6, -5, 6, 1])
+    error = np.abs(weights.dequantized()[0] - 0.5 * np.array([-8, -1, 7, 0])) / weights.quantization.scale[0]
+    np.testing.assert_allclose(error.max(), change.loss, rtol=1e-5)
+    assert all(value is not None for value in runs_everywhere(result))
+
+
+def test_uint4_weights_become_int8_exactly():
+    model = narrow(np.arange(8).reshape(2, 4) * 2, 8, "uint4")
+    result = tq.repair(model)
+    assert all(change.loss == 0 for change in result.changes) and result.unrepaired == []
+    before, after = tq.Model(model).tensors["w"], tq.Model(bytes(result)).tensors["w"]
+    assert after.type == tq.TensorType.INT8
+    np.testing.assert_array_equal(after.dequantized(), before.dequantized())
+    assert all(value is not None for value in runs_everywhere(result))

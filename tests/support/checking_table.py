@@ -47,7 +47,7 @@ REPAIRED = {
     "fixed-output": "by QUANTIZE behind the operator",
     "state": "by parameters that cover its range",
     "zero-is-zero": "by QUANTIZE before and behind the operator",
-    "weights-type": "by new values and scales",
+    "weights-type": "by moving the values, exactly where they fit, else by new values and scales",
     "weights-range": "by one step",
     "weights-zero-point": "by moving the values, exactly where they fit, else with a new scale",
     "weights-axis": "by new values and scales",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tq.editing import versions
 from tq.editing.operator import OperatorPart
@@ -205,27 +206,42 @@ def _weights_zero_point(item: Found) -> Done:
     tensor = values.own(v.op, operand.place)
     type_ = type_of(tensor)
     most = _MOST.get(type_, 127)
-    zero = zero_points(tensor)
-    moved = np.asarray(tensor.data).astype(np.int64) - values.along(tensor, zero)
-    q = tensor.quantization
+    moved = _moved(v, tensor)
     if np.abs(moved).max(initial=0) <= most:
-        holder = np.asarray(tensor.data).dtype
-        tensor.data = moved.reshape(tensor.shape).astype(holder)
-        q.zero_point = np.zeros(zero.size, np.int64)
+        _move(tensor, moved, type_)
         return Done("values moved by the zero point", 0.0)
-    loss = _anew(tensor, q.quantized_dimension if q.scale_count > 1 else None, type_)
-    return Done(f"a new scale, since moved values do not fit into -{most} to {most}", loss)
+    loss = _anew(tensor, tensor.quantization.quantized_dimension, type_, moved)
+    return Done(f"a new scale where moved values do not fit into -{most} to {most}", loss)
 
 
-def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
-    """Weights with scales of their own: a scale for all, or one a channel."""
-    reals, most = values.real(tensor), _MOST[type_]
+def _moved(v: Operands, tensor: TensorPart) -> NDArray[np.int64]:
+    """Quantized values less their zero points.  Beside the zero point 8 of several scales XNNPACK, whose kernels alone
+    run it, takes int4 weights of FULLY_CONNECTED for unsigned ones: docs/numerics.md."""
+    data, zero = np.asarray(tensor.data).astype(np.int64), zero_points(tensor)
+    if v.name == "FULLY_CONNECTED" and type_of(tensor) == "int4" and zero.size > 1 and (zero == 8).all():
+        data &= 15
+    return np.asarray(data - values.along(tensor, zero)).reshape(tensor.shape)
+
+
+def _move(tensor: TensorPart, moved: NDArray[np.int64], type_: str) -> None:
+    """The same scales, with zero points 0."""
+    q = tensor.quantization
+    values.put(tensor, type_, q.scale, axis=q.quantized_dimension if q.scale_count > 1 else 0)
+    tensor.data = moved.astype(values.holder(type_))
+
+
+def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8", moved: NDArray[np.int64] | None = None) -> float:
+    """Weights with scales of their own: a scale for all, or one a channel.
+
+    moved: quantized values of zero point 0, whose scales stay where they fit."""
+    most, q = _MOST[type_], tensor.quantization
+    reals = values.real(tensor) if moved is None else moved * values.along(tensor, q.scale.astype(np.float64))
+    axis = axis if q.scale_count > 1 else None
     axes = None if axis is None else tuple(i for i in range(reals.ndim) if i != axis)
-    bound = np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0))
-    scale = (bound / most).astype(np.float32)
+    scale = (np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0)) / most).astype(np.float32)
     scale[scale == 0] = 1
-    if type_ != "int8":
-        raise NotRepairable(f"weights of {type_} are not written anew")
+    if moved is not None:
+        scale = np.where(np.atleast_1d(np.abs(moved).max(axis=axes, initial=0)) <= most, q.scale, scale)
     return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
 
 
@@ -246,6 +262,10 @@ def _weights_anew(item: Found) -> Done:
     tensor = values.own(v.op, operand.place)
     if v.spec.type == "uint8":
         return Done("uint8 with one new scale, zero point 128", _anew_uint8(tensor))
+    moved = _moved(v, tensor)
+    if item.rule == "weights-type" and np.abs(moved).max(initial=0) <= _MOST["int8"]:
+        _move(tensor, moved, "int8")
+        return Done("int8, values moved by the zero point", 0.0)
     axis = v.row.axis if tensor.quantization.scale_count > 1 else None
     loss = _anew(tensor, axis, "int8")
     return Done(f"int8 with {tensor.quantization.scale_count} new scales along dimension {axis or 0}", loss)
