@@ -5,6 +5,7 @@ take_fake_quants   the range of an activation, the grid of a constant
 take_constants     the grid of a constant that DEQUANTIZE reads, be it per-axis
 complete_pairs     inputs and outputs that are integers behind or before one of the two get the other
 take_pairs         the scale and zero point of an activation
+fold_moves_before  a constant that is transposed or reshaped before one of the two becomes another
 fold_moves         a trained constant that is transposed or reshaped becomes another
 spread             tensors that RELU, RESHAPE and their like make of a trained one, or make one of, get its range
 separate           where an operator needs equal parameters and training chose several, values are requantized, but
@@ -41,6 +42,7 @@ from tq.specification.table import FREE, SAME
 _INTEGERS = ("INT4", "UINT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
 _ACTIVATIONS = ("INT8", "UINT8", "INT16")
 _MOVES = ("TRANSPOSE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_TRAINED = ("FAKE_QUANT", "QUANTIZE")
 _MOST_SWEEPS = 8  # of spread; each takes ranges along a whole chain
 
 
@@ -142,6 +144,30 @@ def _grid_of(item: Encoding) -> Grid:
     return of_range(item.min, item.max, item.axis, "calibration")
 
 
+def fold_moves_before(graph: SubgraphPart) -> None:
+    """Makes what TRANSPOSE, RESHAPE and their like make of constants constants, where FAKE_QUANT or QUANTIZE reads it:
+    training chose the grid of the result."""
+    unread = []
+    for op in [op for op in graph.operators if op.builtin_name in _MOVES]:
+        source, target = ends(op)
+        if source is None or target is None or not source.is_constant or source.is_sparse or not is_float(source):
+            continue
+        readers = target.consumers
+        if target in graph.outputs or not readers or any(op.builtin_name not in _TRAINED for op in readers):
+            continue
+        moved, _ = _moved(op, np.asarray(source.data), target.shape, None)
+        if moved is not None:
+            _become_constant(graph, op, target, moved)
+            unread += [source, *(tensor for tensor in op.inputs[1:] if tensor is not None)]
+    graph.remove_unused([tensor for tensor in unread if not tensor.consumers])
+
+
+def _become_constant(graph: SubgraphPart, op: OperatorPart, target: TensorPart, data: NDArray[Any]) -> None:
+    graph.remove_operator(op)
+    target.shape = data.shape
+    target.data = np.ascontiguousarray(data)
+
+
 def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
     """Makes what TRANSPOSE, RESHAPE and their like make of constants with a trained grid constants of that grid."""
     unread = []
@@ -154,9 +180,7 @@ def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
         moved, axis = _moved(op, data, target.shape, grid.axis)
         if moved is None or (axis is None and grid.axis is not None):
             continue
-        graph.remove_operator(op)
-        target.shape = moved.shape
-        target.data = np.ascontiguousarray(moved)
+        _become_constant(graph, op, target, moved)
         grids.add(target, replace(grid, axis=axis))
         unread.append(source)
     gone = [tensor for tensor in unread if not tensor.consumers]
