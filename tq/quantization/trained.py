@@ -32,7 +32,7 @@ from tq.editing.graph import SubgraphPart
 from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import clipping
-from tq.quantization.grids import SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
+from tq.quantization.grids import KERNELS, SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
@@ -123,7 +123,7 @@ def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encodin
         if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
         if (grid := grids.get(tensor)) is None or grid.source == "stored":
-            grids.add(tensor, _grid_of(item))
+            grids.add(tensor, _grid_of(item, tensor))
 
 
 def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> dict[TensorPart, Trained]:
@@ -131,17 +131,21 @@ def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> di
     found = {}
     for tensor in graph.tensors if encodings else ():
         item = encodings.get(tensor.name)
-        if item is not None and is_float(tensor) and not tensor.is_constant and len(item.min) == 1:
-            made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if item.scale else None
-            type_ = item.type if item.type in LIMITS else ""
-            found[tensor] = Trained(item.min[0], item.max[0], "calibration", type_, made if type_ else None)
+        if item is not None and is_float(tensor) and not tensor.is_constant:
+            is_whole = len(item.scale) == 1 and item.type in LIMITS
+            made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if is_whole else None
+            type_ = item.type if is_whole else ""
+            found[tensor] = Trained(min(item.min), max(item.max), "calibration", type_, made)
     return found
 
 
-def _grid_of(item: Encoding) -> Grid:
+def _grid_of(item: Encoding, tensor: TensorPart) -> Grid:
+    axis = KERNELS if item.axis is None else item.axis
+    if item.axis is not None and item.axis < 0:
+        axis += len(tensor.shape)
     if item.scale:
-        return of_parameters(item.scale, item.zero_point, item.axis, item.type.upper(), "calibration")
-    return of_range(item.min, item.max, item.axis, "calibration")
+        return of_parameters(item.scale, item.zero_point, axis, item.type.upper(), "calibration")
+    return of_range(item.min, item.max, axis, "calibration")
 
 
 def fold_moves_before(graph: SubgraphPart) -> None:
