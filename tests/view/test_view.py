@@ -69,6 +69,16 @@ def test_operators_name_the_subgraphs_that_they_run():
     assert box.calls == [1, 2] and "runs subgraph 1, 2" in box.lines
 
 
+def test_a_list_of_subgraphs_that_the_file_does_not_store_is_no_subgraph():
+    with tq.edit(counter()) as e:
+        loop = next(op for op in e.operators if op.name == "WHILE")
+        loop.store("builtin_options", None)
+        loop.store("builtin_options_2", {"type": "StablehloCaseOptions"})
+        model = e.to_model()
+    box = next(box for box in graph_of(model.subgraphs[0]).boxes if box.name == "WHILE")
+    assert box.calls == []
+
+
 @pytest.mark.parametrize("layered", [False, True], ids=["column", "igraph"])
 def test_boxes_never_overlap_and_arrows_lead_downwards(layered):
     if layered:

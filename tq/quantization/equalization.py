@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.progress import tracked
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits
@@ -183,7 +181,7 @@ def _weights(op: OperatorPart) -> TensorPart | None:
 
 
 def _is_float_constant(tensor: TensorPart) -> bool:
-    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor.is_sparse
+    return tensor.is_constant and tensor.type_name == "FLOAT32" and not tensor.is_variable and not tensor.is_sparse
 
 
 def _alone(tensor: TensorPart, readers: dict[int, list[OperatorPart]], ends: set[int]) -> OperatorPart | None:

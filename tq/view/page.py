@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tq
 from tq.inspection.graph import INPUT, OPERATOR, OUTPUT, Box, Graph, type_text
 from tq.inspection.notebook import operator_html, tensor_html
 from tq.pages.html import NAME, count, escaped, fold, size_text
@@ -24,6 +23,7 @@ from tq.pages.layout import is_available
 from tq.pages.style import DARK, LIGHT, style_sheet
 from tq.pages.theme import BUTTON, SCRIPT, palettes
 from tq.texts import visible
+from tq.version import __version__
 from tq.view.colors import DARK_BOXES, LIGHT_BOXES
 from tq.view.overlays import Overlay
 
@@ -141,7 +141,7 @@ def _parts(rows: list[str]) -> Iterator[str]:
 
 
 def _footer() -> str:
-    return f'<p class="muted">Made by tq {tq.__version__}.</p>'
+    return f'<p class="muted">Made by tq {__version__}.</p>'
 
 
 # ---- the graph as numbers ----
