@@ -20,9 +20,7 @@ from tq import _core, saving
 from tq._core import Model
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import ends
 from tq.quantization.grids import BITS, SIGNED, of_fake_quant
 from tq.quantization.passes import NothingToQuantize

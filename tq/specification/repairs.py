@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq.editing import versions
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
 from tq.specification.operands import Operand, Operands, has_scale, holds_data, operands, type_of, zero_points
@@ -22,7 +21,7 @@ from tq.specification.table import CENTERED, SAME, VARIABLES
 from tq.specification.variables import fits_a_kernel, known_by
 
 _INT32, _INT64 = 2**31 - 1, 2**62
-_MOST = {"int8": 127, "int4": 7, "int2": 1}
+_MOST = {"int8": 127, "int4": 7, "int2": 1, "int16": 32767}
 
 
 class Done(NamedTuple):

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.specification.table import SPEC_OF_TYPE, VARIABLES
 
 Key = tuple[str, str, str]  # "variable", container, name
