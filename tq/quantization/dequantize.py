@@ -387,8 +387,9 @@ def _only_moves(op: OperatorPart, real: _Real, found: Mapping[TensorPart, _Real]
 def _reset_options(op: OperatorPart) -> None:
     """Options of quantized operators, back to their defaults."""
     options = op.options
-    if any(tensor is not None for tensor in op.intermediates):  # of integer LSTMs
-        op.intermediates = ()
+    for tensor in op.intermediates:  # of integer LSTMs; some have no scale
+        if tensor is not None:
+            tensor.type = "float32"
     for name in ("asymmetric_quantize_inputs", "quantized_bias_type"):
         if options.get(name):
             options[name] = None
