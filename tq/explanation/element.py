@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from tq._core import Operator, Tensor
-from tq.explanation import activations, elementwise, products, reductions, resizing, tables
+from tq.explanation import activations, elementwise, movement, products, reductions, resizing, tables
 from tq.explanation.node import ACTIVATIONS, RANGES, Node
 from tq.explanation.softmax import softmax
 from tq.explanation.steps import Explanation, Trail
@@ -40,6 +40,8 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
     "MAX_POOL_2D": (reductions.max_pool,),
     "MEAN": (reductions.mean_or_sum,),
     "SUM": (reductions.mean_or_sum,),
+    "REDUCE_MAX": (reductions.extreme,),
+    "REDUCE_MIN": (reductions.extreme,),
     "SOFTMAX": (softmax,),
     "RESIZE_BILINEAR": (resizing.bilinear,),
     "RESIZE_NEAREST_NEIGHBOR": (resizing.nearest,),
@@ -47,7 +49,10 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
     "HARD_SWISH": (activations.hard_swish,),
     **dict.fromkeys(ACTIVATIONS, (activations.relu,)),
     **dict.fromkeys(tables.NAMES, (tables.table,)),
+    **dict.fromkeys(movement.NAMES, (movement.moved,)),
 }
+# The input whose type counts, of operators that take values of other types before it.
+_DATA = {"TRANSPOSE_CONV": 2, "SPLIT": 1, "SELECT": 1, "SELECT_V2": 1}
 
 
 def _tensor(run: Any, tensor: int | str) -> Tensor:
@@ -90,9 +95,8 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
     kind = str(tensor.type.name)
     if op.name not in _OPERATORS:
         raise ValueError(f"operator {op.index} ({op.name}) is not explained; explained are {', '.join(_OPERATORS)}")
-    types = [str(item.type.name) for item in op.inputs[:1] if item is not None]
-    if op.name == "TRANSPOSE_CONV":
-        types = [str(op.inputs[2].type.name)] if len(op.inputs) > 2 and op.inputs[2] is not None else []
+    place = _DATA.get(op.name, 0)
+    types = [str(item.type.name) for item in op.inputs[place : place + 1] if item is not None]
     known = {*RANGES, "FLOAT32"} if op.name == "QUANTIZE" else RANGES
     if kind not in RANGES or not types or types[0] not in known:
         raise ValueError(
@@ -113,15 +117,16 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
     inputs, also with all tensors preserved: its element stands beside, if the tensor has the same name there.
 
     The operators are CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL, ADD, SUB, MUL,
-    QUANTIZE, pooling, MEAN, SUM, SOFTMAX, RELU and its kin, LEAKY_RELU, HARD_SWISH, RESIZE_BILINEAR,
-    RESIZE_NEAREST_NEIGHBOR and those of tables (LOGISTIC, TANH ...).  The result's `code` equals the
-    element.
+    QUANTIZE, pooling, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX, RELU and its kin, LEAKY_RELU, HARD_SWISH,
+    RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, those of tables (LOGISTIC, TANH ...) and those that move values (RESHAPE,
+    PAD, CONCATENATION ...).  The result's `code` equals the element.
     ValueError: another operator or type, or a tensor that is no operator's output.  IndexError, KeyError: no such
     element or tensor.  RuntimeError: the run did not keep the tensors.
     """
     found = _tensor(run, tensor)
     op = _writer(run, found)
-    if found.index != op.output_indices[0]:
+    place = list(op.output_indices).index(found.index)
+    if place > 0 and op.name not in movement.NAMES:
         raise ValueError(
             f"tensor {found.index} ({found.name!r}) is a further output of operator {op.index} ({op.name})"
         )
@@ -129,7 +134,7 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
     actual = np.asarray(run.get_tensor(found.index))
     element = _element(index, actual.shape)
     numerics, single = run.backends()[op.index].numerics, run.rounding == "single"
-    made = explain_as(run, op, element, int(actual[element]), numerics, single)
+    made = explain_as(run, op, element, int(actual[element]), numerics, single, place)
     if made is None:
         raise RuntimeError(
             f"operator {op.index} ({op.name}) computes {int(actual[element])} for element {list(element)}, and the "
@@ -142,15 +147,15 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
 
 
 def explain_as(
-    run: Any, op: Operator, element: tuple[int, ...], code: int, numerics: str, single: bool
+    run: Any, op: Operator, element: tuple[int, ...], code: int, numerics: str, single: bool, place: int = 0
 ) -> Explanation | None:
     """How the kernels of `numerics` come to a quantized value from the operator's inputs in `run`; None: they do not.
 
-    single: with TFLITE_SINGLE_ROUNDING.  ValueError: another operator or type."""
-    tensor = op.outputs[0]
+    single: with TFLITE_SINGLE_ROUNDING.  place: which output.  ValueError: another operator or type."""
+    tensor = op.outputs[place]
     assert tensor is not None
     for way in _check(op, tensor):
-        trail, node = Trail(), Node(run, op, numerics, element, single)
+        trail, node = Trail(), Node(run, op, numerics, element, single, place)
         with np.errstate(all="ignore"):  # infinities and NaN are values like others
             found = way(trail, node)
         if found == code:

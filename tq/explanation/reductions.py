@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AVERAGE_POOL_2D, MAX_POOL_2D, MEAN and SUM of quantized values.  The formulas are those of src/ops/reductions."""
+"""Pooling, MEAN, SUM, REDUCE_MAX and REDUCE_MIN of quantized values.  The formulas are those of src/ops/reductions."""
 
 from __future__ import annotations
 
@@ -75,6 +75,15 @@ def mean_or_sum(trail: Trail, node: Node) -> int:
         by = _divided(by, n)
         trail.add("real multiplier", float(node.scale(0)) / float(node.out_scale) / n, "s / so / n")
     return finish(trail, node, fixed_steps(trail, trail.accumulator, by, node.rule("double")))
+
+
+def extreme(trail: Trail, node: Node) -> int:
+    values, _ = _reduced(node)
+    trail.add("n", len(values), "inputs of this output")
+    is_most = node.op.name == "REDUCE_MAX"
+    none = node.limits[0 if is_most else 1]
+    found = int((values.max() if is_most else values.min()) if len(values) else none)
+    return int(trail.add("quantized value", found, "the greatest of them" if is_most else "the least of them"))
 
 
 def _divided(by: tuple[int, int], n: int) -> tuple[int, int]:
