@@ -166,6 +166,14 @@ def test_the_float_models_value_stands_beside():
     explanation = tq.explain(invoked(convolution()), "y", 0, float_run=real)
     assert explanation.real == pytest.approx(1.6)
     assert sum(list(explanation.errors.values())[1:]) == pytest.approx(explanation.value - explanation.real)
+    errors = {step.name: step.error for step in explanation.steps if step.error is not None}
+    assert errors == {
+        "accumulator": pytest.approx(explanation.accumulator * 0.125 - explanation.real),
+        "rounded": pytest.approx(explanation.value - explanation.real),
+        "quantized value": pytest.approx(explanation.value - explanation.real),
+        "real value": pytest.approx(explanation.value - explanation.real),
+    }
+    assert "stands for" in str(explanation) and "stands for" in explanation._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -206,3 +214,24 @@ def test_the_command_explains_an_element(run, tmp_path):
     out = fine(run("explain", path, "y", "0,0,0,0", "--seed", "3"))
     assert "accumulator" in out and "quantized value" in out
     assert '"accumulator"' in fine(run("explain", path, "3", "0", "--json"))
+
+
+def test_the_float_models_value_is_found_behind_a_dequantize_and_before_a_quantize():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 4]), b.tensor("y", [1, 4])
+    b.operator("LOGISTIC", [x], [y])
+    b.output(y)
+    source = b.to_bytes()
+    sample = np.linspace(-2, 2, 4, dtype=np.float32).reshape(1, 4)
+    runs = []
+    for model in (source, tq.quantize_model(source, "int8", calibration=[{"x": sample}])):
+        runs.append(tq.Interpreter(model_content=bytes(model), experimental_preserve_all_tensors=True))
+        runs[-1].allocate_tensors()
+        runs[-1].set_tensor(runs[-1].get_input_details()[0]["index"], sample)
+        runs[-1].invoke()
+    real, quantized = runs
+    operators = quantized.model.subgraphs[0].operators
+    assert [op.name for op in operators] == ["QUANTIZE", "LOGISTIC", "DEQUANTIZE"]
+    for op, values in zip(operators, (sample, real.get_tensor(1)), strict=False):
+        explanation = tq.explain(quantized, op.outputs[0].index, 3, float_run=real)
+        assert explanation.real == values[0, 3] and op.outputs[0].name not in ("x", "y")

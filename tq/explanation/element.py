@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import index as integer
 from typing import Any, cast
@@ -114,7 +114,9 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
     run: a tq.Interpreter with experimental_preserve_all_tensors=True, after invoke; its `numerics` say whose kernels'
     arithmetic is shown.  tensor: an index or a name of the first subgraph, of type INT8, UINT8 or INT16.  index: one
     integer a dimension, or one into the flat array.  float_run: the float model's interpreter, after invoke on the same
-    inputs, also with all tensors preserved: its element stands beside, if the tensor has the same name there.
+    inputs, also with all tensors preserved: its element stands beside, if the tensor has the same name there, or
+        the real values that a QUANTIZE or DEQUANTIZE changes from or to it, and the error of each step by which the
+        result has a real value.
 
     The operators are CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL, ADD, SUB, MUL,
     QUANTIZE, pooling, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX, RELU and its kin, LEAKY_RELU, HARD_SWISH,
@@ -142,8 +144,11 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
             "experimental_preserve_all_tensors=True and an invoke inputs may be overwritten; with both, the "
             "explanation is at fault"
         )
-    real = _float_value(float_run, found, element)
-    return made if real is None else replace(made, real=real, errors=_errors(real, made.value, made.scale))
+    real = _float_value(float_run, run, found, element)
+    if real is None:
+        return made
+    steps = tuple(s if s.real is None else s._replace(error=s.real - real) for s in made.steps)
+    return replace(made, steps=steps, real=real, errors=_errors(real, made.value, made.scale))
 
 
 def explain_as(
@@ -164,7 +169,7 @@ def explain_as(
         return None
     scale, zero = node.channel_scale(element), node.channel_zero_point(element)
     value = float(scale * np.float32(code - zero))
-    trail.add("real value", value, f"scale {float(scale)!r} * (quantized value - {zero})")
+    trail.add("real value", value, f"scale {float(scale)!r} * (quantized value - {zero})", value)
     steps = tuple(trail.steps)
     rounding = "single" if single else "double"
     return Explanation(
@@ -172,12 +177,24 @@ def explain_as(
     )
 
 
-def _float_value(run: Any, tensor: Tensor, element: tuple[int, ...]) -> float | None:
+def _real_names(quantized: Any, tensor: Tensor) -> Iterator[str]:
+    """The tensor's name, and those of the real values that a QUANTIZE makes it of and a DEQUANTIZE makes of it."""
+    yield tensor.name
+    for op in quantized.model.subgraphs[0].operators:
+        if op.name == "QUANTIZE" and tensor.index in op.output_indices:
+            yield op.inputs[0].name
+        if op.name == "DEQUANTIZE" and tensor.index in op.input_indices:
+            yield op.outputs[0].name
+
+
+def _float_value(run: Any, quantized: Any, tensor: Tensor, element: tuple[int, ...]) -> float | None:
     if run is None:
         return None
-    values = np.asarray(run.get_tensor(_tensor(run, tensor.name).index))
+    names = {item.name for item in run.model.subgraphs[0].tensors}
+    name = next((name for name in _real_names(quantized, tensor) if name in names), tensor.name)
+    values = np.asarray(run.get_tensor(_tensor(run, name).index))
     if values.ndim != len(element) or any(i >= n for i, n in zip(element, values.shape, strict=True)):
-        raise ValueError(f"tensor {tensor.name!r} has the shape {list(values.shape)} in the float model")
+        raise ValueError(f"tensor {name!r} has the shape {list(values.shape)} in the float model")
     return float(values[element])
 
 

@@ -76,6 +76,10 @@ class Node:
         """The output's zero point for an element."""
         return int(self._of_channel(self.out.quantization.zero_point, element))
 
+    def real_value(self, q: int) -> float:
+        """The real value of a quantized value of the element, also of one beyond its type."""
+        return float(self.channel_scale(self.element)) * (q - self.channel_zero_point(self.element))
+
     def _of_channel(self, values: Any, element: tuple[int, ...]) -> Any:
         return values[element[self.out.quantization.quantized_dimension] if len(values) > 1 else 0]
 

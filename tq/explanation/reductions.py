@@ -29,6 +29,7 @@ def average_pool(trail: Trail, node: Node) -> int:
     trail.accumulator = total = trail.add("accumulator", int(values.sum()), "the sum of their quantized values")
     if count == 0:
         return finish(trail, node, 0, 0)
+    trail.stands_for((total / count - node.zero_point(0)) * float(node.scale(0)))
     half = count // 2 if total > 0 or node.out_type == "UINT8" else -(count // 2)
     quotient = abs(total + half) // count * (1 if total + half >= 0 else -1)
     ties = "ties up" if node.out_type == "UINT8" else "ties away from zero"
@@ -68,6 +69,7 @@ def mean_or_sum(trail: Trail, node: Node) -> int:
     if node.numerics == "optimized" and _is_optimized_mean(node, axes):
         return _optimized_mean(trail, node, total, n)
     trail.add("accumulator", trail.accumulator, f"sum(q) - n z, z {zero}")
+    trail.stands_for(trail.accumulator * float(node.scale(0)) / (n if mean else 1) if n else 0.0)
     if n == 0:
         return finish(trail, node, 0)
     by = node.parts(float(node.scale(0)) / float(node.out_scale))
