@@ -214,6 +214,11 @@ def test_the_command_explains_an_element(run, tmp_path):
     out = fine(run("explain", path, "y", "0,0,0,0", "--seed", "3"))
     assert "accumulator" in out and "quantized value" in out
     assert '"accumulator"' in fine(run("explain", path, "3", "0", "--json"))
+    assert "CONV_2D, reference, single rounding" in fine(run("explain", path, "y", "0", "--rounding", "single"))
+    real = tmp_path / "float.tflite"
+    real.write_bytes(tq.dequantize_model(convolution()))
+    out = fine(run("explain", path, "y", "0", "--float", real))
+    assert "stands for" in out and "of that by rounding to the output's steps alone" in out
 
 
 def test_the_float_models_value_is_found_behind_a_dequantize_and_before_a_quantize():

@@ -404,6 +404,8 @@ def _add_running(add: _Add) -> None:
     _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
+    explain.add_argument("--rounding", choices=("double", "single"), help="how the reference kernels round (double)")
+    explain.add_argument("--float", metavar="FLOAT", help="the float model: its value, and the error of each step")
     _forms(explain, table=False)
     backends = add(
         running.backends,
@@ -419,13 +421,15 @@ def _add_quantizing(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    _samples(quantize, "for int8, int16x8: ")
+    _samples(quantize, "for recipes of integer activations: ")
     quantize.add_argument(
         "--calibration",
         metavar="X",
-        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+        help="in place of --samples: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
     )
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
+    quantize.add_argument(
+        "--io", choices=IO_TYPES, default="float32", help="of inputs and outputs that are integers inside (float32)"
+    )
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
