@@ -78,8 +78,19 @@ class _Parser(argparse.ArgumentParser):
                 found |= action.choices
         return found
 
+    def _joined(self, args: Sequence[str]) -> list[str]:
+        """ "--default-ranges", "-1,6" as one argument: argparse takes "-1,6" alone for an option."""
+        taking = {name for action in self._actions if action.nargs is None for name in action.option_strings}
+        made: list[str] = []
+        for arg in args:
+            if made and made[-1] in taking and re.match(r"-[\d.]+,", arg):
+                made[-1] += f"={arg}"
+            else:
+                made.append(arg)
+        return made
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(None if args is None else self._joined(args), namespace)
         if unknown:  # refused here, where the command's own options are known
             known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
             options = [item.partition("=")[0] for item in unknown if item.startswith("--")]

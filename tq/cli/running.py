@@ -66,6 +66,8 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
         found = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
         _check_shapes(args, found, details)
         return found
+    if args.resize:
+        raise Failure("--resize is given and has no effect: --input gives no shapes")
     random = np.random.default_rng(args.seed or 0)
     result, is_random = [], False
     for item in details:
@@ -262,8 +264,8 @@ def explain(args: argparse.Namespace) -> Result:
         with refusing():
             real = None if args.float is None else _float_run(args, interpreter)
             explanation = explain_element(interpreter, tensor, index, float_run=real)
-    except RuntimeError as error:
-        raise Failure(str(error)) from error
+    except (KeyError, IndexError, RuntimeError) as error:
+        raise Failure(str(error.args[0])) from error
     return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
 
 

@@ -15,7 +15,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.quantization import recurrent, unsigned
 from tq.quantization.choice import Choice
-from tq.quantization.grids import NARROW, Weights, own_scales
+from tq.quantization.grids import NARROW, Weights, own_scales, passes
 from tq.quantization.parameters import of_range
 from tq.quantization.ranges import Parameters
 from tq.quantization.recipes import WEIGHTS
@@ -144,7 +144,7 @@ class _Planner:
         types = ("int4",) if op in self._int4 else _types_of(op)
         made = grid.weights(data, axis, types)
         if made is None:
-            self._view.ranges.grids.leave(weights)
+            self._view.ranges.grids.leave(weights, passes(types[0]))
         return made
 
     def _computed_weights(self, op: OperatorPart, index: int, weights: TensorPart) -> ComputedWeights:

@@ -158,7 +158,9 @@ def _rows(options: Options) -> list[_Row]:
         _Row("overrides", bool(options.overrides) and not (is_static or has_integers), no_ranges),
         _Row("observer", chooses_observer and not is_static, no_ranges),
         _Row(
-            "per_axis", not options.per_axis and not (has_channels or has_integers), f"recipe {names} makes no scales"
+            "per_axis",
+            not options.per_axis and not (has_channels or has_integers),
+            f"recipe {names} has no scales of channels",
         ),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
         _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),

@@ -15,7 +15,7 @@ from tq.editing.operator import OperatorPart
 from tq.editing.tensor import TensorPart
 from tq.nearest import hint
 from tq.quantization import recipes
-from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights
+from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights, passes
 from tq.quantization.options import Options
 from tq.quantization.recipes import DEQUANTIZED, FLOAT, GATHERED, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
@@ -76,8 +76,16 @@ def place_on_grids(uses: Iterable[Use], grids: Grids) -> list[Use]:
         key = use.tensor, *use.target[1:]  # the form changes no value
         if key not in made:
             made[key] = _on_grid(use.tensor, use.target, grid)
+        if made[key] is None:
+            grids.leave(use.tensor, _why_not(use.target))
         found.append(use._replace(on_grid=made[key]))
     return found
+
+
+def _why_not(target: Target) -> str:
+    if target.type in WEIGHT_LIMITS and not target.block_size:
+        return passes(target.type)
+    return f"{target.type} weights{' in blocks' if target.block_size else ''} get scales of their own values"
 
 
 def _on_grid(tensor: TensorPart, target: Target, grid: Grid) -> Weights | None:
