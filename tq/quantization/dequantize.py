@@ -56,7 +56,7 @@ class _Real(NamedTuple):
         """Of an activation."""
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
-        zeros = type_ == "int8" and ends.of_zeros(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
+        zeros = type_ == "int8" and ends.of_zeros(float(self.scale[0]), int(self.zero_point[0]) - shift, type_)
         return zeros or self._ends(rule)
 
     @property

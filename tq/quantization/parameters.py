@@ -31,12 +31,14 @@ _BOUNDING = ("MINIMUM", "MAXIMUM")
 # With this range the quantized values of a constant are the steps in which comparisons compare.
 _LEAST_COMPARED = 255 / 256
 _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
+_LEAST_BY_TOCO = 1e-6  # the range to which mlir widens narrower ones
 _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
 def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
-    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8."""
-    if is_unsigned and not centered:
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8, and gives ranges next to none
+    scales that no kernel takes, where mlir widens them."""
+    if is_unsigned and not centered and high - low > _LEAST_BY_TOCO:
         made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
         return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
     made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
