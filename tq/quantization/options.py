@@ -7,14 +7,24 @@ A default that is given explicitly is no error.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration.calibrate import Calibration
 from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
-from tq.quantization.recipes import DEQUANTIZED, HYBRID, NEAREST, STATIC, Recipe, Rule, check_rounding, find
+from tq.quantization.recipes import (
+    CUSTOM_WEIGHTS,
+    DEQUANTIZED,
+    HYBRID,
+    NEAREST,
+    STATIC,
+    Recipe,
+    Rule,
+    check_rounding,
+    find,
+)
 from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
@@ -108,7 +118,7 @@ def check(options: Options) -> Options:
     if options.io not in _IO_TYPES:
         raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
     for name, indices in options.custom_weights.items():
-        if isinstance(indices, str) or not all(isinstance(index, int) and index >= 0 for index in indices):
+        if not _are_indices(indices):
             raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
     check_rounding(options.weight_rounding)
     _check_numbers(options)
@@ -119,6 +129,12 @@ def check(options: Options) -> Options:
         if row.is_idle:
             raise ValueError(f"{row.option} is given and has no effect: {row.why}")
     return options
+
+
+def _are_indices(given: Any) -> bool:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        return False
+    return all(isinstance(index, int) and not isinstance(index, bool) and index >= 0 for index in given)
 
 
 def _check_numbers(options: Options) -> None:
@@ -149,6 +165,11 @@ def _rows(options: Options) -> list[_Row]:
     is_static = any(item.form == STATIC for item in used)
     has_integers = any(item.form in (HYBRID, DEQUANTIZED) and item.weights != "float16" for item in used)
     floats = f"recipe {names} leaves activations float32"
+    takes_custom = any(
+        (item.form == DEQUANTIZED and item.weights != "float16")
+        or (item.form == HYBRID and item.weights in CUSTOM_WEIGHTS and not item.in_blocks)
+        for item in used
+    )  # fmt: skip
     no_ranges = f"{floats}, and needs no ranges"
     has_channels = any(item.form == STATIC and item.weights != "uint8" for item in used)
     chooses_observer = options.observer not in (None, "minmax")
@@ -165,7 +186,7 @@ def _rows(options: Options) -> list[_Row]:
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
         _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),
         _Row("input_stats", bool(options.input_stats) and not is_static, no_ranges),
-        _Row("custom_weights", bool(options.custom_weights) and not has_integers, f"recipe {names} leaves them float"),
+        _Row("custom_weights", bool(options.custom_weights) and not takes_custom, f"recipe {names} leaves them float"),
         _Row(
             "block_size",
             options.block_size != 32 and not any(item.in_blocks for item in used),

@@ -180,7 +180,7 @@ def row_of(operator: OperatorPart, options: Options) -> recipes.Weights | None:
     """The weights of an operator, of a custom one as the caller says."""
     if operator.builtin_name == "CUSTOM":
         indices = options.custom_weights.get(operator.name)
-        return None if indices is None else recipes.Weights(tuple(indices), None, ("int8", "int4"))
+        return None if indices is None else recipes.Weights(tuple(indices), None, recipes.CUSTOM_WEIGHTS)
     return WEIGHTS.get(operator.builtin_name or "")
 
 
