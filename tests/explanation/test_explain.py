@@ -193,6 +193,15 @@ def test_what_cannot_be_explained_is_named(tensor_of, index, error, words):
         tq.explain(invoked(convolution()), tensor_of, index)
 
 
+def test_an_index_may_be_an_array_and_a_run_must_be_one():
+    run = invoked(convolution())
+    assert tq.explain(run, "y", np.array([0, 0, 0, 0])) == tq.explain(run, "y", 0)
+    with pytest.raises(TypeError, match=r"run is a str; it must be a tq\.Interpreter"):
+        tq.explain("m.tflite", "y", 0)
+    with pytest.raises(TypeError, match=r"float_run is a bytes; it must be a tq\.Interpreter"):
+        tq.explain(run, "y", 0, float_run=b"")
+
+
 def test_operators_and_types_that_are_not_explained_are_named():
     model = build_model(
         [tensor("x", [2], "INT8", scale=1.0), tensor("y", [2], "INT8", scale=1.0)],

@@ -107,6 +107,10 @@ CALLS = {
         lambda: quantized("float16", samples=PICTURES, bias_correction=True),
         "bias_correction has no effect",
     ),
+    "max_memory": (
+        lambda: quantized("dynamic_int8", calibration=None, max_memory=1 << 30),
+        "max_memory is given and has no effect: it limits runs, and nothing is run",
+    ),
     "per_axis in blocks": (
         lambda: tq.quantize_model(one_layer(), "blockwise_int4", per_axis=False),
         "per_axis is given and has no effect: all weights have scales of blocks",

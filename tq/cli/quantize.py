@@ -92,7 +92,8 @@ def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> d
         if not needs_samples(args.recipe, {}):
             return {}
         made = calibrate(model, samples, observer=args.observer or "minmax", percentile=args.percentile, **limits(args))
-    return {"calibration": made, "observer": None, "percentile": 99.99}
+    nothing_runs = {"max_memory": None, "max_multiply_adds": None}
+    return {"calibration": made, "observer": None, "percentile": 99.99, **nothing_runs}
 
 
 def _floats(plan: QuantizationPlan) -> str:

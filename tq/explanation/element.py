@@ -70,6 +70,8 @@ def _tensor(run: Any, tensor: int | str) -> Tensor:
 
 def _element(index: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An index of each dimension, or one into the flat array; negative ones count from the end."""
+    if isinstance(index, np.ndarray) and index.ndim:
+        index = index.tolist()
     if not isinstance(index, (tuple, list)):
         flat, count = integer(index), int(np.prod(shape))
         if not -count <= flat < count:
@@ -125,6 +127,9 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
     ValueError: another operator or type, or a tensor that is no operator's output.  IndexError, KeyError: no such
     element or tensor.  RuntimeError: the run did not keep the tensors.
     """
+    for name, given in (("run", run), ("float_run", float_run)):
+        if not hasattr(given, "get_tensor") and (name == "run" or given is not None):
+            raise TypeError(f"{name} is a {type(given).__name__}; it must be a tq.Interpreter after invoke")
     found = _tensor(run, tensor)
     op = _writer(run, found)
     place = list(op.output_indices).index(found.index)

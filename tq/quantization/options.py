@@ -199,7 +199,15 @@ def _rows(options: Options) -> list[_Row]:
         ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
+        *_limit_rows(options, is_static),
     ]
+
+
+def _limit_rows(options: Options, is_static: bool) -> list[_Row]:
+    given = options.calibration
+    runs = options.runs_samples or (is_static and given is not None and not isinstance(given, Calibration))
+    why = "it limits runs, and nothing is run"
+    return [_Row(name, value is not None and not runs, why) for name, value in options.limits._asdict().items()]
 
 
 def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_ranges: str) -> list[_Row]:
