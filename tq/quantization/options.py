@@ -96,14 +96,29 @@ class Options:
         asked = self.equalize or self.bias_correction or self.target_sqnr is not None
         return bool(asked or self.rounds_weights)
 
+    @property
+    def runs_models(self) -> bool:
+        """Whether ranges are found in samples, or runs_samples."""
+        has_samples = self.calibration is not None and not isinstance(self.calibration, Calibration)
+        return self.runs_samples or (self.is_static and has_samples)
+
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
     """Whether tq.quantize_model with these arguments looks at samples."""
-    names = ("rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
+    options = _unchecked(recipe, given)
+    return options.runs_samples or options.is_static
+
+
+def runs_models(recipe: str, given: Mapping[str, Any]) -> bool:
+    """Whether tq.quantize_model with these arguments runs models, which limits concern."""
+    return _unchecked(recipe, given).runs_models
+
+
+def _unchecked(recipe: str, given: Mapping[str, Any]) -> Options:
+    names = ("calibration", "rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
-    options = Options(find(recipe), **some)
-    return options.runs_samples or options.is_static
+    return Options(find(recipe), **some)
 
 
 def check(options: Options) -> Options:
@@ -199,15 +214,13 @@ def _rows(options: Options) -> list[_Row]:
         ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
-        *_limit_rows(options, is_static),
+        *_limit_rows(options),
     ]
 
 
-def _limit_rows(options: Options, is_static: bool) -> list[_Row]:
-    given = options.calibration
-    runs = options.runs_samples or (is_static and given is not None and not isinstance(given, Calibration))
-    why = "it limits runs, and nothing is run"
-    return [_Row(name, value is not None and not runs, why) for name, value in options.limits._asdict().items()]
+def _limit_rows(options: Options) -> list[_Row]:
+    given, why = options.limits._asdict(), "it limits runs, and nothing is run"
+    return [_Row(name, value is not None and not options.runs_models, why) for name, value in given.items()]
 
 
 def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_ranges: str) -> list[_Row]:
