@@ -249,3 +249,12 @@ def test_the_float_models_value_is_found_behind_a_dequantize_and_before_a_quanti
     for op, values in zip(operators, (sample, real.get_tensor(1)), strict=False):
         explanation = tq.explain(quantized, op.outputs[0].index, 3, float_run=real)
         assert explanation.real == values[0, 3] and op.outputs[0].name not in ("x", "y")
+
+
+@pytest.mark.parametrize("kind", ["int32-int8", "int32-int16"])
+def test_accumulators_that_are_quantized_are_explained(kind):
+    rng, found = np.random.default_rng(4), 0
+    for number in range(4):
+        interpreter = run_case(differential.draw("QUANTIZE", kind, 9, number), "reference")
+        found += explained(interpreter, "QUANTIZE", rng, 3) if interpreter else 0
+    assert found >= 6

@@ -99,7 +99,7 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
         raise ValueError(f"operator {op.index} ({op.name}) is not explained; explained are {', '.join(_OPERATORS)}")
     place = _DATA.get(op.name, 0)
     types = [str(item.type.name) for item in op.inputs[place : place + 1] if item is not None]
-    known = {*RANGES, "FLOAT32"} if op.name == "QUANTIZE" else RANGES
+    known = {*RANGES, "INT32", "FLOAT32"} if op.name == "QUANTIZE" else RANGES
     if kind not in RANGES or not types or types[0] not in known:
         raise ValueError(
             f"operator {op.index} ({op.name}) computes {kind} from {', '.join(types)}; "
