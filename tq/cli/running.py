@@ -266,6 +266,8 @@ def explain(args: argparse.Namespace) -> Result:
             explanation = explain_element(interpreter, tensor, index, float_run=real)
     except (KeyError, IndexError, RuntimeError) as error:
         raise Failure(str(error.args[0])) from error
+    if args.csv:
+        return csv_of(explanation.table()), FINE
     return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
 
 

@@ -17,9 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.choice import Choice
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import End, Key, Owner, is_float, range_of_constant, tensor_at

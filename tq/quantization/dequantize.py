@@ -18,9 +18,7 @@ from numpy.typing import NDArray
 from tq import _core, saving
 from tq._core import Model
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import ends
 from tq.quantization.grids import SIGNED
 from tq.quantization.preparation import ends as first_ends

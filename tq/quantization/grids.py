@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import TensorPart
 from tq.quantization.ends import symmetric_scale
 
 Floats = NDArray[np.float32]

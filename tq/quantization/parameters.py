@@ -15,9 +15,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
-from tq.quantization import clipping
+from tq.editing.graph import OperatorPart, TensorPart
+from tq.quantization import clipping, unsigned
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
@@ -31,16 +30,17 @@ _BOUNDING = ("MINIMUM", "MAXIMUM")
 # With this range the quantized values of a constant are the steps in which comparisons compare.
 _LEAST_COMPARED = 255 / 256
 _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
-_LEAST_BY_TOCO = 1e-6  # the range to which mlir widens narrower ones
 _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
 def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
-    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8, and gives ranges next to none
-    scales that no kernel takes, where mlir widens them."""
-    if is_unsigned and not centered and high - low > _LEAST_BY_TOCO:
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8.
+
+    toco gives a range of one value the scale 0, by which no kernel can divide; rule "mlir" has a least range.
+    """
+    if is_unsigned and not centered and max(high, 0) - min(low, 0) > unsigned.LEAST_RANGE:
         made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
-        return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
+        return Parameters(np.float32(made.scale), int(made.zero_point) - unsigned.SHIFT, low, high)
     made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
     return Parameters(np.float32(made.scale), int(made.zero_point), low, high)
 

@@ -20,9 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tq.calibration.calibrate import Calibration
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.agreement import choose_all
 from tq.quantization.boundaries import boundaries, joined
 from tq.quantization.choice import Choice, start

@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 from tq import _core
 from tq._core import QuantizationParams
 from tq.calibration.encodings import Encoding
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import clipping
 from tq.quantization.grids import SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.preparation import ends

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from tq import saving
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.sources import Source, snapshot
 from tq.specification.table import INTEGER
 

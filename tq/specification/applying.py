@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.specification.operands import is_sound, operands
 from tq.specification.recurrent import parts_of
 from tq.specification.repairs import STAGES, Done, NotRepairable, Repair

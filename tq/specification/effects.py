@@ -14,13 +14,14 @@ from tq._core import Error, Model, Tensor
 from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator
-from tq.specification.operands import holds_data
+from tq.specification.operands import holds_data, type_of
 from tq.specification.repairs import REPAIRS
 from tq.specification.rule import Found
+from tq.specification.table import SPEC_OF_TYPE
 
 Array = NDArray[Any]
 
@@ -44,8 +45,8 @@ class Effect(NamedTuple):
 class Effects:
     """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
 
-    def __init__(self, model: Model, samples: Data | None = None) -> None:
-        self._model = model
+    def __init__(self, model: Model, samples: Data | None = None, num_threads: int | None = None) -> None:
+        self._model, self._num_threads = model, num_threads
         self._given = None if samples is None else _calls(model, samples)
         self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
         self._parts: dict[tuple[int, int], _Part | str] = {}
@@ -98,7 +99,7 @@ class Effects:
         interpreter = Interpreter(
             model=self._model,
             experimental_preserve_all_tensors=True,
-            num_threads=1,
+            num_threads=self._num_threads,
             max_multiply_adds=_most_multiply_adds(self._model),
         )
         found = []
@@ -129,7 +130,7 @@ class _Part:
     def __init__(self, model: bytes, feeds: Sequence[Sequence[Array]]) -> None:
         """ValueError, tq.Error: none of the kernel sets runs it."""
         self._model, self._feeds = model, feeds
-        self._before = _results(Model(model), feeds)
+        self._before = _results(Model(_as_litert_reads(model)), feeds)
         self._known: dict[tuple[str, int], Effect] = {}
 
     def effect(self, item: Found) -> Effect:
@@ -155,6 +156,18 @@ class _Part:
             return Effect(_difference(before, self._before, _results(after, feeds), after))
         except (Error, ValueError, MemoryError) as error:
             return Effect(None, f"the operator does not run when it is repaired: {error}")
+
+
+def _as_litert_reads(model: bytes) -> bytes:
+    """LiteRT's BATCH_MATMUL takes the scale of an operand that has several for 0; tq takes each column's."""
+    editor = Editor(model)
+    (op,) = editor.main.operators
+    several = [t for t in op.inputs if t is not None and t.quantization.scale_count > 1]
+    if op.name != "BATCH_MATMUL" or not several or op.inputs[0] is None or type_of(op.inputs[0]) not in SPEC_OF_TYPE:
+        return model
+    for tensor in several:
+        tensor.quantization = {"scale": [0.0], "zero_point": [0]}
+    return editor.to_bytes()
 
 
 def _most_multiply_adds(model: Model) -> int:

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tq.pages.html import count, escaped, fold, page, table
-from tq.texts import dotted
+from tq.pages.tables import aligned
+from tq.texts import middle
 
 VIOLATES, UNUSUAL = "violates", "unusual"
 
@@ -87,19 +88,16 @@ class Findings(list[Finding]):
         return ", ".join(f"{levels[level]} {level}" for level in (VIOLATES, UNUSUAL)) if self else "no findings"
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """As str().  width: the characters of a line, to which long texts are cut in their middle."""
         if not self:
             return self._summary()
-        cells = [list(_HEADS), *([_cell(cell) for cell in finding.cells()] for finding in self)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
-        return "\n".join([*lines, self._summary()])
+        cells = [[middle(cell, _WIDTH) for cell in finding.cells()] for finding in self]
+        return "\n".join([*aligned(_HEADS, cells, width), self._summary()])
 
     def _repr_html_(self) -> str:
         rows = [[escaped(cell) for cell in finding.cells()] for finding in self]
         body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
         return page("quantization check", escaped(self._summary()), [], body if rows else [])
-
-
-def _cell(text: str) -> str:
-    shown = dotted(text)
-    return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 3]}..."

@@ -11,7 +11,7 @@ from typing import Any
 from tq import saving
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding
@@ -68,6 +68,7 @@ def repair(
     spec: str | None = None,
     ignore: Iterable[str] = (),
     samples: Data | None = None,
+    num_threads: int | None = None,
     in_place: bool = False,
 ) -> Repaired:
     """A model without what tq.check finds.
@@ -77,7 +78,7 @@ def repair(
 
     model: a path, bytes or a tq.Model, which stays as it is.
     output, in_place: as of tq.quantize_model.
-    spec, ignore, samples: as of tq.check.
+    spec, ignore, samples, num_threads: as of tq.check.
 
     Returns the model, bytes.  Their `changes` say of each finding what was done and what it lost; `unrepaired` are the
     findings that are left, since they cannot be repaired or need none.
@@ -87,7 +88,7 @@ def repair(
     rules = ignored(ignore)
     goal = saving.target(output, samples, model=model, in_place=in_place)
     editor = Editor(model)
-    before = list(checked(model, editor, spec, rules, samples))
+    before = list(checked(model, editor, spec, rules, samples, num_threads))
     places = {op: op.index for graph in editor.subgraphs for op in graph.operators}
     done, _ = apply(editor, lambda item: item.rule not in rules) if before else ([], {})
     result = Repaired(editor.to_bytes())

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tq.editing import versions
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
 from tq.specification.operands import Operand, has_scale, holds_data, operands, type_of, zero_points
@@ -20,7 +19,7 @@ from tq.specification.rules_of_activations import reference
 from tq.specification.table import VARIABLES
 
 _INT32, _INT64 = 2**31 - 1, 2**62
-_MOST = {"int8": 127, "int4": 7, "int2": 1}
+_MOST = {"int8": 127, "int4": 7, "int2": 1, "int16": 32767}
 
 
 class Done(NamedTuple):
@@ -199,13 +198,13 @@ def _weights_zero_point(item: Found) -> Done:
 
 def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
     """Weights with scales of their own: a scale for all, or one a channel."""
+    if type_ != "int8":
+        raise NotRepairable(f"weights of {type_} are not written anew")
     reals, most = values.real(tensor), _MOST[type_]
     axes = None if axis is None else tuple(i for i in range(reals.ndim) if i != axis)
     bound = np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0))
     scale = (bound / most).astype(np.float32)
     scale[scale == 0] = 1
-    if type_ != "int8":
-        raise NotRepairable(f"weights of {type_} are not written anew")
     return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
 
 

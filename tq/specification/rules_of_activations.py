@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import TensorPart
 from tq.running.recurrent import SVDF_STATE
 from tq.specification.findings import UNUSUAL, VIOLATES
 from tq.specification.operands import (

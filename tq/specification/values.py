@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification.operands import type_of, zero_points
 
 Reals = NDArray[np.float64]
