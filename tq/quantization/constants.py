@@ -124,7 +124,7 @@ class _Planner:
         data = np.asarray(weights.data)
         made, grids = unsigned.weights(data, self._view.ranges.grids.get(weights)), self._view.ranges.grids
         if not made.is_on_grid:
-            grids.leave(weights, "recipe 'uint8' takes one scale")
+            grids.leave(weights, "recipe 'uint8' takes one scale, and no range of 0 to 0")
         if bias is not None and bias.data is not None:
             fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
             if fitted != made.scale:

@@ -80,9 +80,11 @@ class Grid:
         moved: NDArray[np.int32] = np.clip(values, self.least - zero, self.most - zero).astype(np.int32)
         return moved
 
-    def _is_empty(self, data: NDArray[Any]) -> bool:
+    def is_empty(self, data: NDArray[Any]) -> bool:
         """Whether the range of a scale is 0 to 0, and its values are others."""
         if self.ends is None or not self.is_range:
+            return False
+        if self.axis is not None and (self.axis >= data.ndim or data.shape[self.axis] != self.ends[0].size):
             return False
         rows = np.moveaxis(data, self.axis, 0) if self.axis is not None else data[None]
         most = np.abs(rows).reshape(len(rows), -1).max(axis=1, initial=0)
@@ -94,12 +96,12 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
+        if self.is_empty(data):
+            return None
         if self.ends is not None and self.is_range and (type_ := types[0]) == "int4":
             made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
             return replace(made, ends=None).weights(data, axis, types)
         if self.axis is not None and (self.axis != axis or self.scale.size != data.shape[self.axis]):
-            return None
-        if self._is_empty(data):
             return None
         steps = self.steps(data)
         for type_ in ("int4", "int8") if self.most <= WEIGHT_LIMITS["int4"][1] else ("int8",):
@@ -113,7 +115,7 @@ class Grid:
     def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
         """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
         if self.ends is not None and self.is_range:
-            if self._is_empty(data):
+            if self.is_empty(data):
                 return None
             (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
             return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
