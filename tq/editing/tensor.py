@@ -242,7 +242,8 @@ class TensorFields(OnlyPart):
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
         """The buffer's bytes, a read-only view; None: no data."""
-        node = self.editor.buffer_node(self.node.get("buffer"))
+        index = self.node.get("buffer")
+        node = self.editor.buffer_node(index) if index else None  # some files' buffer 0 holds data that no tensor has
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
@@ -275,7 +276,8 @@ class TensorFields(OnlyPart):
 
     @property
     def is_constant(self) -> bool:
-        node = self.editor.buffer_node(self.node.get("buffer"))
+        index = self.node.get("buffer")
+        node = self.editor.buffer_node(index) if index else None
         return node is not None and node.has("data")
 
     def _where(self) -> str:

@@ -241,8 +241,8 @@ class _Chooser:
         view, centered = self.view, root in self.groups.centered
         spans = [self.spans[key] for key in self.groups.constraints.get(root, ()) if key in self.spans]
         demanded, is_free = self._demanded(tensors)
-        trained = None if constants or centered or spans or self._is_given(tensors) else _trained(view, tensors)
-        if trained is not None:
+        trained = None if constants or spans or self._is_given(tensors) else _trained(view, tensors)
+        if trained is not None and not (centered and trained.zero_point):
             return trained
         if len(demanded) == 1 and not (is_free or constants or centered or spans):
             made = of_scale(view.limits, *demanded[0])

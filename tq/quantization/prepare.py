@@ -31,6 +31,7 @@ from tq.quantization.rules import Ruled, Ruling, check_rules, tensor_names
 from tq.quantization.trained import (
     complete_pairs,
     fold_moves,
+    fold_moves_before,
     has_pairs,
     separate,
     spread,
@@ -157,6 +158,7 @@ def _take_trained(read: Prepared, pairs: Collection[SubgraphPart]) -> None:
     encodings = given.encodings if isinstance(given, Calibration) else {}
     _check_names(read.graphs, encodings)
     for graph, operators in _wanted(read).items():
+        fold_moves_before(graph)
         if graph in pairs:
             take_constants(graph, grids)
         trained = {}

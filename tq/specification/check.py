@@ -41,7 +41,8 @@ def check(
     ValueError: no such spec or rule; samples that do not fit.
     """
     rules, opened = ignored(ignore), snapshot(model)
-    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, samples, num_threads))
+    effects = Effects(opened, samples, num_threads)
+    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, effects))
 
 
 def checked(
@@ -49,12 +50,11 @@ def checked(
     editor: Editor,
     spec: str | None,
     ignore: frozenset[str],
-    samples: Data | None,
-    num_threads: int | None = None,
+    effects: Effects,
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)
-    effects, delegates = Effects(model, samples, num_threads), Delegates(model)
+    delegates = Delegates(model)
     for item in each(editor, spec):
         if item.rule not in ignore:
             op = item.operands.op

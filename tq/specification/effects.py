@@ -61,6 +61,21 @@ class Effects:
         part = self._parts[place]
         return Effect(None, part) if isinstance(part, str) else part.effect(item)
 
+    def of_model(self, repaired: Model) -> Effect:
+        """Of all repairs, on the outputs of the first subgraph."""
+        inputs = [tensor for tensor in self._model.inputs if tensor is not None]
+        try:
+            given = self._given or [{tensor.index: random_value(tensor, _SEED) for tensor in inputs}]
+            feeds = [[values[tensor.index] for tensor in inputs] for values in given]
+            before = _results(self._model, feeds)
+        except (Error, ValueError, MemoryError) as error:
+            return Effect(None, f"the model does not run as it is: {error}")
+        try:
+            after = _results(repaired, _as_inputs(feeds, self._model, repaired))
+        except (Error, ValueError, MemoryError) as error:
+            return Effect(None, f"the model does not run when it is repaired: {error}")
+        return Effect(_difference(self._model, before, after, repaired))
+
     def _part(self, item: Found) -> _Part | str:
         """The operator, or the reason why it cannot run."""
         op = item.operands.op
@@ -115,6 +130,14 @@ class Effects:
         return found
 
 
+def _as_inputs(feeds: Sequence[Sequence[Array]], before: Model, after: Model) -> list[list[Array]]:
+    """The same real values as the repaired model takes them."""
+    return [
+        [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
+        for feed in feeds
+    ]
+
+
 def _drawn(op: OperatorPart, tensor: Tensor) -> Array:
     """A random value; the output's shape where the operator reads that."""
     place, output = _SHAPES.get(op.name), op.outputs[0]
@@ -148,12 +171,10 @@ class _Part:
         if not done:
             return Effect(None, f"it cannot be repaired: {next(iter(refused.values()), 'nothing would change')}")
         before, after = Model(self._model), Model(editor.to_bytes())
-        feeds = [
-            [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
-            for feed in self._feeds
-        ]
         try:
-            return Effect(_difference(before, self._before, _results(after, feeds), after))
+            return Effect(
+                _difference(before, self._before, _results(after, _as_inputs(self._feeds, before, after)), after)
+            )
         except (Error, ValueError, MemoryError) as error:
             return Effect(None, f"the operator does not run when it is repaired: {error}")
 
@@ -214,7 +235,8 @@ def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]
 
 
 def _run_with(numerics: str, model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    interpreter = Interpreter(model=model, numerics=numerics, num_threads=1)
+    limit = _most_multiply_adds(model)
+    interpreter = Interpreter(model=model, numerics=numerics, num_threads=1, max_multiply_adds=limit)
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     found = []
     for feed in feeds:

@@ -37,12 +37,14 @@ class Finding:
     subgraph: int = 0
     row: str = ""  #: the operator's name, which is the row's
     unmeasured: str = ""  #: the reason where the effect is None
+    unrepairable: str = ""  #: of tq.repair's `unrepaired`: the reason why it is left
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as JSON takes them; `unmeasured` where the effect is None."""
+        """The fields, as JSON takes them; reasons where there are such."""
         made = asdict(self)
-        if not self.unmeasured:
-            del made["unmeasured"]
+        for reason in ("unmeasured", "unrepairable"):
+            if not made[reason]:
+                del made[reason]
         return made
 
     def __str__(self) -> str:
@@ -54,6 +56,8 @@ class Finding:
         effect = f"; effect {_steps(self.effect)}" if self.effect is not None else ""
         if self.unmeasured:
             effect = f"; no effect is known: {self.unmeasured}"
+        if self.unrepairable:
+            effect += f"; it is left: {self.unrepairable}"
         kernels = "; ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs")
         return f"{effect}{f' ({kernels})' if kernels else ''}"
 
