@@ -407,6 +407,8 @@ class QuantizedMultiplier(structseq[Any], tuple[Any, Any]):
     def shift(self) -> Any: ...
     @property
     def error(self) -> Any: ...  # no item of the tuple
+    @property
+    def bits(self) -> int: ...  # no item of the tuple
 
 def quantize_multiplier(real: ArrayLike, *, rounding: str = "double", bits: int = 31) -> QuantizedMultiplier: ...
 def multiply_by_quantized_multiplier(
