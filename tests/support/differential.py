@@ -154,7 +154,7 @@ def node(item, values, numerics="reference"):
 
 
 def slack_of(values, tolerance=TOLERANCE):
-    """The largest difference that is none for a tensor that has these values in turn; None for codes."""
+    """The largest difference that is none for a tensor that has these values in turn; None for integers."""
     values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
     values = [v for v in values if v.dtype.kind in "fcV"]
     if not values:
@@ -260,8 +260,8 @@ def handed_on(item, slacks, theirs, numerics):
 
 
 def slack_of_codes(of, mine):
-    """Of products whose floats become codes on the way: each that differs at all, by a unit in the last place, may
-    become another code.  mine: the floats that tq had, or None."""
+    """Of products whose floats become integers on the way: each that differs at all, by a unit in the last place, may
+    become another integer.  mine: the floats that tq had, or None."""
     if of.name not in PRODUCTS or mine is None:
         return 0.0
     x, weights = of.inputs[:2]

@@ -47,6 +47,7 @@ def quantize_model(
     target_sqnr: float | None = None,
     fallback: str = "float",
     samples: Data | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -95,6 +96,7 @@ def quantize_model(
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: run by these four, as tq.calibrate takes them; by default the samples of `calibration`.
+    num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these four.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -127,6 +129,7 @@ def quantize_model(
         target_sqnr=target_sqnr,
         fallback=fallback,
         samples=samples,
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     goal = saving.target(output, calibration, samples, model=model, in_place=in_place)
@@ -152,6 +155,7 @@ def plan_quantization(
     custom_weights: Mapping[str, Sequence[int]] | None = None,
     default_ranges: tuple[float, float] | None = None,
     input_stats: Mapping[str, tuple[float, float]] | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
@@ -177,6 +181,7 @@ def plan_quantization(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     return build.plan(snapshot(model), check(options))

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import ModelError
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification.table import (
     CALLING,
     CONVERTS,

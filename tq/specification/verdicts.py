@@ -160,6 +160,7 @@ ROWS = (
     Row("weights-type", "int8", "UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS),
     Row("bias-type", "int8", "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM", REFUSES, REFUSES),
     Row("scale-value zero-point-range", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
+    Row("same-scale", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "int16x8", "CONV_2D DEPTHWISE_CONV_2D", RUNS, RUNS, has_uint8_weights),
     Row("weights-type", "int8", "FULLY_CONNECTED", RUNS, RUNS, has_one_uint8_scale),
