@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tq.editing.tensor import TensorPart
 from tq.specification.operands import one_scale, type_of, zero_points
 from tq.specification.rule import Found
 
