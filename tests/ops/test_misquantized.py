@@ -214,6 +214,12 @@ def test_an_output_has_the_type_that_litert_gives_it_and_operators_behind_read_i
         for index in theirs[1]:
             assert mine[1][index].dtype == theirs[1][index].dtype
             assert np.array_equal(mine[1][index], theirs[1][index]), (numerics, index)
+    run = tq.Interpreter(model_content=model, experimental_preserve_all_tensors=True)
+    run.allocate_tensors()
+    for index, value in values.items():
+        run.set_tensor(index, value)
+    run.invoke()
+    assert [tq.explain(run, 2, at).code for at in np.ndindex(3, 20)] == run.get_tensor(2).ravel().tolist()
     again = tq.Interpreter(model_content=model, num_threads=1)
     for shape in ((2, 30), (3, 20)):
         again.resize_tensor_input(0, shape)

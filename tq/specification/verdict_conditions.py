@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tq.editing.graph import TensorPart
 from tq.specification.operands import one_scale, type_of, zero_points
 from tq.specification.rule import Found
 
