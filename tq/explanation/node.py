@@ -39,11 +39,18 @@ class Node:
         return tensor
 
     def type_of(self, place: int) -> str:
-        return str(self.needed(place).type.name)
+        return self._type_in_run(self.needed(place))
 
     @property
     def out_type(self) -> str:
-        return str(self.out.type.name)
+        return self._type_in_run(self.out)
+
+    def _type_in_run(self, tensor: Tensor) -> str:
+        """The file's type, or the quantized one that the operator before it gave."""
+        name = str(tensor.type.name)
+        if name not in RANGES or tensor.is_constant:
+            return name
+        return str(self.run.get_tensor(tensor.index).dtype).upper()
 
     def values(self, place: int) -> Any:
         """An input's quantized values, as int64."""
