@@ -64,7 +64,7 @@ LEVELS = {
     "src/model/": ["-O1"],
     "src/ops/": VECTORS,
     "src/python/": ["-O1"],
-    "src/runtime/": ["-O1"],
+    "src/runtime/": ["-O2"],
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
 
