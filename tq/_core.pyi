@@ -379,7 +379,7 @@ class _Tree:
         self,
         *,
         share_constants: bool = False,
-        tail: Callable[[int], bytes] | None = None,
+        trailing: Callable[[int], bytes] | None = None,
         limit: int = ...,
     ) -> bytes: ...
     @overload
@@ -387,7 +387,7 @@ class _Tree:
         self,
         descriptor: int,
         share_constants: bool = False,
-        tail: Callable[[int], bytes] | None = None,
+        trailing: Callable[[int], bytes] | None = None,
         limit: int = ...,
     ) -> int: ...
 
@@ -407,6 +407,8 @@ class QuantizedMultiplier(structseq[Any], tuple[Any, Any]):
     def shift(self) -> Any: ...
     @property
     def error(self) -> Any: ...  # no item of the tuple
+    @property
+    def bits(self) -> int: ...  # no item of the tuple
 
 def quantize_multiplier(real: ArrayLike, *, rounding: str = "double", bits: int = 31) -> QuantizedMultiplier: ...
 def multiply_by_quantized_multiplier(
@@ -672,6 +674,7 @@ class Interpreter:
     def _resize(self, tensor_index: int, shape: tuple[int, ...], subgraph: int = 0, /) -> None: ...
     def _view(self, tensor_index: int, subgraph: int = 0, /) -> NDArray[Any]: ...
     def _changed_shapes(self, subgraph: int = 0, /) -> dict[int, tuple[int, ...]]: ...
+    def _given_types(self, subgraph: int = 0, /) -> dict[int, type]: ...
     def _memory_plan(
         self, subgraph: int = 0, /
     ) -> tuple[int, list[tuple[int, int, int, int, int]], list[tuple[int, int, int]], list[tuple[int, int]]]: ...

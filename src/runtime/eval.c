@@ -18,7 +18,7 @@ tq_status tq_node_eval(tq_node *node, tq_error *error)
     if (!(node->op->flags & TQ_OP_COPIES))
         tq_run_flush(run, node->numerics ==
                               TQ_NUMERICS_XNNPACK); /* XNNPACK flushes them while it runs, not while it packs */
-    return tq_run_heard(run, node->eval(node, error), error);
+    return tq_node_call(node, node->eval, error);
 }
 
 tq_status tq_node_shape_later(tq_node *node, tq_error *error)
@@ -27,7 +27,7 @@ tq_status tq_node_shape_later(tq_node *node, tq_error *error)
     if (!node->shape_later)
         return TQ_OK;
     tq_run_flush(run, false);
-    return tq_run_heard(run, node->shape_later(node, error), error);
+    return tq_node_call(node, node->shape_later, error);
 }
 
 void tq_graph_reset_variables(tq_graph_run *graph)

@@ -154,21 +154,47 @@ def test_activations_of_other_numbers_of_bits_are_an_error():
         tq.quantize_model(b.to_bytes(), "int8")
 
 
-@pytest.mark.parametrize("move", ["TRANSPOSE", "RESHAPE"])
-def test_trained_weights_that_are_moved(move):
-    def weights(b, w):
-        first = b.constant("kernel", normal(64, 8) / 2 if move == "TRANSPOSE" else normal(8, 8, 8) / 2)
-        q = fake(b, first, "kernel_q", -1.25, 1.25, narrow=True)
-        made = b.tensor("w", [8, 64])
-        rest = i32(1, 0) if move == "TRANSPOSE" else i32(8, 64)
-        b.operator(move, [q, b.constant("how", rest)], [made], **({"new_shape": [8, 64]} if move == "RESHAPE" else {}))
-        return made
+def moved(b, move, source):
+    """A matrix of 8 by 64."""
+    made = b.tensor("moved", [8, 64])
+    how = b.constant("how", i32(1, 0) if move == "TRANSPOSE" else i32(8, 64))
+    b.operator(move, [source, how], [made], **({"new_shape": [8, 64]} if move == "RESHAPE" else {}))
+    return made
 
-    model = layer("FULLY_CONNECTED", weights)
-    data = tq.quantize_model(model, "int8")
+
+def trained_per_tensor(b, source):
+    return fake(b, source, "w", -1.25, 1.25, narrow=True)
+
+
+def trained_per_axis(b, source):
+    axis = source.shape.index(8)
+    return pair(b, source, "w", np.linspace(0.01, 0.02, 8, dtype=F), [0] * 8, axis=axis)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("trained", [trained_per_tensor, trained_per_axis])
+@pytest.mark.parametrize("move", ["TRANSPOSE", "RESHAPE"])
+def test_trained_weights_that_are_moved(move, trained, is_first):
+    """Before FAKE_QUANT or a pair, or behind it."""
+
+    def weights(b):
+        kernel = b.constant("kernel", normal(64, 8) / 2 if move == "TRANSPOSE" else normal(8, 8, 8) / 2)
+        return trained(b, moved(b, move, kernel)) if is_first else moved(b, move, trained(b, kernel))
+
+    def end(b, y):
+        return pair(b, y, "z", 16 / 255, 0) if trained is trained_per_axis else fake(b, y, "z", -8.0, 8.0)
+
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    start = pair(b, x, "q", 2 / 255, 0) if trained is trained_per_axis else fake(b, x, "q", -1.0, 1.0)
+    b.operator("FULLY_CONNECTED", [start, weights(b), b.constant("bias", normal(8))], [y])
+    b.output(end(b, y))
+    data = tq.quantize_model(b.to_bytes(), "int8")
     assert names(data) == ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"] and data.weights_on_grid == (1, 1)
-    assert tensor(data, "w").quantization.scale == F(2.5 / 254)
-    check(model, data)
+    scale = np.linspace(0.01, 0.02, 8, dtype=F) if trained is trained_per_axis else F(2.5 / 254)
+    found = next(t for t in tq.Model(data).tensors if t.is_constant and t.type == tq.TensorType.INT8)
+    np.testing.assert_array_equal(found.quantization.scale, scale)
+    check(b.to_bytes(), data)
 
 
 def trained_convolution():
@@ -626,3 +652,15 @@ def test_ranges_that_are_stored_on_weights_count():
         editor.tensors["weights"].quantization = {"min": [-3.0], "max": [2.0]}
         model = editor.to_bytes()
     assert tensor(tq.quantize_model(model, "int8"), "weights").quantization.scale == F(3 / 127)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "uint8", "dynamic_int8", "weight_only_int4"])
+def test_a_stored_range_of_0_to_0_says_nothing_of_weights_that_are_not_0(recipe):
+    model = layer("FULLY_CONNECTED", lambda b, w: w)
+    edited = tq.edit(model)
+    edited.tensors["weights"].quantization = {"min": [0.0], "max": [0.0]}
+    given = {"min_elements": 0} if "_" in recipe else {"calibration": [[normal(*tq.Model(model).inputs[0].shape)]]}
+    plain, made = (tq.quantize_model(source, recipe, **given) for source in (model, edited.to_bytes()))
+    np.testing.assert_array_equal(tensor(made, "weights").data, tensor(plain, "weights").data)
+    with pytest.raises(ValueError, match=r"'weights' cannot have these parameters: .*range (of|is) 0 to 0"):
+        tq.quantize_model(model, recipe, overrides={"weights": (0.0, 0.0)}, **given)

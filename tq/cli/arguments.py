@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import tq
-from tq.cli import checking, commands, editing, running, viewing
+from tq.cli import checking, commands, editing, running, terminal, viewing
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain, in_options
 from tq.cli.manual import manual
@@ -78,8 +78,19 @@ class _Parser(argparse.ArgumentParser):
                 found |= action.choices
         return found
 
+    def _joined(self, args: Sequence[str]) -> list[str]:
+        """ "--default-ranges", "-1,6" as one argument: argparse takes "-1,6" alone for an option."""
+        taking = {name for action in self._actions if action.nargs is None for name in action.option_strings}
+        made: list[str] = []
+        for arg in args:
+            if made and made[-1] in taking and re.match(r"-[\d.]+,", arg):
+                made[-1] += f"={arg}"
+            else:
+                made.append(arg)
+        return made
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(None if args is None else self._joined(args), namespace)
         if unknown:  # refused here, where the command's own options are known
             known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
             options = [item.partition("=")[0] for item in unknown if item.startswith("--")]
@@ -222,14 +233,10 @@ def _out(parser: _Parser) -> None:
     parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
 
 
-def _forms(parser: _Parser, table: bool = True) -> None:
-    """--json and --csv; table: whether the command has rows."""
-    if table:
-        forms = parser.add_mutually_exclusive_group()
-        forms.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
-        forms.add_argument("--csv", action="store_true", help="write rows of comma-separated values")
-    else:
-        parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+def _forms(parser: _Parser) -> None:
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+    forms.add_argument("--csv", action="store_true", help="write rows of comma-separated values")
 
 
 def _samples(parser: _Parser, use: str = "", *more: str, required: bool = False) -> None:
@@ -250,8 +257,8 @@ def _most(parser: _Parser) -> None:
     parser.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
 
 
-def _threads(parser: _Parser) -> None:
-    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+def _threads(parser: _Parser, default: int | None = 1, text: str = "threads (1)") -> None:
+    parser.add_argument("--threads", type=_some, default=default, metavar="N", help=text)
 
 
 def _inputs(parser: _Parser) -> None:
@@ -321,6 +328,8 @@ def _add_looking(add: _Add) -> None:
     check.add_argument("--spec", choices=SPECS, help="which one all operators must obey (each its own)")
     check.add_argument("--ignore", action="append", metavar="RULE", help="a rule whose findings are left out")
     _samples(check, "for effects: ")
+    _most(check)
+    _threads(check)
     check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
     check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
     _forms(check)
@@ -330,8 +339,10 @@ def _add_looking(add: _Add) -> None:
     view.add_argument("--export", choices=viewing.EXPORTS, help="write the graph for Model Explorer or Graphviz to OUT")
     _samples(view, "of the float model, for SQNR (random): ")
     view.add_argument("--profile", action="store_true", help="run FILE on random inputs, and show the operators' times")
+    _most(view)
     _threads(view)
     _limits(view)
+    _forms(view)
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
@@ -394,7 +405,7 @@ def _add_running(add: _Add) -> None:
     calibrate.add_argument("--observer", default="minmax", metavar="NAME", help="as of quantize (minmax)")
     calibrate.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
     _most(calibrate)
-    _threads(calibrate)
+    _threads(calibrate, None, "samples that run at the same time (as many as processors)")
     _limits(calibrate)
     _forms(calibrate)
     explain = add(running.explain, "show the steps to one element of a run", "FILE")
@@ -404,7 +415,9 @@ def _add_running(add: _Add) -> None:
     _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
-    _forms(explain, table=False)
+    explain.add_argument("--rounding", choices=("double", "single"), help="how the reference kernels round (double)")
+    explain.add_argument("--float", metavar="FLOAT", help="the float model: its value, and the error of each step")
+    _forms(explain)
     backends = add(
         running.backends,
         "list the kernels that LiteRT would run each operator with, and the rule that decides",
@@ -419,13 +432,15 @@ def _add_quantizing(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    _samples(quantize, "for int8, int16x8: ")
+    _samples(quantize, "for recipes of integer activations: ")
     quantize.add_argument(
         "--calibration",
         metavar="X",
-        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+        help="in place of --samples: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
     )
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
+    quantize.add_argument(
+        "--io", choices=IO_TYPES, default="float32", help="of inputs and outputs that are integers inside (float32)"
+    )
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
@@ -484,6 +499,7 @@ def _add_quantizing(add: _Add) -> None:
         "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
     )
     _most(quantize)
+    _threads(quantize, None, "of runs of samples (for ranges as many as processors, else 1)")
     _limits(quantize)
     _forms(quantize)
     dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
@@ -501,6 +517,9 @@ def _add_quantizing(add: _Add) -> None:
     _out(equalize)
     _samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    _most(equalize)
+    _threads(equalize, None, "threads of a run of samples (1)")
+    _limits(equalize)
     _forms(equalize)
     sensitivity = add(commands_quantize.sensitivity, "rank operators by the error from quantizing each alone", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
@@ -521,6 +540,7 @@ def _add_quantizing(add: _Add) -> None:
     _forms(report)
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
+    _forms(demo)
 
 
 def _add_editing(add: _Add) -> None:
@@ -602,7 +622,9 @@ def _run(argv: Sequence[str] | None) -> int:
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
         raise Failure(in_options(str(error))) from error
-    _write(text)
+    except ImportError as error:  # of an optional library
+        raise Failure(str(error)) from error
+    _write(text if getattr(args, "json", False) or getattr(args, "csv", False) else terminal.colored(text))
     return code
 
 

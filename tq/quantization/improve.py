@@ -54,7 +54,7 @@ def build(model: Model, options: Options) -> QuantizedModel:
 
     if options.target_sqnr is None:
         return made(())
-    return _reach(model, samples, made, float(options.target_sqnr), options.fallback, options.limits)
+    return _reach(model, samples, made, options)
 
 
 def _check(options: Options) -> None:
@@ -85,7 +85,9 @@ def _equalized(model: Model, samples: Samples, options: Options) -> Model:
     if isinstance(options.calibration, Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if options.per_axis:
-        data, found = scaled(model, samples.lists(), options.limits, relu6="keep", per_axis=True)
+        data, found = scaled(
+            model, samples.lists(), options.limits, relu6="keep", per_axis=True, num_threads=options.num_threads
+        )
     else:
         data, found = scaled(model, None, options.limits, relu6="minimum", per_axis=False)
     if not found:
@@ -124,6 +126,7 @@ def _calibration(model: Model, samples: Samples, options: Options) -> Calibratio
         observer=options.observer or "minmax",
         percentile=options.percentile,
         progress=False,
+        num_threads=options.num_threads,
         **options.limits._asdict(),
     )
 
@@ -131,7 +134,7 @@ def _calibration(model: Model, samples: Samples, options: Options) -> Calibratio
 def _corrected(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
     quantized = Model(made)
     if layers_of(model, quantized):
-        return correct_biases(model, quantized, samples, **options.limits._asdict())
+        return correct_biases(model, quantized, samples, num_threads=options.num_threads, **options.limits._asdict())
     if may_lack_layers:
         return made
     raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
@@ -142,7 +145,7 @@ def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_
         given = any(tensor is not None and tensor.name in options.overrides for tensor in op.inputs[1:2])
         return NEAREST if given else method_of(op, options)
 
-    rounded = round_weights(model, Model(made), samples, method, limits=options.limits)
+    rounded = round_weights(model, Model(made), samples, method, limits=options.limits, num_threads=options.num_threads)
     if rounded is None and not may_lack_layers:
         raise ValueError(f"weight_rounding has no effect: {NOT_ROUNDED}")
     return made if rounded is None else rounded
@@ -155,12 +158,13 @@ def _reach(
     model: Model,
     samples: Samples,
     build: Callable[[Sequence[Rule]], QuantizedModel],
-    target: float,
-    recipe: str,
-    limits: Limits,
+    options: Options,
 ) -> QuantizedModel:
     """The model in which the fewest operators, the most sensitive ones, have another recipe."""
-    exact = measuring.outputs(model, samples, limits=limits)
+    recipe, threads, limits = options.fallback, options.num_threads, options.limits
+    assert options.target_sqnr is not None
+    target = float(options.target_sqnr)
+    exact = measuring.outputs(model, samples, threads, limits)
     made: dict[int, QuantizedModel] = {}
     found: dict[int, float] = {}
 
@@ -168,13 +172,13 @@ def _reach(
         count = len(indices)
         if count not in found:
             made[count] = build((Rule(recipe, index=tuple(indices), subgraph=0),) if indices else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
+            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, threads, limits))
             found[count] = measuring.together(noises)
         return found[count]
 
     if measured([]) >= target:
         return made[0]
-    order = _order(model, made[0], samples, limits)
+    order = _order(model, made[0], samples, threads, limits)
     low, high = 0, len(order)
     if recipe == "float":
         high -= 1  # something is to stay quantized
@@ -196,9 +200,9 @@ def _reach(
     )
 
 
-def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
+def _order(model: Model, quantized: bytes, samples: Samples, threads: int | None, limits: Limits) -> list[int]:
     """The quantized operators: the most sensitive first, operators that were not ranked last."""
-    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
+    ranked = measure(model, Model(quantized), samples.first(_MOST), num_threads=threads, limits=limits)
     indices = [row.operator for row in ranked if row.operator is not None]
     known = set(indices)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]

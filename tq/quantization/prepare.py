@@ -19,8 +19,7 @@ from tq._core import Model
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.calibration.encodings import Encoding
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.nearest import hint
 from tq.quantization import unsigned
 from tq.quantization.grids import Grids
@@ -32,6 +31,7 @@ from tq.quantization.rules import Ruled, Ruling, check_rules, tensor_names
 from tq.quantization.trained import (
     complete_pairs,
     fold_moves,
+    fold_moves_before,
     has_pairs,
     separate,
     spread,
@@ -42,6 +42,7 @@ from tq.quantization.trained import (
     take_pairs,
 )
 from tq.quantization.weights import can_change, check_custom_weights, find_uses
+from tq.running.recurrent import inside
 from tq.running.watching import subgraph_and_index
 
 # The operators of a subgraph that may get integer activations, by the type of these.
@@ -158,6 +159,7 @@ def _take_trained(read: Prepared, pairs: Collection[SubgraphPart]) -> None:
     encodings = given.encodings if isinstance(given, Calibration) else {}
     _check_names(read.graphs, encodings)
     for graph, operators in _wanted(read).items():
+        fold_moves_before(graph)
         if graph in pairs:
             take_constants(graph, grids)
         trained = {}
@@ -214,8 +216,14 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        observer, limits = options.observer or "minmax", options.limits._asdict()
-        return calibrate(model, given, observer=observer, percentile=options.percentile, **limits)
+        return calibrate(
+            model,
+            given,
+            observer=options.observer or "minmax",
+            percentile=options.percentile,
+            num_threads=options.num_threads,
+            **options.limits._asdict(),
+        )
     if options.observer is not None:
         given = given.with_observer(options.observer, options.percentile)
     if not given.samples and not given.encodings:
@@ -224,7 +232,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         subgraph, index = subgraph_and_index(key)
         tensors = model.subgraphs[subgraph].tensors if subgraph < len(model.subgraphs) else ()
         found = tensors[index].name if index < len(tensors) else None
-        if found != name:
+        if found is None or name not in (found, inside(found)):
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
     return given
 
@@ -233,6 +241,7 @@ def _check_names(graphs: Sequence[SubgraphPart], encodings: Mapping[str, Encodin
     known = {tensor.name for graph in graphs for tensor in graph.tensors} if encodings else set()
     if encodings and not known & encodings.keys():
         raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
+    known |= set(map(inside, known))
     missing = [name for name in encodings if name not in known and _MADE.sub("", name) not in known]
     if missing:
         near = hint(missing[0], known)
@@ -249,5 +258,6 @@ def _check_float(editor: Editor, pairs: Collection[SubgraphPart]) -> None:
         for tensor in graph.tensors:
             if tensor.type_name in _INTEGERS and len(tensor.quantization.scale):
                 raise ValueError(
-                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values"
+                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values; "
+                    "tq.dequantize_model makes a float model of it"
                 )

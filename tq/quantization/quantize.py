@@ -47,6 +47,7 @@ def quantize_model(
     target_sqnr: float | None = None,
     fallback: str = "float",
     samples: Data | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -55,7 +56,8 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
+        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED; others'
+        stay int8, since LiteRT's reference kernels have no int4 ones of DEPTHWISE_CONV_2D.  "uint8": uint8
         activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
         float32 and need no calibration.  "dynamic_int8", "dynamic_int4", "dynamic_int2": integer weights, which kernels
         multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each
@@ -95,6 +97,7 @@ def quantize_model(
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
     samples: run by these four, as tq.calibrate takes them; by default the samples of `calibration`.
+    num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these four.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -127,6 +130,7 @@ def quantize_model(
         target_sqnr=target_sqnr,
         fallback=fallback,
         samples=samples,
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     goal = saving.target(output, calibration, samples, model=model, in_place=in_place)
@@ -152,6 +156,7 @@ def plan_quantization(
     custom_weights: Mapping[str, Sequence[int]] | None = None,
     default_ranges: tuple[float, float] | None = None,
     input_stats: Mapping[str, tuple[float, float]] | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
@@ -177,6 +182,7 @@ def plan_quantization(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     return build.plan(snapshot(model), check(options))

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import unsigned
 from tq.quantization.boundaries import Boundary
 from tq.quantization.plan import Activations, Plan, SubgraphPlan
@@ -87,7 +85,7 @@ class _Writer:
         self._rewire()
         made = [*self._choice.operators, *self._insert()]
         if self._plan.is_unsigned:
-            unsigned.shift(made)
+            unsigned.shift(made, self._integers.values())
         return made
 
     # -- constants
@@ -217,13 +215,17 @@ def _become_product(product: Product) -> None:
 
 
 def _add_intermediates(record: Intermediates) -> None:
-    graph = record.operator.subgraph
-    record.operator.intermediates = [
-        graph.add_tensor(item.name, (), item.type)
-        if item.scale is None
-        else graph.add_tensor(item.name, (), item.type, scale=[item.scale], zero_point=[item.zero_point])
-        for item in record.tensors
-    ]
+    """Those that a float LSTM has, which hold ranges, become integers."""
+    graph, have = record.operator.subgraph, record.operator.intermediates
+    made = []
+    for number, item in enumerate(record.tensors):
+        tensor = have[number] if number < len(have) else None
+        tensor = graph.add_tensor(item.name, ()) if tensor is None else tensor
+        tensor.type, tensor.quantization = item.type, None
+        if item.scale is not None:
+            tensor.quantization = {"scale": [item.scale], "zero_point": [item.zero_point]}
+        made.append(tensor)
+    record.operator.intermediates = made
 
 
 def _join(subgraph: SubgraphPlan, made: Sequence[OperatorPart]) -> list[OperatorPart]:
