@@ -54,13 +54,14 @@ VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # Of operators these lose up to a half of their speed without the copies.
 COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
-COPIED += ["reductions/pool.c"]
+COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
     "src/base/": ["-O2"],
     "src/convert/": ["-O1"],
     "src/delegate/": ["-O1"],
     "src/flatbuffer/": ["-O2"],
+    "src/kernels/elementwise/elementwise_scalar": VECTORS,
     "src/model/": ["-O1"],
     "src/ops/": VECTORS,
     "src/python/": ["-O1"],
