@@ -389,6 +389,11 @@ def _add_running(add: _Add) -> None:
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=50, metavar="N", help="runs to measure (50)")
     profile.add_argument("--warm-up", type=_count, metavar="N", help="runs before these (0.1 s, at most 50)")
+    profile.add_argument(
+        "--peak",
+        action="store_true",
+        help="add multiply-adds a second, and the part of what a large product reaches here",
+    )
     _samples(profile, "the first of these is the input: ")
     _forms(profile)
     evaluate = add(running.evaluate, "measure a model against the labels of samples", "FILE")
