@@ -151,7 +151,8 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
 }
 
 /* Whether a tile may write floats to the output.  A last vector that is not full reaches into the next rows: these must
-   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for two rows at once.
+   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for several rows at
+   once.
  */
 static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_t channel, size_t width)
 {
