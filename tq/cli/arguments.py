@@ -471,6 +471,9 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
     )
+    quantize.add_argument(
+        "--effort", default="fast", metavar="NAME", help="fast, or search for smaller errors: better or best"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(

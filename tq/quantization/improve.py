@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.quantize_model with equalization, second-order rounding, bias correction and fallback, which make a model better
-than plain rounding.
+"""tq.quantize_model with effort, equalization, second-order rounding, bias correction and fallback, which make a model
+better than plain rounding.
 
-They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; then
-its outputs are measured against the float model's on the samples, and while they are too far off, the operators that
-cost most fall back.  How many fall back is found by halving, since more of them mean less noise, nearly; the returned
-model was measured.
+They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; or
+effort.py chooses among these.  Then its outputs are measured against the float model's on the samples, and while they
+are too far off, the operators that cost most fall back.  How many fall back is found by halving, since more of them
+mean less noise, nearly; the returned model was measured.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tq._core import Model, Operator, QuantizationParams, choose_quantization_params
 from tq.accuracy import measuring
@@ -22,9 +23,10 @@ from tq.accuracy.sensitivities import measure
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
+from tq.quantization.effort import Candidate, choose
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.options import Options
-from tq.quantization.recipes import NEAREST, STATIC, Rule, find
+from tq.quantization.recipes import BEST, FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rounding import NOT_ROUNDED, round_weights
 from tq.quantization.rules import method_of
@@ -39,22 +41,42 @@ def build(model: Model, options: Options) -> QuantizedModel:
     samples = _samples(model, options)
     if options.equalize:
         model = _equalized(model, samples, options)
-    options = replace(options, calibration=_calibration(model, samples, options))
+    given, options = options, _calibrated(model, samples, options)
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
+    if options.effort != FAST:
+        model, options = _chosen(model, samples, options, given)
+
     def made(rules: Sequence[Rule]) -> QuantizedModel:
-        quantized = build_plain(model, replace(options, own_rules=tuple(rules)))
-        data: bytes = quantized
-        if options.bias_correction:
-            data = _corrected(model, data, samples, options, bool(rules))
-        if options.rounds_weights:
-            data = _rounded(model, data, samples, options, bool(rules))
-        return QuantizedModel.of(data, quantized.weights_on_grid)
+        return _made(model, samples, replace(options, own_rules=tuple(rules)))
 
     if options.target_sqnr is None:
         return made(())
     return _reach(model, samples, made, float(options.target_sqnr), options.fallback, options.limits)
+
+
+def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
+    quantized = build_plain(model, options)
+    data: bytes = quantized
+    may_lack_layers = bool(options.own_rules) or options.effort != FAST
+    if options.bias_correction:
+        data = _corrected(model, data, samples, options, may_lack_layers)
+    if options.rounds_weights:
+        data = _rounded(model, data, samples, options, may_lack_layers)
+    return QuantizedModel.of(data, quantized.weights_on_grid)
+
+
+def _chosen(model: Model, samples: Samples, options: Options, given: Options) -> Candidate:
+    """The model and the options that effort chooses.  given: the options as the caller gives them."""
+
+    def build(model: Model, options: Options) -> bytes:
+        return _made(model, samples, options)
+
+    def calibrated(model: Model) -> Options:
+        return _calibrated(model, samples, given)
+
+    return choose(model, options, samples, build, None if isinstance(given.calibration, Calibration) else calibrated)
 
 
 def _check(options: Options) -> None:
@@ -113,19 +135,19 @@ def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
     return found
 
 
-def _calibration(model: Model, samples: Samples, options: Options) -> Calibration | None:
-    """A calibration that every build can use; None where no recipe asks for one."""
-    given = options.calibration
-    if isinstance(given, Calibration) or not options.is_static:
-        return given if isinstance(given, Calibration) else None
-    return calibrate(
-        model,
-        samples.all(),
-        observer=options.observer or "minmax",
-        percentile=options.percentile,
-        progress=False,
-        **options.limits._asdict(),
-    )
+def _calibrated(model: Model, samples: Samples, options: Options) -> Options:
+    """The options with a calibration that every build can use; None where no recipe asks for one."""
+    given, observer = options.calibration, options.observer
+    if isinstance(given, Calibration):
+        made = given if observer is None else given.with_observer(observer, options.percentile)
+    elif not options.is_static:
+        return replace(options, calibration=None)
+    else:
+        if observer in (None, "minmax"):
+            observer = "histogram" if options.effort == BEST else "minmax"
+        chosen: dict[str, Any] = {"observer": observer, "percentile": options.percentile, "progress": False}
+        made = calibrate(model, samples.all(), **chosen, **options.limits._asdict())
+    return replace(options, calibration=made, observer=None)
 
 
 def _corrected(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:

@@ -14,10 +14,22 @@ from typing import Any, NamedTuple
 from tq.calibration.calibrate import Calibration
 from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
-from tq.quantization.recipes import DEQUANTIZED, HYBRID, NEAREST, STATIC, Recipe, Rule, check_rounding, find
+from tq.quantization.recipes import (
+    DEQUANTIZED,
+    FAST,
+    HYBRID,
+    NEAREST,
+    STATIC,
+    Recipe,
+    Rule,
+    check_effort,
+    check_rounding,
+    find,
+)
 from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
+ROUNDED = ("int8", "int4", "int2")  # types of weights that weight_rounding concerns
 _BLOCK_SIZES = (32, 64, 128, 256)
 
 
@@ -35,6 +47,7 @@ class Options:
     overrides: Mapping[str, Override] = field(default_factory=dict)
     min_elements: int = 1024
     block_size: int = 32
+    effort: str = FAST
     weight_rounding: str = NEAREST
     equalize: bool = False
     bias_correction: bool = False
@@ -82,14 +95,14 @@ class Options:
 
     @property
     def runs_samples(self) -> bool:
-        """Whether equalization, rounding of weights, bias correction or fallback is asked for."""
-        asked = self.equalize or self.bias_correction or self.target_sqnr is not None
+        """Whether effort, equalization, rounding of weights, bias correction or fallback is asked for."""
+        asked = self.effort != FAST or self.equalize or self.bias_correction or self.target_sqnr is not None
         return bool(asked or self.rounds_weights)
 
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
     """Whether tq.quantize_model with these arguments looks at samples."""
-    names = ("rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
+    names = ("rules", "effort", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
     options = Options(find(recipe), **some)
@@ -110,6 +123,7 @@ def check(options: Options) -> Options:
     for name, indices in options.custom_weights.items():
         if isinstance(indices, str) or not all(isinstance(index, int) and index >= 0 for index in indices):
             raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
+    check_effort(options.effort)
     check_rounding(options.weight_rounding)
     _check_numbers(options)
     others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
@@ -170,8 +184,14 @@ def _rows(options: Options) -> list[_Row]:
             f"recipe {names} makes no blocks, as 'blockwise_int4' does",
         ),
         _Row(
+            "effort",
+            options.effort != FAST and not (is_static or any(item.weights in ROUNDED for item in used)),
+            f"recipe {names} makes no integers that it could choose",
+        ),
+        _Row("equalize", options.equalize and options.effort != FAST, f"effort {options.effort!r} scales channels"),
+        _Row(
             "weight_rounding",
-            options.rounds_weights and not any(item.weights in ("int8", "int4", "int2") for item in used),
+            options.rounds_weights and not any(item.weights in ROUNDED for item in used),
             f"recipe {names} makes no int8, int4 or int2 weights",
         ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
@@ -190,7 +210,7 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
         _Row(
             "samples",
             has_samples and not runs,
-            "only equalize, weight_rounding, bias_correction and target_sqnr run samples; "
+            "only effort, equalize, weight_rounding, bias_correction and target_sqnr run samples; "
             "calibration= takes samples for ranges",
         ),
         _Row(
