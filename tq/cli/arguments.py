@@ -482,6 +482,9 @@ def _add_quantizing(add: _Add) -> None:
         metavar="DB",
         help="let the operators with the most error fall back until it is reached",
     )
+    quantize.add_argument(
+        "--budget", metavar="BYTES", help="let operators fall back while the file grows by at most BYTES, or 10%%"
+    )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(
         "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"

@@ -52,6 +52,7 @@ class Options:
     equalize: bool = False
     bias_correction: bool = False
     target_sqnr: float | None = None
+    budget: int | str | None = None
     fallback: str = "float"
     samples: Data | None = None
     limits: Limits = NONE  # of each run
@@ -94,15 +95,20 @@ class Options:
         )
 
     @property
+    def falls_back(self) -> bool:
+        """Whether operators may fall back."""
+        return self.target_sqnr is not None or self.budget is not None
+
+    @property
     def runs_samples(self) -> bool:
         """Whether effort, equalization, rounding of weights, bias correction or fallback is asked for."""
-        asked = self.effort != FAST or self.equalize or self.bias_correction or self.target_sqnr is not None
+        asked = self.effort != FAST or self.equalize or self.bias_correction or self.falls_back
         return bool(asked or self.rounds_weights)
 
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
     """Whether tq.quantize_model with these arguments looks at samples."""
-    names = ("rules", "effort", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
+    names = ("rules", "effort", "equalize", "bias_correction", "target_sqnr", "budget", "weight_rounding")
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
     options = Options(find(recipe), **some)
@@ -157,7 +163,7 @@ class _Row(NamedTuple):
 
 def _rows(options: Options) -> list[_Row]:
     used = options.recipes
-    if options.target_sqnr is not None:
+    if options.falls_back:
         used.append(find(options.fallback))
     names = " and ".join(dict.fromkeys(repr(item.name) for item in used))
     is_static = any(item.form == STATIC for item in used)
@@ -210,7 +216,7 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
         _Row(
             "samples",
             has_samples and not runs,
-            "only effort, equalize, weight_rounding, bias_correction and target_sqnr run samples; "
+            "only effort, equalize, weight_rounding, bias_correction, target_sqnr and budget run samples; "
             "calibration= takes samples for ranges",
         ),
         _Row(
@@ -227,8 +233,13 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
 
 
 def _fallback_rows(options: Options) -> list[_Row]:
-    fallback, has_target = options.fallback, options.target_sqnr is not None
+    fallback = options.fallback
     return [
-        _Row("fallback", fallback != "float" and not has_target, "operators fall back to reach a target_sqnr"),
-        _Row("fallback", has_target and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
+        _Row(
+            "fallback",
+            fallback != "float" and not options.falls_back,
+            "a target_sqnr or a budget lets operators fall back",
+        ),
+        _Row("budget", options.budget is not None and options.target_sqnr is not None, "target_sqnr decides"),
+        _Row("fallback", options.falls_back and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
     ]

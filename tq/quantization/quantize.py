@@ -46,6 +46,7 @@ def quantize_model(
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
+    budget: int | str | None = None,
     fallback: str = "float",
     samples: Data | None = None,
     max_memory: int | None = None,
@@ -99,7 +100,9 @@ def quantize_model(
     bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: run by these five, as tq.calibrate takes them; by default the samples of `calibration`.
+    budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback: the operators that cost most
+        accuracy for the bytes that they need (by tq.sensitivity) get the recipe `fallback`, until the bytes are spent.
+    samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -131,6 +134,7 @@ def quantize_model(
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
+        budget=budget,
         fallback=fallback,
         samples=samples,
         limits=Limits(max_memory, max_multiply_adds),
