@@ -16,7 +16,7 @@ from tq.accuracy.logits import logits, without_last
 from tq.cli import demo_float
 from tq.editing.editor import Editor
 from tq.quantization import channel_scales, recipes
-from tq.quantization.effort import _Trials
+from tq.quantization.effort import Measured, _Trials, split
 from tq.quantization.options import Options
 from tq.quantization.range_search import candidates, choose_ranges, groups_of
 from tq.quantization.recipes import Rule
@@ -298,7 +298,25 @@ def test_the_measure_stands_before_a_last_softmax():
     assert without_last(without_last(model)).nbytes == without_last(model).nbytes
     fast = tq.quantize_model(FLOAT, calibration=SEEN)
     trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, Options(recipes.find("int8")).limits)
-    assert trials.measure((model, None)) == pytest.approx(decibels(FLOAT, fast, SEEN))
+    assert trials.measure((model, None)).level == pytest.approx(decibels(FLOAT, fast, SEEN))
+
+
+def test_a_gain_is_taken_only_if_it_is_no_chance_of_the_samples():
+    base = Measured(20.0, np.full(16, 20.0))
+    noise = np.where(np.arange(16) % 2, 8.0, -7.0)
+    assert Measured(20.5, base.by_sample + 0.5).is_better(base)
+    assert not Measured(20.2, base.by_sample + 0.2).is_better(base)
+    assert not Measured(20.5, base.by_sample + noise).is_better(base)
+    assert not Measured(20.5, base.by_sample - 1).is_better(base)
+
+
+def test_passes_do_not_see_every_fourth_sample():
+    model = tq.Model(FLOAT)
+    fitted, measured = split(measuring.Samples(model, SEEN))
+    assert (len(fitted), len(measured)) == (12, 16)
+    assert not any(np.array_equal(x, SEEN[3]) for row in fitted.values for x in row.values())
+    few = measuring.Samples(model, SEEN[:7])
+    assert split(few) == (few, few)
 
 
 def test_a_saved_calibration_keeps_the_model_and_takes_ranges_and_rounding():
@@ -340,7 +358,19 @@ def test_the_same_bytes_for_any_number_of_threads_and_from_the_command_line(run,
         assert done.stdout == quantized(), threads
     demo_float.write(tmp_path)
     for effort in ("fast", "better", "best"):
-        fine(run("quantize", "demo_float.tflite", "out.tflite", "--recipe", "int8", "--samples", "demo_samples.npz", "--effort", effort))
+        fine(
+            run(
+                "quantize",
+                "demo_float.tflite",
+                "out.tflite",
+                "--recipe",
+                "int8",
+                "--samples",
+                "demo_samples.npz",
+                "--effort",
+                effort,
+            )
+        )
         samples = dict(np.load(tmp_path / "demo_samples.npz"))
         expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, effort=effort)
         assert (tmp_path / "out.tflite").read_bytes() == expected
@@ -365,7 +395,19 @@ def test_a_budget_buys_accuracy_and_is_kept(fallback):
 
 def test_a_budget_from_the_command_line_gives_the_same_bytes(run, tmp_path):
     demo_float.write(tmp_path)
-    fine(run("quantize", "demo_float.tflite", "out.tflite", "--recipe", "int8", "--samples", "demo_samples.npz", "--budget", "60%"))
+    fine(
+        run(
+            "quantize",
+            "demo_float.tflite",
+            "out.tflite",
+            "--recipe",
+            "int8",
+            "--samples",
+            "demo_samples.npz",
+            "--budget",
+            "60%",
+        )
+    )
     samples = dict(np.load(tmp_path / "demo_samples.npz"))
     expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, budget="60%")
     assert (tmp_path / "out.tflite").read_bytes() == expected

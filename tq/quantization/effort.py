@@ -7,22 +7,24 @@ ranges      ranges of activations are chosen by the errors at the outputs (range
 
 A pass changes the float model, or the options from which build.py makes its plan.  So a candidate is a model with
 options; it is built, run on the samples, and measured before a last SOFTMAX or LOGISTIC.  The measure is the mean over
-the outputs of their SQNR in dB.  The first candidate is the model of effort="fast".
+the outputs of their SQNR in dB.  The first candidate is the model of effort="fast"; a later one takes its place only
+where the gain is more than its standard error over the samples, of which a part is held out from all passes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy import measuring
 from tq.accuracy.logits import without_last
-from tq.accuracy.measuring import Samples
+from tq.accuracy.measuring import Noise, Samples
 from tq.calibration.calibrate import Calibration
 from tq.progress import Progress
 from tq.quantization.channel_scales import scale_channels
@@ -32,8 +34,10 @@ from tq.quantization.recipes import BEST
 from tq.running.limits import Limits
 
 _MARGIN = 0.25  # dB that a candidate must gain: a smaller gain on the samples is none on others
+_FEW, _PART = 8, 4  # fewer samples are not split; of these every fourth is held out
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
+Array = NDArray[Any]
 Build = Callable[[Model, Options], bytes]
 Calibrate = Callable[[Model], Options]
 
@@ -45,13 +49,23 @@ class Candidate(NamedTuple):
     options: Options
 
 
-def choose(model: Model, options: Options, samples: Samples, build: Build, calibrate: Calibrate | None) -> Candidate:
+def split(samples: Samples) -> tuple[Samples, Samples]:
+    """The samples to fit candidates to, and all of them, to measure with: candidates have not seen every fourth."""
+    if len(samples) < _FEW:
+        return samples, samples
+    return samples.only(place for place in range(len(samples)) if place % _PART != _PART - 1), samples
+
+
+def choose(
+    model: Model, options: Options, samples: Samples, measured: Samples, build: Build, calibrate: Calibrate | None
+) -> Candidate:
     """The candidate with the least errors.
 
+    samples: for the passes.  measured: to measure candidates with.
     calibrate: the options with the calibration of a model whose channels were scaled; None: the caller's is for this
         model alone.
     """
-    trials = _Trials(model, samples, build, options.limits)
+    trials = _Trials(model, measured, build, options.limits)
     best = Candidate(model, options)
     stages: list[Stage] = [_as_it_is]
     if calibrate is not None:
@@ -60,16 +74,16 @@ def choose(model: Model, options: Options, samples: Samples, build: Build, calib
         stages.append(_ranged(samples))
     ways = _roundings(options)
     with Progress(None, range(len(stages) * len(ways)), f"effort {options.effort!r}", " models") as bar:
-        level = -math.inf
+        level: Measured | None = None
         for stage in stages:
             changed = stage(best)
             for way in ways:
                 if changed is None:
                     break
                 other = changed._replace(options=replace(changed.options, **way))
-                measured = trials.measure(other)
-                if measured > level + _MARGIN:
-                    best, level = other, measured
+                found = trials.measure(other)
+                if level is None or found.is_better(level):
+                    best, level = other, found
                 bar.add()
     return best
 
@@ -123,6 +137,19 @@ def _ranged(samples: Samples) -> Stage:
 # ---- measuring ----
 
 
+class Measured(NamedTuple):
+    """The errors of a candidate.  level: the mean SQNR of the outputs in dB; by_sample: the same of each sample."""
+
+    level: float
+    by_sample: Array
+
+    def is_better(self, other: Measured) -> bool:
+        """Whether the gain over another is no chance of these samples: more than the margin and its standard error."""
+        gains = self.by_sample - other.by_sample
+        error = float(gains.std()) / math.sqrt(max(len(gains) - 1, 1))
+        return min(self.level - other.level, float(gains.mean())) > max(_MARGIN, error)
+
+
 class _Trials:
     """Builds candidates, and measures them against the float model."""
 
@@ -130,10 +157,14 @@ class _Trials:
         self._samples, self._build, self._limits = samples, build, limits
         self._exact = measuring.outputs(without_last(model), samples, limits=limits)
 
-    def measure(self, candidate: Candidate) -> float:
-        """The mean SQNR of the outputs in dB."""
-        made = Model(self._build(*candidate))
-        found = measuring.outputs(without_last(made), self._samples, limits=self._limits)
-        noises = measuring.output_noises(self._exact, found)
-        levels = [min(noise.sqnr_db, _MOST_DECIBELS) for noise in noises if noise.count]
-        return float(np.mean(levels)) if levels else -math.inf
+    def measure(self, candidate: Candidate) -> Measured:
+        made = without_last(Model(self._build(*candidate)))
+        found = measuring.outputs(made, self._samples, limits=self._limits)
+        rows = [measuring.output_noises([x], [y]) for x, y in zip(self._exact, found, strict=True)]
+        return Measured(_mean(measuring.output_noises(self._exact, found)), np.array([_mean(row) for row in rows]))
+
+
+def _mean(noises: Iterable[Noise]) -> float:
+    """The mean SQNR of outputs in dB."""
+    levels = [float(np.clip(noise.sqnr_db, -_MOST_DECIBELS, _MOST_DECIBELS)) for noise in noises if noise.count]
+    return float(np.mean(levels)) if levels else 0.0

@@ -19,7 +19,7 @@ from tq.accuracy.measuring import Samples
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
-from tq.quantization.effort import Candidate, choose
+from tq.quantization.effort import Candidate, choose, split
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.fallback import bytes_of, reach, spend
 from tq.quantization.options import Options
@@ -39,11 +39,13 @@ def build(model: Model, options: Options) -> QuantizedModel:
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
+    fitted = samples
     if options.effort != FAST:
-        model, options = _chosen(model, samples, options, given)
+        fitted, measured = split(samples)
+        model, options = _chosen(model, fitted, measured, options, given)
 
     def made(rules: Sequence[Rule]) -> QuantizedModel:
-        return _made(model, samples, replace(options, own_rules=tuple(rules)))
+        return _made(model, fitted, replace(options, own_rules=tuple(rules)))
 
     if options.target_sqnr is not None:
         return reach(model, samples, made, float(options.target_sqnr), options.fallback, options.limits)
@@ -63,16 +65,18 @@ def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
     return QuantizedModel.of(data, quantized.weights_on_grid)
 
 
-def _chosen(model: Model, samples: Samples, options: Options, given: Options) -> Candidate:
+def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, given: Options) -> Candidate:
     """The model and the options that effort chooses.  given: the options as the caller gives them."""
 
     def build(model: Model, options: Options) -> bytes:
-        return _made(model, samples, options)
+        return _made(model, fitted, options)
 
     def calibrated(model: Model) -> Options:
-        return _calibrated(model, samples, given)
+        return _calibrated(model, measured, given)
 
-    return choose(model, options, samples, build, None if isinstance(given.calibration, Calibration) else calibrated)
+    return choose(
+        model, options, fitted, measured, build, None if isinstance(given.calibration, Calibration) else calibrated
+    )
 
 
 def _check(options: Options) -> None:
