@@ -70,6 +70,7 @@ from tq._core import (
     sqnr_db,
     unpack,
 )
+from tq.version import __version__ as __version__
 
 if TYPE_CHECKING:  # what __getattr__ finds at run time
     from tq.accuracy.comparison import compare
@@ -99,8 +100,6 @@ if TYPE_CHECKING:  # what __getattr__ finds at run time
     from tq.specification.check import check
     from tq.specification.findings import Finding, Findings
     from tq.specification.repair import Change, Changes, Repaired, repair
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Buffer",

@@ -379,7 +379,7 @@ class _Tree:
         self,
         *,
         share_constants: bool = False,
-        tail: Callable[[int], bytes] | None = None,
+        trailing: Callable[[int], bytes] | None = None,
         limit: int = ...,
     ) -> bytes: ...
     @overload
@@ -387,7 +387,7 @@ class _Tree:
         self,
         descriptor: int,
         share_constants: bool = False,
-        tail: Callable[[int], bytes] | None = None,
+        trailing: Callable[[int], bytes] | None = None,
         limit: int = ...,
     ) -> int: ...
 

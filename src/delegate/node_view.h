@@ -24,7 +24,7 @@ int64_t tq_view_activation(const tq_node *node);
 /* TQ_TensorType_x; -1 for NULL. */
 static inline int32_t tq_view_type(const tq_tensor *t)
 {
-    return t ? t->type : -1;
+    return t ? (int32_t)tq_get_int(&t->table, TQ_Tensor_type) : -1;
 }
 
 /* The number of dimensions; -1 for NULL. */

@@ -237,13 +237,13 @@ INLINE vi splat_s8(int32_t x)
 }
 INLINE vi clamp_i8(vi x, vi low, vi high)
 {
-    int8x16_t codes = vmaxq_s8(vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(low));
-    return vreinterpretq_s32_s8(vminq_s8(codes, vreinterpretq_s8_s32(high)));
+    int8x16_t values = vmaxq_s8(vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(low));
+    return vreinterpretq_s32_s8(vminq_s8(values, vreinterpretq_s8_s32(high)));
 }
 INLINE vi clamp_u8(vi x, vi low, vi high)
 {
-    uint8x16_t codes = vmaxq_u8(vreinterpretq_u8_s32(x), vreinterpretq_u8_s32(low));
-    return vreinterpretq_s32_u8(vminq_u8(codes, vreinterpretq_u8_s32(high)));
+    uint8x16_t values = vmaxq_u8(vreinterpretq_u8_s32(x), vreinterpretq_u8_s32(low));
+    return vreinterpretq_s32_u8(vminq_u8(values, vreinterpretq_u8_s32(high)));
 }
 INLINE void put(void *p, vi x, bool stream)
 {

@@ -86,10 +86,10 @@ void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low
 
 static bool reads_first(const tq_node *node, const tq_tensor *tensor)
 {
-    static const int16_t codes[] = {TQ_BuiltinOperator_ABS, TQ_BuiltinOperator_LOG, TQ_BuiltinOperator_RSQRT,
+    static const int16_t operators[] = {TQ_BuiltinOperator_ABS, TQ_BuiltinOperator_LOG, TQ_BuiltinOperator_RSQRT,
                                     TQ_BuiltinOperator_SQRT, TQ_BuiltinOperator_SVDF};
-    for (size_t i = 0; tensor->quantization.count > 1 && i < sizeof codes / sizeof *codes; i++)
-        if (codes[i] == node->row.code)
+    for (size_t i = 0; tensor->quantization.count > 1 && i < sizeof operators / sizeof *operators; i++)
+        if (operators[i] == node->row.code)
             return true;
     return false;
 }

@@ -199,7 +199,7 @@ tq_status tq_step_prepack(tq_step *step, tq_error *error)
     if (tq_shared_begin(step->cached, &again)) {
         if (again)
             memset(step->node.prepacked, 0, (size_t)step->node.request.prepacked_bytes);
-        step->node.request.pack(&step->node);
+        tq_node_pack(&step->node);
         tq_shared_end(step->cached, tq_run_heard(run, TQ_OK, NULL) == TQ_OK);
     }
     TQ_TRY(tq_run_heard(run, TQ_OK, error));

@@ -4,8 +4,26 @@
  */
 #include "base/stop.h"
 #include "ops/check.h"
+#include "ops/kernel_types.h"
 #include "runtime/begin.h"
 #include "runtime/run.h"
+
+tq_status tq_node_call(tq_node *node, tq_op_fn function, tq_error *error)
+{
+    const uint64_t flips = tq_step_of(node)->flips;
+    tq_flip_types(node, flips);
+    const tq_status status = function(node, error);
+    tq_flip_types(node, flips);
+    return tq_run_heard(tq_graph_of(node)->run, status, error);
+}
+
+void tq_node_pack(tq_node *node)
+{
+    const uint64_t flips = tq_step_of(node)->flips;
+    tq_flip_types(node, flips);
+    node->request.pack(node);
+    tq_flip_types(node, flips);
+}
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {
@@ -18,7 +36,7 @@ tq_status tq_node_eval(tq_node *node, tq_error *error)
     if (!(node->op->flags & TQ_OP_COPIES))
         tq_run_flush(run, node->numerics ==
                               TQ_NUMERICS_XNNPACK); /* XNNPACK flushes them while it runs, not while it packs */
-    return tq_run_heard(run, node->eval(node, error), error);
+    return tq_node_call(node, node->eval, error);
 }
 
 tq_status tq_node_shape_later(tq_node *node, tq_error *error)
@@ -27,7 +45,7 @@ tq_status tq_node_shape_later(tq_node *node, tq_error *error)
     if (!node->shape_later)
         return TQ_OK;
     tq_run_flush(run, false);
-    return tq_run_heard(run, node->shape_later(node, error), error);
+    return tq_node_call(node, node->shape_later, error);
 }
 
 void tq_graph_reset_variables(tq_graph_run *graph)

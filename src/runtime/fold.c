@@ -34,7 +34,7 @@ static tq_status compute_now(tq_graph_run *graph, tq_step *step, tq_error *error
     TQ_TRY(tq_node_memory(node, node->request.prepacked_bytes, 1, &node->prepacked, error));
     TQ_TRY(tq_node_shape_later(node, error));
     if (node->request.pack)
-        node->request.pack(node);
+        tq_node_pack(node);
     const tq_status status = tq_node_eval(node, error);
     tq_run_flush(graph->run, false);
     return status;

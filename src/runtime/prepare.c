@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/kernel_types.h"
 #include "ops/scratch.h"
 #include "runtime/unsupported.h"
 #include "runtime/begin.h"
@@ -34,6 +35,7 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
     tq_tensor *tensor = &graph->tensors[i];
     tq_slot *slot = &graph->slots[i];
     tensor->later = false;
+    tensor->type = (int32_t)tq_get_int(&tensor->table, TQ_Tensor_type);
     slot->producer = -1;
     slot->broken = slot->problem;
     slot->in_arena = slot->is_input = slot->is_output = false;
@@ -239,7 +241,7 @@ static tq_status prepare_now(tq_graph_run *graph, tq_step *step, tq_error *error
         TQ_TRY(tq_step_compute_inputs(graph, step, error));
     graph->host.in_prepare = true;
     step->phase = TQ_NODE_READY;
-    tq_status status = tq_run_heard(graph->run, step->node.op->prepare(&step->node, error), error);
+    tq_status status = tq_node_call(&step->node, step->node.op->prepare, error);
     graph->host.in_prepare = false;
     TQ_TRY(status);
     TQ_TRY(settle_outputs(step, error));
@@ -275,6 +277,9 @@ static tq_status prepare_step(pass *p, tq_step *step, tq_error *error)
             break_step(p, step, problem.status == TQ_OK ? NULL : &problem);
             return TQ_OK;
         }
+        if (step->backend.numerics != TQ_NUMERICS_XNNPACK) /* its delegate leaves the file's types */
+            tq_give_output_types(&step->node);
+        step->flips = tq_other_types(&step->node);
         if (inputs > 0) {
             wait_for_data(step);
             return TQ_OK;
@@ -446,7 +451,7 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
             node->out[i]->later = false;
             node->out[i]->has_shape = false;
         }
-    tq_status status = tq_run_heard(graph->run, node->op->prepare(node, error), error);
+    tq_status status = tq_node_call(node, node->op->prepare, error);
     if (status == TQ_OK)
         status = settle_outputs(step, error);
     if (status == TQ_OK && node->request.pack)

@@ -33,6 +33,7 @@ typedef struct tq_step {
     tq_backend backend;  /* the kernels whose results the node gives, and why */
     bool writes_nothing; /* no output has elements: the operator need not run */
     bool unbound;        /* an index in the file leads to no tensor: the node has wrong operands */
+    uint64_t flips;          /* operands of 8 bits whose type the kernel takes for the other (ops/kernel_types.h) */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
@@ -252,6 +253,11 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
 
 /* ---- eval.c ---- */
+
+/* Calls a function of the node (prepare, eval), and its request.pack, with operands of the types that the runtime's
+   kernel takes them for. */
+tq_status tq_node_call(tq_node *node, tq_op_fn function, tq_error *error);
+void tq_node_pack(tq_node *node);
 
 /* Calls node->eval, with constants prepacked and the mode of denormal floats for the node's numerics (tq_run_flush), in
    which the thread stays. */

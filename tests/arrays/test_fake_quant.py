@@ -99,7 +99,7 @@ def test_the_formula_on_random_ranges(a, b, bits, narrow, seed):
         )
 
 
-def test_the_result_is_a_code_of_the_range():
+def test_the_result_is_a_quantized_value_of_the_range():
     x = np.linspace(-3, 3, 10001, dtype=f32)
     y = tq.fake_quant(x, -1, 2)
     assert len(np.unique(y)) == 256 and 0 in tq.fake_quant(x, -1, 2, rule="tensorflow")

@@ -20,7 +20,7 @@ TYPES = ["int8", "uint8", "int16", "int32"]
 
 
 def ties(rng, multiplier, shape):
-    """Accumulators that lie at ties between two codes of their channel (the last dimension), or next to them."""
+    """Accumulators at ties between two quantized values of their channel (the last dimension), or next to them."""
     codes = rng.integers(-140, 140, shape) + 0.5
     return (np.rint(codes / multiplier) + rng.integers(-1, 2, shape)).astype(np.int32)
 
@@ -197,7 +197,7 @@ def test_values_that_are_all_the_same_are_as_many_as_channels(name):
         layer.requantize(np.zeros((4, 5), np.int32))
 
 
-def test_an_input_zero_point_must_be_a_code_of_the_input():
+def test_an_input_zero_point_must_be_a_value_of_the_input_type():
     layer = tq.Requantization(0.5, input_zero_point=300)
     assert layer.requantize(np.int32([310])).tolist() == [5]
     with pytest.raises(ValueError, match="input_zero_point is 300: it must be a value of int8"):

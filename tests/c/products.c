@@ -280,7 +280,7 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
     if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, flags_of(p), NULL) != TQ_OK)
         exit(2);
     void *packed = make_aligned(gemm.packed_bytes);
-    void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, rows, (int)p->threads));
+    void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);
     const bool plain = tq_scan_is_plain(&p->scan) && random32() % 2;
     tq_gemm_rows in = {p->data, rows, p->depth * p->groups, plain ? NULL : &p->scan};

@@ -246,3 +246,63 @@ def test_a_calibration_of_another_model():
         tq.quantize_model(network(), "int8", calibration=other)
     with pytest.raises(ValueError, match="no quantized values"):
         tq.Calibration.from_model(network())
+
+
+def test_onnx_runtimes_cache(tmp_path):
+    path = tmp_path / "calibration.cache"
+    path.write_text("x 1.0\ny 4.5\nz 5.0\n")
+    check_others(tq.Calibration.load(path), -4.5, 4.5)
+    path.write_text("x one\n")
+    with pytest.raises(ValueError, match="no saved calibration: line 'x one' is no name with a range"):
+        tq.Calibration.load(path)
+
+
+def test_encodings_of_floats_and_biases_are_none(tmp_path):
+    """AIMET 2.0 writes the biases' int32 scales, which follow from others."""
+    rows = [{"name": n, "output_dtype": "uint8", "y_scale": 8 / 255, "y_zero_point": 96} for n in "xyz"]
+    more = [
+        {"name": "b", "output_dtype": "int32", "axis": 0, "y_scale": [1e-4] * 8},
+        {"name": "w", "output_dtype": "float16"},
+    ]
+    made = written(tmp_path, {"version": "2.0.0", "encodings": [*rows, *more]})
+    assert set(made.encodings) == set("xyz")
+    old = {"x": [{"bitwidth": 8, "dtype": "int", "min": -3.0, "max": 5.0}], "b": [{"bitwidth": 32, "dtype": "int"}]}
+    assert set(written(tmp_path, {"activation_encodings": {}, "param_encodings": old}).encodings) == {"x"}
+
+
+def test_scales_of_blocks_in_a_file_are_left_out_and_told(tmp_path):
+    one = {"dtype": "INT", "enc_type": "LPBQ", "bw": 8, "compressed_bw": 4, "block_size": 16, "is_sym": True}
+    blocks = one | {"name": "w", "per_block_int_scale": [1] * 32, "scale": [0.5] * 8, "offset": [-128] * 8}
+    whole = {"name": "y", "dtype": "INT", "enc_type": "PER_TENSOR", "bw": 8, "scale": [8 / 255], "offset": [-96]}
+    data = {"version": "1.0.0", "activation_encodings": [whole], "param_encodings": [blocks]}
+    with pytest.warns(RuntimeWarning, match="scales of blocks are left out: of 1 tensors, as 'w'"):
+        assert set(written(tmp_path, data).encodings) == {"y"}
+
+
+def depthwise():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 4, 4, 8]), b.tensor("y", [1, 4, 4, 8])
+    w = b.constant("w", normal(1, 3, 3, 8))
+    options = {"stride_w": 1, "stride_h": 1, "padding": "SAME", "depth_multiplier": 1}
+    b.operator("DEPTHWISE_CONV_2D", [x, w, b.constant("b", normal(8))], [y], **options)
+    b.output(y)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("axis", [None, -1, 3])
+def test_the_axis_of_weights_may_be_missing_or_negative(axis, tmp_path):
+    """AIMET's files before 2.0 do not name it: the kernel's counts."""
+    scales = np.linspace(0.03, 0.05, 8).astype(F).tolist()
+    row = {"name": "w", "output_dtype": "int8", "y_scale": scales, **({} if axis is None else {"axis": axis})}
+    given = written(tmp_path, {"version": "2.0.0", "encodings": [row]})
+    given.save(tmp_path / "again.json")
+    for known in (given, tq.Calibration.load(tmp_path / "again.json")):
+        assert known == given
+        made = tq.quantize_model(depthwise(), "int8", calibration=known, default_ranges=(-4, 4))
+        assert parameters(made)["w"][1] == scales
+
+
+def test_several_ranges_of_an_activation_are_one(tmp_path):
+    """ONNX Runtime's calibrators give one a channel where they are asked to."""
+    y = {"CLASS": "TensorData", "lowest": [-3.0] + [-1.0] * 7, "highest": [1.0] * 7 + [5.0]}
+    check_others(written(tmp_path, {"y": y, **REST}))

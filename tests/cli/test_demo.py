@@ -39,7 +39,7 @@ def test_it_shows_what_tq_is_for():
 
 
 def stripes():
-    """[vertical, horizontal] as int8 codes of the demo's input."""
+    """[vertical, horizontal] as int8 values of the demo's input."""
     image = np.where(np.arange(8) // 2 % 2, 1.2, -1.2) * np.ones((8, 1))
     codes = np.round(np.stack([image, image.T]) / 0.012566017).astype(np.int8) + 3
     return np.repeat(codes[:, None, :, :, None], 3, -1).astype(np.int8)

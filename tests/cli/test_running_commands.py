@@ -6,6 +6,7 @@ import io
 import json
 import sys
 import types
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,10 +14,15 @@ from commands import DEMO
 from labelled import IMAGES, TRUE, classifier
 
 import tq
-from tq.cli import arguments
+from tq.cli import arguments, demo_float
 from tq.cli.commands import complain, in_options
 
 INT8 = ("--recipe", "int8", "--samples", "s.npz", "--min-elements", "0")
+
+
+@cache
+def unsigned():
+    return tq.quantize_model(classifier(), "uint8", default_ranges=(-4, 4))
 
 
 @pytest.fixture
@@ -24,6 +30,8 @@ def folder(tmp_path):
     """A float model, samples with labels, and the folder where commands run."""
     (tmp_path / "f.tflite").write_bytes(classifier())
     np.savez(tmp_path / "s.npz", image=IMAGES, labels=TRUE)
+    (tmp_path / "uint8.tflite").write_bytes(unsigned())
+    demo_float.write(str(tmp_path))
     np.savez(tmp_path / "wide.npz", image=np.zeros((1, 4, 4, 3), np.float32))
     return tmp_path
 
@@ -137,9 +145,15 @@ TABLES = {
     "backends": ["backends", DEMO],
     "evaluate": ["evaluate", "f.tflite", "--samples", "s.npz"],
     "sensitivity": ["sensitivity", "f.tflite", "--samples", "s.npz", "--recipe", "int8"],
+    "view": ["view", DEMO, "-o", "v.html"],
+    "explain": ["explain", DEMO, "logits", "0", "--seed", "1"],
+    "problems": ["problems", DEMO],
+    "demo": ["demo"],
     "export": ["export", DEMO, "-o", "c.npz"],
     "quantize": ["quantize", "f.tflite", "q.tflite", "--recipe", "int8", "--samples", "s.npz"],
     "dequantize": ["dequantize", DEMO, "d.tflite"],
+    "transcode": ["transcode", "uint8.tflite", "i.tflite"],
+    "equalize": ["equalize", "demo_float.tflite", "e.tflite"],
     "calibrate": ["calibrate", "f.tflite", "--samples", "s.npz", "-o", "c.npz"],
     "edit": ["edit", "f.tflite", "e.tflite", "--description", "another"],
     "extract": ["extract", DEMO, "x.tflite", "--inputs", "image", "--outputs", "blur"],
@@ -154,7 +168,55 @@ def test_every_command_has_json_and_csv(command, tq_):
     code, out, err = tq_(*TABLES[command], "--csv")
     rows = list(csv.reader(io.StringIO(out)))
     assert (code in (0, 1), err) == (True, "") and len({len(row) for row in rows}) == 1
-    assert command == "check" or len(rows) > 1
+    assert command in ("check", "problems") or len(rows) > 1  # nothing is found in these
+
+
+@pytest.mark.parametrize("words", [["quantize", "--recipe", "int8", "--plan"], ["demo", "--write"]], ids=lambda w: w[0])
+def test_other_results_of_commands_have_json_and_csv(words, tq_):
+    files = ["f.tflite", "--samples", "s.npz"] if words[0] == "quantize" else ["."]
+    read = json.loads(tq_(*words, *files, "--json")[1])
+    rows = list(csv.DictReader(io.StringIO(tq_(*words, *files, "--csv")[1])))
+    if words[0] == "quantize":
+        assert rows[0]["becomes"] == read["operators"][0]["becomes"]
+    else:
+        assert [row["file"] for row in rows] == read["files"]
+
+
+def test_pages_and_exports_have_json(tq_, folder):
+    code, out, _ = tq_("diff", DEMO, "f.tflite", "--html", "-o", "d.html", "--json")
+    assert code == 1 and json.loads(out)["output"] == "d.html" and json.loads(out)["differences"] > 0
+    out = tq_("view", DEMO, "--export", "dot", "-o", "g.dot", "--json")[1]
+    assert json.loads(out)["operators"] == 5 and (folder / "g.dot").exists()
+
+
+ONE_SAMPLE = {"profile": "times the first sample alone", "explain": "explains an element of the first sample"}
+REPEATED = {"--json", "--csv", "--samples", "--threads", "--max-samples"}
+
+
+@pytest.mark.parametrize("command", sorted(arguments._parser().commands()))
+def test_every_command_has_the_options_that_commands_share(command):
+    parser = arguments._parser().commands()[command]
+    has = REPEATED & {name for action in parser.arguments() for name in action.option_strings}
+    needed = {"--json", "--csv"}
+    if "--samples" in has:
+        needed |= {"--samples", "--threads"} | (set() if command in ONE_SAMPLE else {"--max-samples"})
+    assert has == needed and command in TABLES
+
+
+def test_threads_change_no_result_and_are_refused_where_nothing_runs(tq_, folder):
+    for count in ("1", "2"):
+        words = ("--samples", "demo_samples.npz", "--threads", count)
+        assert tq_("quantize", "f.tflite", f"q{count}.tflite", *INT8, "--threads", count, "--bias-correction")[0] == 0
+        assert tq_("equalize", "demo_float.tflite", f"e{count}.tflite", *words)[0] == 0
+        assert tq_("check", f"e{count}.tflite", *words)[0] == 0
+    for name in "qe":
+        assert (folder / f"{name}1.tflite").read_bytes() == (folder / f"{name}2.tflite").read_bytes()
+    for words in (
+        ("quantize", "f.tflite", "d.tflite", "--recipe", "dynamic_int8"),
+        ("equalize", "demo_float.tflite", "x.tflite"),
+    ):
+        code, _, err = tq_(*words, "--threads", "2")
+        assert code == 2 and "--threads is given and has no effect: no samples are run" in err
 
 
 # ---- editing ----

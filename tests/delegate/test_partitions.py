@@ -49,7 +49,7 @@ SHAPE = [1, 16, 16, 1]
 
 
 class Chain:
-    """A model of all 256 codes, some of whose squares lie between two codes; an odd zero point tells the roundings."""
+    """A model of all 256 values; squares of some lie between two values; an odd zero point tells the roundings."""
 
     def __init__(self):
         self.m = Draft(0)

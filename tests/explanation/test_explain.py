@@ -199,6 +199,22 @@ def test_operators_and_types_that_are_not_explained_are_named():
     assert set(RANGES) == {"INT8", "UINT8", "INT16"}
 
 
+def test_scales_of_blocks_are_not_explained():
+    b = tq.ModelBuilder()
+    x, scales = b.input("x", [1, 32], "int8", scale=0.5), b.constant("scales", np.full((2, 1), 0.5, np.float16))
+    w = b.constant("w", np.ones((2, 32), np.int8), scale=0.25)
+    w.quantization.details = {
+        "type": "BlockwiseQuantization", "scales": scales.index, "zero_points": -1, "block_size": 32
+    }  # fmt: skip
+    b.operator("FULLY_CONNECTED", [x, w, None], [b.tensor("y", [1, 2], "int8", scale=3.0)])
+    b.output("y")
+    interpreter = tq.Interpreter(model_content=b.to_bytes(), experimental_preserve_all_tensors=True)
+    interpreter.allocate_tensors()
+    interpreter.invoke()
+    with pytest.raises(ValueError, match=r"tensor 2 .'w'. has a scale for each block"):
+        tq.explain(interpreter, "y", 0)
+
+
 def test_the_command_explains_an_element(run, tmp_path):
     path = tmp_path / "m.tflite"
     path.write_bytes(convolution())

@@ -408,9 +408,9 @@ def test_a_tree_is_not_changed_while_it_is_written():
         return b""
 
     with pytest.raises(RuntimeError, match="another thread is writing"):
-        tree.write(tail=tail)
+        tree.write(trailing=tail)
     tree.root.set("description", b"now")
-    assert tq.Model(tree.write(tail=lambda size: b"tail%d" % size)).description == "now"
+    assert tq.Model(tree.write(trailing=lambda size: b"tail%d" % size)).description == "now"
 
 
 def test_nodes_of_another_tree_are_refused():

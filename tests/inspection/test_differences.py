@@ -141,7 +141,7 @@ def data(model, index, array):
 
 def test_weights():
     other = WEIGHTS.copy()
-    other[1, 2], other[3, 0] = 6, 0  # from 5, by 1 code of 0.2, and from 9, by 9 codes of 0.4
+    other[1, 2], other[3, 0] = 6, 0  # from 5, by 1 step of 0.2, and from 9, by 9 steps of 0.4
     text = "2 of 12 elements differ, by up to 9; largest difference 3.6, SQNR 6.9 dB"  # 10 log10(63.78 / 13)
     assert differences(lambda model, graph: data(model, 1, other)) == [("weights", W, "data", text)]
 

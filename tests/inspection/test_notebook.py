@@ -210,7 +210,7 @@ def test_problems_are_counted_and_shown_first():
 
 
 def test_tensor_page_draws_ranges_on_one_axis():
-    # The image's codes reach from scale * (-128 - 3) to scale * (127 - 3); the file's range is narrower by a hair.
+    # The image's values reach from scale * (-128 - 3) to scale * (127 - 3); the file's range is narrower by a hair.
     item = small_model().tensors[0]
     checker = check_page(notebook.tensor_html(item))
     bars = {r["class"]: (float(r["x"]), float(r["x"]) + float(r["width"])) for r in checker.rects}

@@ -56,7 +56,7 @@ def histogram(ax):
 def test_histogram_and_ranges(per_tensor):
     ax = per_tensor.plot()
     counts, edges, _ = histogram(ax)
-    # One bin for each code, each edge half a code from its value.
+    # One bin for each quantized value, each edge half a step from its value.
     assert counts.tolist() == [3] * 201
     scale = np.float64(np.float32(SCALE))
     np.testing.assert_allclose(edges, scale * (np.arange(202) - 100.5 - ZERO), rtol=1e-12)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes of weights and ranges of arrays have the same bits with every instruction set and any number of threads,
+"""Quantized weights and ranges of arrays have the same bits with every instruction set and any number of threads,
 whether they are asked for or made while a model is written."""
 
 import hashlib
@@ -28,7 +28,7 @@ def weights(shape):
     rng = np.random.default_rng(shape)
     values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))
     most = np.abs(values).max(axis=-1, keepdims=True)
-    for steps in (254, 14):  # halves of codes of 8 and of 4 bits
+    for steps in (254, 14):  # halves of values of 8 and of 4 bits
         halves = np.float32(rng.integers(-steps, steps + 1, shape) / steps * most)
         halves = np.nextafter(halves, halves * rng.integers(0, 3, shape, np.int32).astype(np.float32))
         values = np.where(rng.random(shape) < 0.2, np.clip(halves, -most, most), values)

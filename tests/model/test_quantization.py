@@ -187,7 +187,7 @@ def test_elements_that_are_no_codes():
 
 
 def test_codes_of_the_other_sign_are_refused():
-    """The bytes of int8 codes, read as uint8, would stand for other numbers."""
+    """The bytes of int8 values, read as uint8, would stand for other numbers."""
     signed, unsigned = tq.Quantization(0.5, -3), tq.Quantization(0.5, 3, dtype="uint16")
     for codes in (np.int8([-3, 4]), np.int32([-3, 4]), [-3, 4], np.int8([[-3], [4]])):
         assert signed.dequantize(codes).ravel().tolist() == [0.0, 3.5]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numerics="optimized" against LiteRT's kernels without delegates, on one thread: codes bit for bit, and so the
-products of floats with codes, and most other floats; and what the rules are, on numbers that show them."""
+"""numerics="optimized" against LiteRT's kernels without delegates, on one thread: integers bit for bit, and so the
+products of floats with integers, and most other floats; and what the rules are, on numbers that show them."""
 
 import differential
 import generators
@@ -177,7 +177,7 @@ def test_eightfold_sizes(shape):
 
 @pytest.mark.parametrize("steps", [2.0**8, 2.0**9, 2.0**12, 2.0**20])
 def test_hard_swish_divides_by_more_than_its_sixteen_bits(steps):
-    """Then gemmlowp's division is never nearest to 0: one code more, of negative numbers one less."""
+    """Then gemmlowp's division is never nearest to 0: one step more, of negative numbers one less."""
     m = drafted()
     codes = np.arange(-128, 128).astype(np.int8)
     x = m.input("int8", [256], codes, scale=0.01, zero_point=-20)

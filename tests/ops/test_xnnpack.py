@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """numerics="xnnpack" against LiteRT's default kernels, on models of one operator that XNNPACK takes.
 
-Codes are compared bit for bit; floats too, where every x86 processor with FMA makes the same of them (BITS) or those
+Integers are compared bit for bit; floats too, where every x86 processor with FMA makes the same of them (BITS) or those
 with AVX2 and without AVX-512 do (AVX2)."""
 
 from itertools import islice
@@ -149,7 +149,7 @@ def test_floats_nearly(operator, kind, plain_floats):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("operator", "kind"), rows(CODES, NEAR, AVX2))
-def test_thousands_of_codes_and_floats_nearly(operator, kind, plain_floats):
+def test_thousands_of_integers_and_floats_nearly(operator, kind, plain_floats):
     check(operator, kind, SLOW, seed=2, tolerance=1e-6)
 
 
@@ -199,7 +199,7 @@ def test_bounds_of_activations_have_the_zero_point_inside_the_rounding():
 
 
 def codes(operator, values, scale, zero_point, again=False, **options):
-    """An operator of codes of scale 1, and of itself again or not."""
+    """An operator of quantized values of scale 1, and of itself again or not."""
     m = Draft(0)
     m.fixed = True
     x = m.input("int8", [len(values)], np.int8(values), scale=1.0, zero_point=0)
@@ -225,7 +225,7 @@ def sum_of_codes(a, b, first, second, output, bits=20):
 
 
 def test_multipliers_of_sums_have_21_bits():
-    """All pairs of codes with which one bit less would show."""
+    """All pairs of quantized values with which one bit less would show."""
     rng = np.random.default_rng(3)
     a, b = (grid.reshape(-1) for grid in np.mgrid[-128:128, -128:128])
     exact = coarse = None

@@ -335,7 +335,7 @@ def test_bias_codes_saturate():
 
 
 def weights(w, axis, half, rule, lowest=None):
-    """(codes, scales) by the formulas, channel by channel."""
+    """(quantized values, scales) by the formulas, channel by channel."""
     w = np.asarray(w, f32)
     moved = w[None] if axis is None else np.moveaxis(w, axis, 0)
     codes, scales = np.zeros(moved.shape, np.int64), []
@@ -514,7 +514,7 @@ def converted(tf, w, b, lo, hi):
 
 
 def quantized_tensors(model):
-    """{operand name: (codes, scales, zero point)} of the model's one convolution or matrix product."""
+    """{operand name: (quantized values, scales, zero point)} of the model's one convolution or matrix product."""
     operator = next(op for op in tq.Model(model).operators if len(op.inputs) == 3)
     return {
         name: (part.data, part.quantization.scale, int(part.quantization.zero_point[0]))
@@ -534,7 +534,7 @@ def test_everything_equals_tflite_converter():
             w[..., 2] = 0
         b = (rng.normal(size=w.shape[-1]) * 10.0 ** rng.uniform(-4, 1)).astype(f32)
         if trial % 2 == 0:
-            b[2] = 5 * np.abs(ends).max()  # far beyond the codes of a channel without weights
+            b[2] = 5 * np.abs(ends).max()  # far beyond the values of a channel without weights
         found = quantized_tensors(converted(tf, w, b, *ends))
         input_params = tq.choose_quantization_params(*ends, rule="mlir")
         assert (input_params.scale, input_params.zero_point) == (found["input"][1][0], found["input"][2])

@@ -94,6 +94,18 @@ def test_it_computes_what_the_quantized_model_computes(name):
     assert noise_db(exact, outputs(tq.dequantize_model(first, fake_quant=True), "BUILTIN_REF")) > 40
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("name", ["CONV_2D", "FULLY_CONNECTED"])
+def test_litert_runs_its_fake_quants(name, recipe):
+    """Its kernel refuses narrow_range.  Weights have one scale here."""
+    static = recipe in ("int8", "int16x8")
+    first = quantized(MODELS[name](), recipe, per_axis=False, **({} if static else {"min_elements": 0}))
+    made = tq.dequantize_model(first, fake_quant=True)
+    assert "FAKE_QUANT" in names(made)
+    for kernels in ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "BUILTIN"):
+        assert noise_db(outputs(first, "TQ"), outputs(made, kernels)) > 38
+
+
 def test_inputs_and_outputs_become_float():
     first = quantized(network(), io="uint8")
     real = tq.Model(tq.dequantize_model(first))
@@ -106,6 +118,24 @@ def test_float16():
     real = tq.dequantize_model(first, dtype="float16")
     assert {t.type.name for t in tq.Model(real).tensors if t.is_constant} == {"FLOAT16"}
     assert noise_db(outputs(first, "TQ"), outputs(real, "TQ")) > 30
+
+
+@pytest.mark.parametrize(("zero", "scale", "fused"), [(0, 6 / 255, "RELU6"), (0, 0.05, "RELU"), (1, 6 / 255, "NONE")])
+def test_the_relu_that_toco_took_away_is_there_again(zero, scale, fused):
+    """It does so where the least quantized value is 0.0."""
+    rng = np.random.default_rng(3)
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 8], "uint8", scale=0.5), b.tensor("y", [1, 8], "uint8", scale=scale, zero_point=zero)
+    w = b.constant("w", rng.integers(1, 256, (8, 8)).astype(np.uint8), scale=0.01, zero_point=128)
+    bias = b.constant("bias", rng.integers(-99, 99, 8, dtype=np.int32), scale=0.5 * 0.01)
+    b.operator("FULLY_CONNECTED", [x, w, bias], [y])
+    b.output(y)
+    model = b.to_bytes()
+    real = tq.Model(tq.dequantize_model(model))
+    assert real.operators[0].options["fused_activation_function"].name == fused
+    kept = tq.Model(tq.dequantize_model(model, fake_quant=True)).operators[-2]
+    assert kept.name == "FULLY_CONNECTED" and kept.options["fused_activation_function"].name == "NONE"
+    assert rows(tq.quantize_model(tq.dequantize_model(model), "uint8", io="uint8")) == rows(model)
 
 
 def test_fake_quants_keep_two_scales_of_one_value():
@@ -196,6 +226,32 @@ def test_what_has_no_float_form_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="dtype is 'int8'"):
         tq.dequantize_model(quantized(network()), dtype="int8")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def scaleless():
+    """SPACE_TO_DEPTH of uint8, whose output alone has a scale."""
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 4, 4, 2], "uint8")
+    y = b.tensor("y", [1, 2, 2, 8], "uint8", scale=0.25, zero_point=127)
+    b.operator("SPACE_TO_DEPTH", [x], [y], block_size=2)
+    b.output(y)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        tq.dequantize_model,
+        tq.transcode,
+        lambda model: tq.dequantize_model(model, fake_quant=True),
+        lambda model: tq.dequantize_model(model, dtype="float16"),  # although there are no weights
+    ],
+)
+def test_a_scale_that_follows_from_another_need_not_be_there(scaleless, change):
+    made = tq.Model(bytes(change(scaleless)))
+    assert not made.problems and made.inputs[0].type == made.outputs[0].type != tq.TensorType.UINT8
+    assert np.isfinite(outputs(bytes(change(scaleless)), "BUILTIN_REF")).all()  # LiteRT runs it
 
 
 # ---- uint8 as int8 ----

@@ -20,6 +20,7 @@ from tq.quantization.effort import Measured, _Trials, split
 from tq.quantization.options import Options
 from tq.quantization.range_search import candidates, choose_ranges, groups_of
 from tq.quantization.recipes import Rule
+from tq.running.limits import NONE
 
 FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(24)[0])
@@ -297,7 +298,7 @@ def test_the_measure_stands_before_a_last_softmax():
     assert (last.name, found.index) == ("SOFTMAX", last.inputs[0].index)
     assert without_last(without_last(model)).nbytes == without_last(model).nbytes
     fast = tq.quantize_model(FLOAT, calibration=SEEN)
-    trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, Options(recipes.find("int8")).limits)
+    trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, NONE, None)
     assert trials.measure((model, None)).level == pytest.approx(decibels(FLOAT, fast, SEEN))
 
 

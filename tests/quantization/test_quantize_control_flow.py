@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes through branches and loops: what goes in and out has the same parameters on both sides, or stays float."""
+"""Branches and loops of integers: tensors outside and inside have the same parameters, or stay float."""
 
 import numpy as np
 import pytest

@@ -2,8 +2,10 @@
 """Recipes "uint8", "int4" and "int16x4", ranges without data, and the mean and std of inputs."""
 
 import numpy as np
+import oracle
 import pytest
 import quantization_table
+from test_quantize_control_flow import recurrent
 from test_quantize_model import noise_db, outputs
 from test_quantize_static import RESOLVERS, ROWS, network, quantized
 from test_trained_grids import LAYERS, fake, layer
@@ -99,6 +101,36 @@ def test_trained_weights_keep_their_zero_point(name):
     assert (w.quantization.scale, w.quantization.zero_point) == (F(2.25 / 255), 85)
     real = tq.Model(model).tensors["weights"].data
     np.testing.assert_allclose(w.dequantized(), np.clip(real, -0.75, 1.5), atol=2.25 / 255 * 0.501)
+
+
+def dense(weights, bias):
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [2, 4]), b.tensor("y", [2, 3])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", weights), b.constant("b", bias)], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("weight", [0, 1e-42, 1e-8, 1])
+@pytest.mark.parametrize("bias", [0, 1])
+@pytest.mark.parametrize("value", [0, 1e-30, 1])
+def test_ranges_of_one_value_get_scales_that_every_resolver_takes(weight, bias, value):
+    """toco's scale of such a range is 0, which LiteRT's XNNPACK does not survive."""
+    model, x = dense(np.full((3, 4), weight, F), np.full(3, bias, F)), np.full((2, 4), value, F)
+    data = tq.quantize_model(model, "uint8", calibration=tq.calibrate(model, [[x]], progress=False))
+    assert all((t.quantization.scale >= np.finfo(F).tiny).all() for t in tq.Model(data).tensors)
+    runs = [(data, resolver, [{0: x}], {}, [tq.Model(data).outputs[0].index]) for resolver in RESOLVERS]
+    for answer in oracle.ask("tensors", runs):
+        (found,) = answer[0].values()
+        np.testing.assert_allclose(found, np.full((2, 3), 4 * weight * value + bias), atol=0.02)
+
+
+def test_inputs_of_a_loops_condition_that_nothing_reads_are_uint8():
+    model = recurrent()
+    data = quantized(model, "uint8")
+    assert "INT8" not in {t.type.name for graph in tq.Model(data).subgraphs for t in graph.tensors}
+    for resolver in RESOLVERS:
+        assert noise_db(outputs(model, "TQ"), outputs(data, resolver)) > 18
 
 
 def test_inputs_and_outputs_of_uint8():

@@ -154,21 +154,47 @@ def test_activations_of_other_numbers_of_bits_are_an_error():
         tq.quantize_model(b.to_bytes(), "int8")
 
 
-@pytest.mark.parametrize("move", ["TRANSPOSE", "RESHAPE"])
-def test_trained_weights_that_are_moved(move):
-    def weights(b, w):
-        first = b.constant("kernel", normal(64, 8) / 2 if move == "TRANSPOSE" else normal(8, 8, 8) / 2)
-        q = fake(b, first, "kernel_q", -1.25, 1.25, narrow=True)
-        made = b.tensor("w", [8, 64])
-        rest = i32(1, 0) if move == "TRANSPOSE" else i32(8, 64)
-        b.operator(move, [q, b.constant("how", rest)], [made], **({"new_shape": [8, 64]} if move == "RESHAPE" else {}))
-        return made
+def moved(b, move, source):
+    """A matrix of 8 by 64."""
+    made = b.tensor("moved", [8, 64])
+    how = b.constant("how", i32(1, 0) if move == "TRANSPOSE" else i32(8, 64))
+    b.operator(move, [source, how], [made], **({"new_shape": [8, 64]} if move == "RESHAPE" else {}))
+    return made
 
-    model = layer("FULLY_CONNECTED", weights)
-    data = tq.quantize_model(model, "int8")
+
+def trained_per_tensor(b, source):
+    return fake(b, source, "w", -1.25, 1.25, narrow=True)
+
+
+def trained_per_axis(b, source):
+    axis = source.shape.index(8)
+    return pair(b, source, "w", np.linspace(0.01, 0.02, 8, dtype=F), [0] * 8, axis=axis)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+@pytest.mark.parametrize("trained", [trained_per_tensor, trained_per_axis])
+@pytest.mark.parametrize("move", ["TRANSPOSE", "RESHAPE"])
+def test_trained_weights_that_are_moved(move, trained, is_first):
+    """Before FAKE_QUANT or a pair, or behind it."""
+
+    def weights(b):
+        kernel = b.constant("kernel", normal(64, 8) / 2 if move == "TRANSPOSE" else normal(8, 8, 8) / 2)
+        return trained(b, moved(b, move, kernel)) if is_first else moved(b, move, trained(b, kernel))
+
+    def end(b, y):
+        return pair(b, y, "z", 16 / 255, 0) if trained is trained_per_axis else fake(b, y, "z", -8.0, 8.0)
+
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    start = pair(b, x, "q", 2 / 255, 0) if trained is trained_per_axis else fake(b, x, "q", -1.0, 1.0)
+    b.operator("FULLY_CONNECTED", [start, weights(b), b.constant("bias", normal(8))], [y])
+    b.output(end(b, y))
+    data = tq.quantize_model(b.to_bytes(), "int8")
     assert names(data) == ["QUANTIZE", "FULLY_CONNECTED", "DEQUANTIZE"] and data.weights_on_grid == (1, 1)
-    assert tensor(data, "w").quantization.scale == F(2.5 / 254)
-    check(model, data)
+    scale = np.linspace(0.01, 0.02, 8, dtype=F) if trained is trained_per_axis else F(2.5 / 254)
+    found = next(t for t in tq.Model(data).tensors if t.is_constant and t.type == tq.TensorType.INT8)
+    np.testing.assert_array_equal(found.quantization.scale, scale)
+    check(b.to_bytes(), data)
 
 
 def trained_convolution():

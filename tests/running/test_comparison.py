@@ -17,7 +17,7 @@ OTHERS = ("float", "sparse", "shuffled")  # kinds that have more to their sums
 
 
 def drawn(operator, count, kinds=None):
-    """Random models of one operator on codes, with their inputs."""
+    """Random models of one operator on integers, with their inputs."""
     for _, kind in generators.rows(operator):
         if not kind.startswith(kinds or CODES) or any(word in kind for word in OTHERS):
             continue

@@ -77,6 +77,12 @@ class Cells(HTMLParser):
         assert self.open.pop() == tag
 
 
+def test_short_texts_of_pages_do_not_wrap():
+    """A notebook on a phone broke FLOAT32 and CONV_2D over two lines."""
+    page = RESULTS["diff"][0]()._repr_html_()
+    assert '<th scope="col" class="tq-fit">kind</th>' in page and '<th scope="col">place</th>' in page
+
+
 def test_repr_is_short_and_str_has_all_rows(result):
     """The repr of a profile of a thousand operators had a thousand rows."""
     assert repr(result).startswith(f"<tq.{type(result).__name__}: ") and len(repr(result)) < 500

@@ -64,7 +64,7 @@ def check(paths, numerics):
     assert not failures, f"{len(failures)} of {dict(counts)}:\n" + "\n".join(failures)
 
 
-# Models that abort LiteRT, and whose contract tq finds broken: an ADD of codes without scales.
+# Models that abort LiteRT, and whose contract tq finds broken: an ADD of int8 without scales.
 BROKEN = ("litert__test__testdata__blockwise_quantized.tflite",)
 
 

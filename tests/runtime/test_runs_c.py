@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/c/run_threads.c: runs of one model in several threads, without Python, under a race detector."""
+"""tests/c/run_threads.c: runs of one model in several threads, without Python, under a race detector; and under a leak
+detector, which counts what is left at the end."""
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from compiled import compiled, link
+from compiled import SANITIZED, compiled, link
 
 import tq
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ["-O0", "-g1", "-fsanitize=thread"]  # all of the core: unoptimized, so that it compiles fast
+RACES = ["-O0", "-g1", "-fsanitize=thread"]  # all of the core: unoptimized, so that it compiles fast
+LEAKS = SANITIZED  # the objects of tests/runtime/test_impossible.py; the address sanitizer looks for leaks, too
 RUNS = 4 * 3 * 4  # threads, runs of each, numerics, that of single rounding among them
 
 
@@ -32,14 +35,27 @@ def layers(dtype):
     return b.to_bytes()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_runs_of_one_model_in_several_threads(compiler, objects, tmp_path):
-    if not shutil.which(compiler):
-        pytest.skip(f"no {compiler}")
+def program_of(compiler, flags, objects, folder):
+    """run_threads, or a skip where the compiler has no such sanitizer."""
+    probe = folder / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    if not shutil.which(compiler) or subprocess.run([compiler, *flags, probe, "-o", folder / "probe"]).returncode:
+        pytest.skip(f"no {compiler} with {flags[-1]}")
     core = sorted(path for path in (ROOT / "src").rglob("*.c") if "python" not in path.parts)
-    made = compiled(objects, compiler, FLAGS, [ROOT / "tests/c/run_threads.c", *core])
-    program = link(compiler, FLAGS, made, tmp_path / "run_threads")
+    made = compiled(objects, compiler, flags, [ROOT / "tests/c/run_threads.c", *core])
+    return link(compiler, flags, made, folder / "run_threads")
+
+
+@pytest.mark.parametrize(
+    ("compiler", "flags"),
+    [
+        pytest.param("clang", RACES, id="races"),  # compiles in a third of gcc's time
+        pytest.param("gcc", RACES, marks=pytest.mark.slow, id="races, gcc"),
+        pytest.param("clang", LEAKS, id="leaks"),
+    ],
+)
+def test_runs_of_one_model_in_several_threads(compiler, flags, objects, tmp_path):
+    program = program_of(compiler, flags, objects, tmp_path)
     paths = []
     for dtype in ("FLOAT32", "INT8"):
         paths.append(tmp_path / f"{dtype}.tflite")
@@ -47,3 +63,15 @@ def test_runs_of_one_model_in_several_threads(compiler, objects, tmp_path):
     done = subprocess.run([program, *paths], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     assert done.stdout == f"{RUNS * len(paths)} runs\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="where the address sanitizer looks for leaks")
+def test_the_leak_detector_finds_a_leak(tmp_path):
+    if not shutil.which("clang"):
+        pytest.skip("no clang")
+    source, program = tmp_path / "leak.c", tmp_path / "leak"
+    source.write_text("#include <stdlib.h>\nvoid *volatile p;\nint main(void) { p = malloc(9); p = NULL; return 0; }\n")
+    if subprocess.run(["clang", *LEAKS, source, "-o", program]).returncode:
+        pytest.skip("clang has no sanitizer runtimes")
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode != 0 and "9 byte(s) leaked" in done.stderr

@@ -55,7 +55,7 @@ def convolution():
 
 
 def hybrid():
-    """Codes of 8 and 4 bits beside floats, and a constant that is both unpacked and read."""
+    """Quantized values of 8 and 4 bits beside floats, and a constant that is both unpacked and read."""
     weights = RNG.integers(-127, 128, (CHANNELS, 64)).astype(np.int8)
     nibbles = RNG.integers(0, 256, CHANNELS * CHANNELS // 2).astype(np.uint8)
     return build_model(

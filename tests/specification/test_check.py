@@ -8,8 +8,12 @@ from collections import Counter
 
 import checking_table
 import damage
+import generators
+import misquantized
 import numpy as np
+import oracle
 import pytest
+import retyped
 import specification_cases as cases
 from generators.draft import Draft
 
@@ -176,6 +180,69 @@ def test_litert_refuses_a_product_of_uint8_matrices():
     m.operator("BATCH_MATMUL", [x, y], [m.output("uint8", [2, 3, 3], **known)])
     (found,) = tq.check(m.case().model)
     assert (found.rule, set(dict(found.kernels).values())) == ("no-row", {"refuses"})
+
+
+def quantized_as(name, kind, spec):
+    """A model of a generator's row, whose tensors of its first type are quantized values of a spec's type; or None."""
+    for source in ("int8", "uint8", "int16", "float32"):
+        draft = retyped.draw(name, kind, 1)
+        draft.fixed = True
+        if source in retyped.sources(draft) and retyped.retype(draft, source, SPECS[spec].type, True):
+            return draft.case(name, kind, 1, 0)
+    return None
+
+
+# Of operators without a row: those that all three kernel sets run, refuse, and die of.
+WITHOUT_ROW = {
+    "runs": {"uint8": "DILATE EMBEDDING_LOOKUP FILL", "int16x8": "GREATER LESS", "int8": "STABLEHLO_ADD"},
+    "refuses": {
+        "uint8": "ABS BATCH_MATMUL EXP LOG NEG REDUCE_PROD SQRT SQUARED_DIFFERENCE FLOOR SIN",
+        "int16x8": "ARG_MAX DEPTH_TO_SPACE HARD_SWISH L2_NORMALIZATION LOG_SOFTMAX RELU_0_TO_1 SCATTER_ND",
+        "int8": "REVERSE_SEQUENCE SQUARE ADD_N CUMSUM L2_POOL_2D POW",
+    },
+    "dies": {"int8": "FAKE_QUANT", "uint8": "FAKE_QUANT"},
+}
+
+
+@pytest.mark.parametrize("does", WITHOUT_ROW)
+def test_litert_does_with_operators_without_a_row_what_the_finding_says(does):
+    for spec, names in WITHOUT_ROW[does].items():
+        for name in names.split():
+            drawn = filter(None, (quantized_as(name, kind, spec) for _, kind in generators.rows(name)))
+            each = ((case, f) for case in drawn for f in tq.check(case.model) if f.rule == "no-row")
+            case, found = next(each)
+            made = cases.Base(name, spec, case.model, 0, tuple(case.runs[:1]), case.shapes)
+            assert dict(found.kernels) == cases.verdicts(made) == dict.fromkeys(cases.KERNELS, does), (name, spec)
+
+
+def test_the_effect_of_scales_that_litert_takes_for_0(tmp_path):
+    """BATCH_MATMUL of a constant with a scale for each column: LiteRT gives zeros, and tq each column's product."""
+    m = Draft(3)
+    m.fixed = True
+    x = m.input("int16", [2, 3, 4], scale=0.001, zero_point=0)
+    columns = {"scale": [0.01, 0.02, 0.03, 0.04, 0.05], "zero_point": [0] * 5, "quantized_dimension": 2}
+    w = m.constant("int8", m.integers("int8", [2, 4, 5], -127, 127), **columns)
+    m.operator("BATCH_MATMUL", [x, w], [m.output("int16", [2, 3, 5], scale=0.003, zero_point=0)], version=4)
+    case = m.case()
+    (sample,) = case.runs
+    (found,) = tq.check(case.model, samples=[list(sample.values())])
+    results = []
+    for model in (case.model, bytes(tq.repair(case.model))):
+        (answer,) = oracle.ask("tensors", [(model, "BUILTIN", case.runs, {}, [2], False)])
+        results.append(answer[0][2].astype(np.int64))
+    assert found.effect == np.abs(results[0] - results[1]).max() > 10000
+
+
+def test_a_huge_scale_gives_no_warning_and_weights_of_int16_no_error():
+    """int16 weights of an SVDF with a zero point cannot be written anew."""
+    for operator, change, place in (
+        ("FULLY_CONNECTED", "a huge scale", "input 0"),
+        ("SVDF", "another zero point", "input 2"),
+    ):
+        broken = next(b for b in misquantized.cases(operator, "int8", 1, [change]) if b.place == place)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert tq.check(broken.case.model)
 
 
 def test_rows_of_the_table_are_operators_of_the_schema():

@@ -38,8 +38,8 @@ by `tests/support/checking_table.py`.
 
 REPAIRED = {
     "type": "by QUANTIZE before the operator",
-    "scale-missing": "where it follows from others: a bias, an operator that moves values",
-    "scale-value": "scales of 0 of channels that are 0",
+    "scale-missing": "where it follows: of a bias, a fixed output, an operator that moves values",
+    "scale-value": "scales of 0: of channels that are 0, and as above",
     "activation-per-axis": "by one scale that covers all",
     "zero-point-range": "by parameters that cover its range",
     "activation-symmetric": "by parameters that cover its range",
@@ -47,7 +47,7 @@ REPAIRED = {
     "fixed-output": "by QUANTIZE behind the operator",
     "state": "by parameters that cover its range",
     "zero-is-zero": "by QUANTIZE before and behind the operator",
-    "weights-type": "by new values and scales",
+    "weights-type": "by moving the values, exactly where they fit, else by new values and scales",
     "weights-range": "by one step",
     "weights-zero-point": "by moving the values, exactly where they fit, else with a new scale",
     "weights-axis": "by new values and scales",
@@ -61,7 +61,9 @@ REPAIRED = {
 KERNELS_HEAD = """
 Each change says its loss: by how many steps of its new scale a tensor's real values moved at most; 0 is exact. A change
 of weights or of an activation calls for another one of the bias. `unrepaired` of the result are the findings that are
-left. New parameters of a model's own input or output change what its callers must give it or get of it.
+left, each with the reason as `unrepairable`. `effect` of the result is by how many steps the model's own outputs
+change: a later operator may enlarge the effect of an earlier one. New parameters of a model's own input or output
+change what its callers must give it or get of it.
 
 ## What LiteRT does
 

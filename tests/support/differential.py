@@ -127,8 +127,11 @@ def operand(tensor, values):
         value = tensor.data if tensor.sparsity is None else tensor.densify()
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
+    kind = str(tensor.dtype)
+    if kind in ("int8", "uint8") and str(getattr(value, "dtype", kind)) in ("int8", "uint8"):
+        kind = str(value.dtype)  # LiteRT gives some outputs another type than the file's
     return Operand(
-        str(tensor.dtype),
+        kind,
         shape,
         np.float32([] if q is None else q.scale),
         np.int64([] if q is None else q.zero_point),
@@ -151,7 +154,7 @@ def node(item, values, numerics="reference"):
 
 
 def slack_of(values, tolerance=TOLERANCE):
-    """The largest difference that is none for a tensor that has these values in turn; None for codes."""
+    """The largest difference that is none for a tensor that has these values in turn; None for integers."""
     values = [np.asarray(v) for v in values if not isinstance(v, oracle.Refusal)]
     values = [v for v in values if v.dtype.kind in "fcV"]
     if not values:
@@ -257,8 +260,8 @@ def handed_on(item, slacks, theirs, numerics):
 
 
 def slack_of_codes(of, mine):
-    """Of products whose floats become codes on the way: each that differs at all, by a unit in the last place, may
-    become another code.  mine: the floats that tq had, or None."""
+    """Of products whose floats become integers on the way: each that differs at all, by a unit in the last place, may
+    become another integer.  mine: the floats that tq had, or None."""
     if of.name not in PRODUCTS or mine is None:
         return 0.0
     x, weights = of.inputs[:2]

@@ -49,7 +49,7 @@ def dense():
 
 
 def per_axis(weights, axis):
-    """Symmetric int8 codes of `weights` and their parameters: one scale an index of `axis`, zero points 0."""
+    """Symmetric int8 values of `weights` and their parameters: one scale an index of `axis`, zero points 0."""
     others = tuple(i for i in range(weights.ndim) if i != axis)
     limit = np.abs(weights).max(axis=others, keepdims=True)
     scale = limit / np.float32(127)
@@ -64,7 +64,7 @@ def per_axis(weights, axis):
 
 
 def bias(values, input_scale, weights):
-    """int32 codes, whose scales are the products of the input's and the weights' scales."""
+    """int32 values, whose scales are the products of the input's and the weights' scales."""
     scale = np.float32(input_scale) * weights["scale"]
     codes = np.rint(np.asarray(values, np.float32) / scale).astype(np.int32)
     return codes, {"scale": scale, "zero_point": np.zeros(scale.size, int)}

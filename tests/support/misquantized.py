@@ -145,6 +145,29 @@ def infinite(_rng, grid):
     return scaled(grid, np.inf)
 
 
+@breaks("a denormal scale")
+def denormal(_rng, grid):
+    return changed(grid, scale=[1e-40] * len(grid.scale))
+
+
+@breaks("a huge scale")
+def huge(_rng, grid):
+    return changed(grid, scale=[3e38] * len(grid.scale))
+
+
+@breaks("a zero point far outside")
+def zero_point_far(rng, grid):
+    return changed(grid, zero_point=[int(rng.choice([1000, -769, 10**6, -(2**31)]))] * len(grid.zero_point))
+
+
+OTHER_OF_8_BITS = {"int8": "uint8", "uint8": "int8"}
+
+
+@breaks("the other type of 8 bits")
+def other_type(_rng, grid):
+    return changed(grid, type=OTHER_OF_8_BITS[grid.type]) if grid.type in OTHER_OF_8_BITS else None
+
+
 @dataclass
 class Broken:
     case: Case
@@ -185,7 +208,9 @@ def grid_of(tensor):
 def apply(data, index, grid):
     """The model with the grid in place of tensor `index`'s."""
     editor = tq.edit(data)
-    q = editor.subgraphs[0].tensors[index].quantization
+    tensor = editor.subgraphs[0].tensors[index]
+    tensor.type = grid.type  # a constant's bytes stay
+    q = tensor.quantization
     q.scale, q.zero_point, q.quantized_dimension = grid.scale, grid.zero_point, grid.quantized_dimension
     return editor.to_bytes()
 
@@ -201,7 +226,14 @@ def cases(operator, kind, seed, names=None):
                 continue
             broken = function(np.random.default_rng([seed, index]), grid)
             if broken is not None and broken != grid:
-                yield Broken(dataclasses.replace(case, model=apply(case.model, index, broken)), name, place)
+                runs = [fed(run, index, broken.type) for run in case.runs]
+                yield Broken(dataclasses.replace(case, model=apply(case.model, index, broken), runs=runs), name, place)
+
+
+def fed(run, index, kind):
+    """The same bytes as a tensor of another type takes them."""
+    same = kind not in OTHER_OF_8_BITS
+    return {i: v if same or i != index else np.asarray(v).view(kind) for i, v in run.items()}
 
 
 ROWS = [
@@ -215,6 +247,9 @@ ROWS = [
 # A scale that is negative or not finite is none: of it LiteRT makes what C leaves undefined, and tq refuses it where it
 # reads it.  No process may end.
 NO_SCALES = ("a scale below 0", "a scale of NaN", "an infinite scale")
+# Of a scale far from all others LiteRT makes multipliers and float conversions beyond C++'s defined behaviour, or
+# infinities: rows of deviations.  tq runs it all the same.
+FAR_SCALES = ("a denormal scale", "a huge scale")
 READ_AS_0 = ("a scale for each channel", "a scale of 0", "no scale")
 ZERO_POINTS = ("another zero point", "a zero point outside the type")
 STATES = ("BIDIRECTIONAL_SEQUENCE_LSTM", "LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")
@@ -253,6 +288,16 @@ def refusal(broken):
         return "a fused activation's bounds, cut to the type, are no bounds"
     if change in ZERO_POINTS and kind == "uint8-int16":
         return "INT16 has the zero point 0"
+    if change == "a zero point far outside":
+        return "LiteRT's arithmetic overflows with zero points beyond some thousands"
+    if change == "a huge scale" and operator in STATES:
+        return "LiteRT converts an infinite multiplier: undefined in C"
+    if change == "the other type of 8 bits" and operator in ("BATCH_MATMUL", "CONV_2D", "FULLY_CONNECTED"):
+        return "LiteRT reads past weights of 4 and 2 bits, writes sums of 32 bits, takes several scales for 0 or none"
+    if change == "the other type of 8 bits" and operator == "TFLite_Detection_PostProcess":
+        return "boxes that end before they begin"
+    if change == "the other type of 8 bits" and operator == "MUL":
+        return "a fused activation's bounds, cut to the type, are no bounds"
     return None
 
 
@@ -266,6 +311,10 @@ def is_decided_by_rows(broken):
         return True  # LiteRT sets no bounds of the activation then, and reads them (tflite/kernels/add.cc)
     if operator == "REDUCE_PROD" and broken.place == "input 0":  # optimized, of one element: copies the values
         return broken.change in READ_AS_0
+    if broken.change == "the other type of 8 bits" and broken.case.kind == "int8-sparse":
+        return True  # LiteRT reads the stored weights as if none were left out, and past their end
+    if operator == "QUANTIZE" and broken.change == "a zero point far outside":
+        return True  # LiteRT's differences from zero points of INT32 wrap
     if operator == "TRANSPOSE_CONV" and is_hybrid(broken):  # reads beyond scales that lie along another dimension
         return along
     return along and (operator == "BATCH_MATMUL" or (operator in RECURRENT and is_hybrid(broken)))
@@ -306,6 +355,8 @@ def wrong(broken, mine, theirs, numerics):
         return None
     if isinstance(mine, oracle.Refusal):
         return None if refusal(broken) else f"tq refuses to {mine.stage}: {mine.text}"
+    if broken.change in FAR_SCALES:
+        return None
     if broken.change not in READ_AS_0:
         found, _ = differential.compare_runs(tq.Model(broken.case.model), broken.case.runs, mine, theirs, numerics)
         return found and found[2]

@@ -73,7 +73,7 @@ class Walk:
         return found
 
     def round_trip(self, item):
-        """Real numbers of a tensor's shape to its codes and back, where both are few."""
+        """Real numbers of a tensor's shape to its quantized values and back, where both are few."""
         shape, quantization = item.shape, item.quantization
         if quantization.dtype not in ("int8", "uint8", "int16", "int32", "int4", "uint4", "int2"):
             return  # a TypeError, the caller's own fault

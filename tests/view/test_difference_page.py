@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tq diff --html`: its figures, and its page in a browser."""
 
+import json
 import re
 
 import numpy as np
@@ -81,5 +82,6 @@ def test_command(run, tmp_path):
     assert fine(run("diff", "a.tflite", "a.tflite", "--html", "-o", "d.html"))
     failed(run("diff", "a.tflite", "b.tflite", "--html"), "-o OUT")
     failed(run("diff", "a.tflite", "b.tflite", "-o", "d.html"), "--html")
-    failed(run("diff", "a.tflite", "b.tflite", "--html", "--json", "-o", "d.html"), "--json")
+    found = fine(run("diff", "a.tflite", "b.tflite", "--html", "--json", "-o", "d.html"), 1)
+    assert json.loads(found) == {"output": "d.html", "differences": count}
     failed(run("diff", "a.tflite", "b.tflite", "--html", "-o", "b.tflite"), "overwritten")

@@ -69,6 +69,16 @@ def test_operators_name_the_subgraphs_that_they_run():
     assert box.calls == [1, 2] and "runs subgraph 1, 2" in box.lines
 
 
+def test_a_list_of_subgraphs_that_the_file_does_not_store_is_no_subgraph():
+    with tq.edit(counter()) as e:
+        loop = next(op for op in e.operators if op.name == "WHILE")
+        loop.store("builtin_options", None)
+        loop.store("builtin_options_2", {"type": "StablehloCaseOptions"})
+        model = e.to_model()
+    box = next(box for box in graph_of(model.subgraphs[0]).boxes if box.name == "WHILE")
+    assert box.calls == []
+
+
 @pytest.mark.parametrize("layered", [False, True], ids=["column", "igraph"])
 def test_boxes_never_overlap_and_arrows_lead_downwards(layered):
     if layered:
@@ -253,6 +263,37 @@ def test_the_page_opens_without_errors_and_axe_finds_nothing(browser, page, size
         assert faults(shown) == []
         assert said == []
         assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_button_chooses_the_colors(browser, page, scheme):
+    with opened(browser, page, scheme=scheme) as (shown, said):
+        other = {"light": "dark", "dark": "light"}[scheme]
+        look = "getComputedStyle(document.body).backgroundColor"
+        was, button = shown.evaluate(look), shown.locator("#theme")
+        assert button.text_content() == f"{other.capitalize()} colors"
+        button.click()
+        now = shown.evaluate(look)
+        assert now != was and button.text_content() == f"{scheme.capitalize()} colors"
+        assert faults(shown) == [] and said == []
+        button.click()
+        assert shown.evaluate(look) == was
+
+
+def test_the_graph_is_fitted_to_a_new_size_until_it_is_moved(browser, page):
+    """In a notebook the frame gets its width late: half of the graph lay outside."""
+    from_middle = "(graphs[0].boxes[0].x + graphs[0].boxes[0].w / 2 - left) * scale - stage.clientWidth / 2"
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"  # two are drawn
+    with opened(browser, page, "narrow") as (shown, _):
+        shown.set_viewport_size({"width": 1300, "height": 900})
+        shown.evaluate(frames)
+        assert abs(shown.evaluate(from_middle)) < 2
+        shown.focus("#stage")
+        shown.keyboard.press("+")
+        moved = shown.evaluate("[scale, left, top_]")
+        shown.set_viewport_size({"width": 1000, "height": 900})
+        shown.evaluate(frames)
+        assert shown.evaluate("[scale, left, top_]") == moved
 
 
 def test_search_finds_names_types_and_indices(browser, page):

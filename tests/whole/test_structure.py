@@ -356,6 +356,34 @@ def test_packages_import_only_packages_above_them():
     assert wrong == []
 
 
+def module_name(path):
+    """As other modules import it: support's modules and packages stand on Python's path, tests beside one another."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts = parts if parts[0] == "tq" else parts[2:]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path, files):
+    """Those of `files`, modules by name, that a module of tq or tests imports."""
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{name(path)} has a relative import"
+            modules = {f"{node.module}.{alias.name}" for alias in node.names} & files.keys() | {"tq._core"}
+            yield from modules
+            if any(f"{node.module}.{alias.name}" not in modules for alias in node.names):
+                yield node.module
+
+
+def test_modules_form_no_circle():
+    """Neither in tq nor in tests; imports for types alone and imports in functions count."""
+    files = {module_name(path): path for path in [*MODULES, *(ROOT / "tests").glob("*/**/*.py")]}
+    arrows = {module: set(imports_of(path, files)) & files.keys() - {module} for module, path in files.items()}
+    assert len(files) > 300 and sum(map(len, arrows.values())) > 1000
+    assert [sorted(circle) for circle in circles(arrows)] == []
+
+
 def test_the_quantizers_modules_import_only_modules_above_them():
     order = re.findall(r"`(\w+)\.py`", text_of(ROOT / "tq" / "quantization" / "README.md").split("|---|---|")[1])
     place = {module: order.index(module) for module in order}

@@ -11,7 +11,7 @@ import numpy as np
 
 from tq.accuracy.measuring import Samples
 from tq.nearest import hint
-from tq.pages.tables import Result, Table
+from tq.pages.tables import Result, Table, aligned
 from tq.progress import tracked
 from tq.running.difference_steps import DifferenceSteps, Kernels, explain_element
 from tq.running.interpreter import Interpreter
@@ -72,13 +72,16 @@ class Comparison(Result):
         ]
         return Table(heads, rows)
 
-    def __str__(self) -> str:
-        lines = ["tensor operator             dtype    different    max error  SQNR dB  name"]
-        for row in self.rows:
-            lines.append(
-                f"{row.index:6} {row.operator_name[:20]:20} {row.dtype:8} {row.different:9} {row.max_error:12.6g}"
-                f" {row.sqnr_db:8.2f}  {middle(row.name)}"
-            )
+    def text(self, width: int | None = None) -> str:
+        heads = ("#tensor", "operator", "dtype", "#different", "#max error", "#SQNR dB", "name")
+        rows = [
+            [
+                f"{row.index}", row.operator_name[:20], row.dtype, f"{row.different}", f"{row.max_error:.6g}",
+                f"{row.sqnr_db:.2f}", middle(row.name),
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+        lines = aligned(heads, rows, width)
         lines += self.summary()
         if self.steps is not None:
             lines.append(str(self.steps))

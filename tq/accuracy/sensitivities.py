@@ -22,7 +22,7 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import Matching, match, type_kind
 from tq.accuracy.measuring import Noise, Samples
 from tq.editing.editor import Editor
-from tq.pages.tables import Result, Table
+from tq.pages.tables import Result, Table, aligned
 from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
@@ -83,13 +83,12 @@ class Sensitivity(Result):
             f"all of it: {self.sqnr_db:.2f} dB at the outputs, over {self.samples} samples",
         ]
 
-    def __str__(self) -> str:
-        lines = ["SQNR dB  part        #  operator             tensor"]
+    def text(self, width: int | None = None) -> str:
+        rows = []
         for row in self.rows:
-            operator = "" if row.operator is None else row.operator
-            lines.append(
-                f"{row.sqnr_db:7.2f}  {row.kind:10} {operator:>3}  {row.operator_name[:20]:20} {middle(row.name)}"
-            )
+            operator = "" if row.operator is None else f"{row.operator}"
+            rows.append([f"{row.sqnr_db:.2f}", row.kind, operator, row.operator_name[:20], middle(row.name)])
+        lines = aligned(("#SQNR dB", "part", "##", "operator", "tensor"), rows, width)
         return "\n".join([*lines, self.summary()[-1]])
 
 

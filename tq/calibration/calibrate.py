@@ -214,11 +214,11 @@ class Calibration:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
-        """Reads a file that save wrote, or the ranges of a JSON file: ONNX Runtime's and AIMET's too.
+        """Reads a file that save wrote, or ranges as JSON: ONNX Runtime's (its calibration.cache too) and AIMET's.
 
         ValueError: another file.  OSError: it cannot be read."""
         try:
-            if (text := _json_of(path)) is not None:
+            if (text := _text_of(path)) is not None:
                 return cls({}, {}, encodings=encodings.from_json(text))
             with np.load(path, allow_pickle=False) as file:
                 header = json.loads(bytes(file["header"]))
@@ -263,11 +263,11 @@ class Calibration:
         return f"<tq calibration: {len(self.observers)} tensors, {self.samples} samples{known}>"
 
 
-def _json_of(path: str | os.PathLike[str]) -> str | None:
-    """The text of a file that begins as JSON does; None: it is none."""
+def _text_of(path: str | os.PathLike[str]) -> str | None:
+    """The text of a file; None: it is an archive of arrays, or no text."""
     with open(path, "rb") as file:
-        begin = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
-        if not begin.startswith((b"{", b"[")):
+        begin = file.read(64)
+        if not begin or b"\0" in begin:
             return None
         file.seek(0)
         return file.read().decode("utf-8-sig")

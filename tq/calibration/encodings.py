@@ -3,7 +3,8 @@
 
 tq's own file is {"format": "tq ranges", "version": 1, "tensors": {name: {"min": [...], "max": [...]}}}, with "scale",
 "zero_point", "type" and "axis" where they are known.  Also read are ONNX Runtime's calibration tables and overrides
-(onnxruntime/python/tools/quantization/quant_utils.py), and AIMET's encodings of the versions 0.6, 1.0 and 2.0.
+(onnxruntime/python/tools/quantization/quant_utils.py: calibration.json and calibration.cache), and AIMET's encodings of
+the versions 0.6, 1.0 and 2.0 (aimet_common/quantsim.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -28,7 +30,9 @@ _BETWEEN = {"QUANTIZE": "inputs", "DEQUANTIZE": "outputs"}  # where their float 
 @dataclass(frozen=True)
 class Encoding:
     """The known parameters of a tensor: a range, or several along an axis; scales and zero points of a signed type
-    where a file gives them."""
+    where a file gives them.
+
+    axis: None with several ranges: the one that kernels take; negative: from the last one on."""
 
     min: tuple[float, ...]
     max: tuple[float, ...]
@@ -107,7 +111,7 @@ def _row(item: Encoding) -> dict[str, Any]:
 
 def from_json(text: str) -> dict[str, Encoding]:
     """Of a file of tq's, ONNX Runtime's or AIMET's.  ValueError: it is none of these."""
-    data = json.loads(text)
+    data: Any = json.loads(text) if text.lstrip().startswith(("{", "[")) else _cache(text)
     if not isinstance(data, dict):
         raise ValueError(f"it holds a {type(data).__name__}; a JSON object is needed")
     if data.get("format") == FORMAT:
@@ -121,6 +125,7 @@ def from_json(text: str) -> dict[str, Encoding]:
     else:
         rows = data.get("data", data).items()
     found = {}
+    in_blocks = []
     for name, item in rows:
         if name == "CLASS" or (isinstance(item, (str, int, float)) or item is None):
             continue
@@ -128,21 +133,46 @@ def from_json(text: str) -> dict[str, Encoding]:
             encoding = _encoding(item)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"tensor {name!r}: {error}") from None
+        except _InBlocks:
+            in_blocks.append(name)
+            continue
         if encoding is not None:
             found[str(name)] = encoding
+    if in_blocks:
+        warn(f"scales of blocks are left out: of {len(in_blocks)} tensors, as {in_blocks[0]!r}", RuntimeWarning, 2)
     if not found:
         raise ValueError("it holds no ranges")
     return found
 
 
+class _InBlocks(Exception):
+    """An encoding with a scale for each block."""
+
+
+def _cache(text: str) -> dict[str, list[float]]:
+    """ONNX Runtime's calibration.cache: in each line a name and the greatest magnitude."""
+    found = {}
+    for line in text.splitlines():
+        name, _, most = line.strip().rpartition(" ")
+        try:
+            found[name] = [-float(most), float(most)]
+        except ValueError:
+            raise ValueError(f"line {line!r} is no name with a range, and the file no JSON") from None
+    return found
+
+
 def _encoding(item: Any) -> Encoding | None:
-    """One of an entry's many forms; None: of floats."""
+    """One of an entry's many forms; None: of floats, or of a bias, whose scale follows from others.
+
+    _InBlocks: it has a scale for each block."""
     item = _plain(item)
     if isinstance(item, list) and len(item) == 2 and not any(isinstance(part, (dict, list)) for part in item):
         return _ranges(item[0], item[1], None)  # ONNX Runtime's plain (low, high)
     rows = item if isinstance(item, list) else [item]
-    if any(str(row.get("dtype", "int")).lower() == "float" for row in rows):
+    if any(map(_is_left_out, rows)):
         return None
+    if any(row.get("block_size") or "per_block_int_scale" in row for row in rows):
+        raise _InBlocks
     if len(rows) == 1:
         return _one(rows[0])
     parts = [_one(row, per_axis=True) for row in rows]
@@ -153,7 +183,14 @@ def _encoding(item: Any) -> Encoding | None:
         tuple(part.scale[0] for part in parts) if scales else (),
         tuple(part.zero_point[0] for part in parts) if scales else (),
         parts[0].type if scales else "",
-        int(rows[0].get("axis", 0)),
+        rows[0].get("axis"),
+    )
+
+
+def _is_left_out(row: Mapping[str, Any]) -> bool:
+    names = (str(row.get(key, "int8")).lower() for key in ("dtype", "output_dtype"))
+    return (
+        any(name.startswith("float") or name == "int32" for name in names) or row.get("bitwidth", row.get("bw")) == 32
     )
 
 
@@ -168,7 +205,7 @@ def _one(row: Mapping[str, Any], per_axis: bool = False) -> Encoding:
     bits = row.get("bitwidth", row.get("bw"))
     if bits is not None and "offset" in row and "scale" in row:  # AIMET: q - offset, from 0
         zeros = [-int(item) for item in np.ravel(row["offset"])]
-        return Encoding.of_parameters(row["scale"], zeros, f"uint{int(bits)}", axis if axis is not None else 0)
+        return Encoding.of_parameters(row["scale"], zeros, f"uint{int(bits)}", axis)
     if "scale" in row and "zero_point" in row:
         type_ = str(row.get("quant_type", "QInt8")).lower().removeprefix("q")
         return Encoding.of_parameters(row["scale"], row["zero_point"], type_, axis)
@@ -180,7 +217,7 @@ def _one(row: Mapping[str, Any], per_axis: bool = False) -> Encoding:
 
 def _ranges(low: Any, high: Any, axis: int | None) -> Encoding:
     lows, highs = (tuple(float(item) for item in np.ravel(end)) for end in (low, high))
-    return Encoding(lows, highs, axis=(axis or 0) if len(lows) > 1 else None)
+    return Encoding(lows, highs, axis=axis if len(lows) > 1 else None)
 
 
 def _plain(item: Any) -> Any:

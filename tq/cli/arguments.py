@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import tq
-from tq.cli import checking, commands, editing, running, viewing
+from tq.cli import checking, commands, editing, running, terminal, viewing
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain, in_options
 from tq.cli.manual import manual
@@ -222,14 +222,10 @@ def _out(parser: _Parser) -> None:
     parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
 
 
-def _forms(parser: _Parser, table: bool = True) -> None:
-    """--json and --csv; table: whether the command has rows."""
-    if table:
-        forms = parser.add_mutually_exclusive_group()
-        forms.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
-        forms.add_argument("--csv", action="store_true", help="write rows of comma-separated values")
-    else:
-        parser.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+def _forms(parser: _Parser) -> None:
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="write JSON; NaN and infinities are strings")
+    forms.add_argument("--csv", action="store_true", help="write rows of comma-separated values")
 
 
 def _samples(parser: _Parser, use: str = "", *more: str, required: bool = False) -> None:
@@ -250,8 +246,8 @@ def _most(parser: _Parser) -> None:
     parser.add_argument("--max-samples", type=_count, default=0, metavar="N", help="run no more samples (0: all)")
 
 
-def _threads(parser: _Parser) -> None:
-    parser.add_argument("--threads", type=_some, default=1, metavar="N", help="threads (1)")
+def _threads(parser: _Parser, default: int | None = 1, text: str = "threads (1)") -> None:
+    parser.add_argument("--threads", type=_some, default=default, metavar="N", help=text)
 
 
 def _inputs(parser: _Parser) -> None:
@@ -321,6 +317,8 @@ def _add_looking(add: _Add) -> None:
     check.add_argument("--spec", choices=SPECS, help="which one all operators must obey (each its own)")
     check.add_argument("--ignore", action="append", metavar="RULE", help="a rule whose findings are left out")
     _samples(check, "for effects: ")
+    _most(check)
+    _threads(check)
     check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
     check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
     _forms(check)
@@ -330,8 +328,10 @@ def _add_looking(add: _Add) -> None:
     view.add_argument("--export", choices=viewing.EXPORTS, help="write the graph for Model Explorer or Graphviz to OUT")
     _samples(view, "of the float model, for SQNR (random): ")
     view.add_argument("--profile", action="store_true", help="run FILE on random inputs, and show the operators' times")
+    _most(view)
     _threads(view)
     _limits(view)
+    _forms(view)
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
@@ -394,7 +394,7 @@ def _add_running(add: _Add) -> None:
     calibrate.add_argument("--observer", default="minmax", metavar="NAME", help="as of quantize (minmax)")
     calibrate.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
     _most(calibrate)
-    _threads(calibrate)
+    _threads(calibrate, None, "samples that run at the same time (as many as processors)")
     _limits(calibrate)
     _forms(calibrate)
     explain = add(running.explain, "show the steps to one element of a run", "FILE")
@@ -404,7 +404,7 @@ def _add_running(add: _Add) -> None:
     _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
-    _forms(explain, table=False)
+    _forms(explain)
     backends = add(
         running.backends,
         "list the kernels that LiteRT would run each operator with, and the rule that decides",
@@ -490,6 +490,7 @@ def _add_quantizing(add: _Add) -> None:
         "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
     )
     _most(quantize)
+    _threads(quantize, None, "of runs of samples (for ranges as many as processors, else 1)")
     _limits(quantize)
     _forms(quantize)
     dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
@@ -507,6 +508,9 @@ def _add_quantizing(add: _Add) -> None:
     _out(equalize)
     _samples(equalize, "for ranges: ")
     equalize.add_argument("--relu6", choices=("keep", "minimum"), default="keep", help="leave it, or write it out")
+    _most(equalize)
+    _threads(equalize, None, "threads of a run of samples (1)")
+    _limits(equalize)
     _forms(equalize)
     sensitivity = add(commands_quantize.sensitivity, "rank operators by the error from quantizing each alone", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
@@ -527,6 +531,7 @@ def _add_quantizing(add: _Add) -> None:
     _forms(report)
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
+    _forms(demo)
 
 
 def _add_editing(add: _Add) -> None:
@@ -608,7 +613,7 @@ def _run(argv: Sequence[str] | None) -> int:
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
         raise Failure(in_options(str(error))) from error
-    _write(text)
+    _write(text if getattr(args, "json", False) or getattr(args, "csv", False) else terminal.colored(text))
     return code
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tq.cli import terminal
 from tq.cli.commands import (
     FINE,
     FOUND,
@@ -35,11 +36,11 @@ def check(args: argparse.Namespace) -> Result:
         samples = samples_of(args, model)
         if args.fix:
             return _fix(args, samples)
-        findings = check(model, args.spec, ignore=args.ignore or (), samples=samples)
+        findings = check(model, args.spec, ignore=args.ignore or (), samples=samples, num_threads=args.threads)
     code = FOUND if findings.violations else FINE
     if args.csv:
         return _csv([finding.to_dict() for finding in findings]), code
-    return dumps([finding.to_dict() for finding in findings]) if args.json else str(findings), code
+    return dumps([finding.to_dict() for finding in findings]) if args.json else findings.text(terminal.width()), code
 
 
 def _csv(rows: list[dict[str, Any]]) -> str:
@@ -53,7 +54,10 @@ def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
     from tq.specification.repair import repair
 
     with using(args.output):
-        repaired = repair(args.file, args.output, spec=args.spec, ignore=args.ignore or (), samples=samples)
+        ignore = args.ignore or ()
+        repaired = repair(
+            args.file, args.output, spec=args.spec, ignore=ignore, samples=samples, num_threads=args.threads
+        )
     left = repaired.unrepaired
     code = FOUND if any(finding.level == "violates" for finding in left) else FINE
     if args.csv:
@@ -61,4 +65,6 @@ def _fix(args: argparse.Namespace, samples: list[Any] | None) -> Result:
     if args.json:
         rows = [change.to_dict() for change in repaired.changes]
         return saved(args.output, dumps({"changes": rows, "findings": [item.to_dict() for item in left]})), code
-    return saved(args.output, f"{repaired.changes}\n{left}" if left else str(repaired.changes)), code
+    return saved(
+        args.output, f"{repaired.changes}\n{left.text(terminal.width())}" if left else str(repaired.changes)
+    ), code

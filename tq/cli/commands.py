@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tq
+from tq.cli import terminal
 from tq.texts import middle
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def complain(message: str) -> None:
     """One line on stderr; names in files and paths may hold anything."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(f"tq: {middle(message, _MOST)}\n")
+            sys.stderr.write(f"{terminal.alarm('tq:')} {middle(message, _MOST)}\n")
 
 
 # ---- writing ----
@@ -146,7 +147,7 @@ def csv_of(table: tables.Table) -> str:
     """A table as lines of comma-separated values, with the names of columns first."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow([head.lstrip("#") for head in table.heads])
+    lines.writerow([head.removeprefix("#") for head in table.heads])
     lines.writerows(table.rows)
     return text.getvalue().rstrip("\n")
 
@@ -155,7 +156,7 @@ def shown(args: argparse.Namespace, result: tables.Result) -> str:
     """A result as --json or --csv ask for it, else as text."""
     if args.csv:
         return csv_of(result.table())
-    return dumps(result.to_dict()) if args.json else str(result)
+    return dumps(result.to_dict()) if args.json else result.text(terminal.width())
 
 
 def written(args: argparse.Namespace, path: str, text: str, **facts: Any) -> str:
@@ -268,7 +269,7 @@ def summary(args: argparse.Namespace) -> Result:
         rows = summary.to_dict()["operators"]
         keys = list(rows[0]) if rows else []
         return csv_of(Table(keys, [[row[key] for key in keys] for row in rows])), FINE
-    return dumps(summary.to_dict()) if args.json else str(summary), FINE
+    return dumps(summary.to_dict()) if args.json else summary.text(terminal.width()), FINE
 
 
 def problems(args: argparse.Namespace) -> Result:

@@ -11,8 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tq
-from tq.cli.commands import FINE, Failure, Result, limits, open_model, refuse_inputs, refusing, shown, using, written
+from tq.cli import terminal
+from tq.cli.commands import (
+    FINE,
+    Failure,
+    Result,
+    csv_of,
+    dumps,
+    limits,
+    open_model,
+    refuse_inputs,
+    refusing,
+    shown,
+    using,
+    written,
+)
 from tq.cli.samples import sample_files, samples_of
+from tq.pages.tables import Table
 
 if TYPE_CHECKING:
     from tq._core import Model
@@ -95,8 +110,15 @@ def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> d
     with refusing(args.file):
         if not needs_samples(args.recipe, {}):
             return {}
-        made = calibrate(model, samples, observer=args.observer or "minmax", percentile=args.percentile, **limits(args))
-    return {"calibration": made, "observer": None, "percentile": 99.99}
+        made = calibrate(
+            model,
+            samples,
+            observer=args.observer or "minmax",
+            percentile=args.percentile,
+            num_threads=args.threads,
+            **limits(args),
+        )
+    return {"calibration": made, "observer": None, "percentile": 99.99, "num_threads": None}
 
 
 def _floats(plan: QuantizationPlan) -> str:
@@ -131,6 +153,7 @@ def _options(args: argparse.Namespace, samples: list[Any] | None) -> dict[str, A
         "block_size": args.block_size,
         "observer": args.observer,
         "percentile": args.percentile,
+        "num_threads": args.threads,
         **limits(args),
     }
 
@@ -152,7 +175,10 @@ def _plan(args: argparse.Namespace) -> Result:
     model = open_model(args.file)
     samples = samples_of(args, model)
     with refusing(args.file):
-        return str(plan_quantization(model, args.recipe, **_options(args, samples))), FINE
+        plan = plan_quantization(model, args.recipe, **_options(args, samples))
+    if args.csv:
+        return csv_of(plan.table()), FINE
+    return dumps(plan.to_dict()) if args.json else plan.text(terminal.width()), FINE
 
 
 def dequantize(args: argparse.Namespace) -> Result:
@@ -189,7 +215,15 @@ def equalize(args: argparse.Namespace) -> Result:
     samples = samples_of(args, model)
     with using(out), refusing(args.file), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RuntimeWarning)
-        data = equalize(model, samples=samples, relu6=args.relu6, output=out, in_place=args.in_place)
+        data = equalize(
+            model,
+            samples=samples,
+            relu6=args.relu6,
+            output=out,
+            in_place=args.in_place,
+            num_threads=args.threads,
+            **limits(args),
+        )
     notes = [f"warning: {warning.message}" for warning in caught]
     return written(args, out, "\n".join([*notes, f"{out}: {len(data)} bytes"]), bytes=len(data), notes=notes), FINE
 
@@ -236,21 +270,32 @@ def demo(args: argparse.Namespace) -> Result:
 
         with using(args.write):
             files = write(args.write)
-        return "\n".join(files), FINE
+        if args.csv:
+            return csv_of(Table(("file",), [[file] for file in files])), FINE
+        return dumps({"files": files}) if args.json else "\n".join(files), FINE
     model = open_model(str(DEMO))
     tensor = model.inputs[0]
     assert tensor is not None
+    run = _demo_run(model)
+    if args.csv:
+        rows = list(zip(run["quantized"], run["real"], strict=True))
+        return csv_of(Table(("#quantized", "#real"), rows)), FINE
+    if args.json:
+        return dumps(run), FINE
+    real = np.array2string(np.array([run["real"]], np.float32), precision=4)
     text = (
         f"{model}\n\nThe input's quantization, str(model.inputs[0].quantization), reads\n\n"
         f"    {tensor.quantization}\n\n"
         f"where q is the int8 value, and the ends are the min and max that the file stores.\n\n"
-        f"{_demo_run(model)}"
+        "Run on a picture that is bright on its left half, with the bits of TFLite's reference kernels, it gives\n\n"
+        f"    {[run['quantized']]}, which stand for {real}\n\n"
+        f"in {run['microseconds']:.0f} microseconds, most of them in {run['slowest']}."
     )
     return text, FINE
 
 
-def _demo_run(model: Model) -> str:
-    """A run of the demonstration model on a picture with a bright and a dark half."""
+def _demo_run(model: Model) -> dict[str, Any]:
+    """The outputs and the time of a run of the demonstration model on a picture with a bright and a dark half."""
     from tq.running.interpreter import Interpreter
 
     tensor, output = model.inputs[0], model.outputs[0]
@@ -262,11 +307,10 @@ def _demo_run(model: Model) -> str:
     interpreter.set_tensor(tensor.index, tensor.quantization.quantize(picture))
     interpreter.invoke()
     quantized = interpreter.get_tensor(output.index)
-    real = np.array2string(output.quantization.dequantize(quantized), precision=4)
     profile = interpreter.profile(runs=100)
-    slowest = next(iter(profile.by_name()))
-    return (
-        "Run on a picture that is bright on its left half, with the bits of TFLite's reference kernels, it gives\n\n"
-        f"    {quantized.tolist()}, which stand for {real}\n\n"
-        f"in {profile.microseconds:.0f} microseconds, most of them in {slowest}."
-    )
+    return {
+        "quantized": quantized.ravel().tolist(),
+        "real": output.quantization.dequantize(quantized).ravel().tolist(),
+        "microseconds": profile.microseconds,
+        "slowest": next(iter(profile.by_name())),
+    }

@@ -260,6 +260,8 @@ def explain(args: argparse.Namespace) -> Result:
             explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
     except RuntimeError as error:
         raise Failure(str(error)) from error
+    if args.csv:
+        return csv_of(explanation.table()), FINE
     return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
 
 

@@ -19,8 +19,8 @@ from tq.cli.commands import (
     open_model,
     refuse_inputs,
     refusing,
-    saved,
     using,
+    written,
 )
 from tq.cli.samples import sample_files, samples_of
 
@@ -76,9 +76,6 @@ def _diff_page(args: argparse.Namespace) -> Result:
 
     if not (args.html and args.output):
         raise Failure("--html writes OUT: it needs -o OUT" if args.html else "-o has no effect without --html")
-    if args.json or args.csv:
-        form = "--json" if args.json else "--csv"
-        raise Failure(f"--html and {form} are two forms of the result: one of them can be written")
     a, b = open_model(args.a), open_model(args.b)
     refuse_inputs(args.output, a, b)
     differences = diff(a, b)
@@ -87,7 +84,7 @@ def _diff_page(args: argparse.Namespace) -> Result:
     with using(args.output):
         Target(args.output, a, b).save(page.encode("utf-8"))
     text = f"{args.output}: {len(differences):,} differences"
-    return saved(args.output, text), FOUND if differences else FINE
+    return written(args, args.output, text, differences=len(differences)), FOUND if differences else FINE
 
 
 def _samples(args: argparse.Namespace, model: Model, other: Model | None) -> list[Any] | None:
@@ -104,19 +101,29 @@ def _page(args: argparse.Namespace, shown: View) -> str:
     if args.output:
         with using(args.output):
             shown.save(args.output)
-        return saved(args.output, f"{args.output}: {_about(shown)}")
+        return _told(args, shown, args.output)
     try:
         path = shown.open()
     except RuntimeError as error:
         raise Failure(str(error)) from error
     except OSError as error:
         raise Failure(f"{error.filename}: {error.strerror}") from error
-    return f"{path}: {_about(shown)}"
+    return _told(args, shown, path)
+
+
+def _told(args: argparse.Namespace, shown: View, path: str, *more: str) -> str:
+    """The text about the files that were written."""
+    names = [overlay.title for overlay in shown.overlays]
+    facts = {"operators": _operators(shown), "colored_by": names} | ({"more": list(more)} if more else {})
+    return written(args, path, f"{', '.join((path, *more))}: {_about(shown)}", **facts)
+
+
+def _operators(shown: View) -> int:
+    return sum(len(graph.operators) for graph in shown.model.subgraphs)
 
 
 def _about(shown: View) -> str:
-    operators = sum(len(graph.operators) for graph in shown.model.subgraphs)
-    return f"{operators:,} operators, colored by {', '.join(overlay.title for overlay in shown.overlays)}"
+    return f"{_operators(shown):,} operators, colored by {', '.join(overlay.title for overlay in shown.overlays)}"
 
 
 def _export(args: argparse.Namespace, shown: View) -> str:
@@ -124,4 +131,4 @@ def _export(args: argparse.Namespace, shown: View) -> str:
 
     with using(args.output), refusing():
         files = (dot if args.export == "dot" else model_explorer).save(shown, args.output)
-    return saved(args.output, f"{', '.join(files)}: {_about(shown)}")
+    return _told(args, shown, *files)

@@ -17,10 +17,8 @@ from typing import Any
 
 from tq.editing import fields
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorLike, TensorPart
 from tq.editing.names import SignaturePart
-from tq.editing.operator import OperatorPart, TensorLike
-from tq.editing.tensor import TensorPart
 
 
 class GraphBuilder(SubgraphPart):

@@ -15,29 +15,26 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core, enums, saving
+from tq import _core, saving
 from tq._core import Model, ModelError, _Node
 from tq.editing import fields, io_types
-from tq.editing.graph import SubgraphPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorLike, TensorPart
 from tq.editing.names import Metadata, SignaturePart
-from tq.editing.operator import CUSTOM, OperatorPart, TensorLike
-from tq.editing.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
-from tq.editing.tensor import TensorPart
+from tq.editing.parts import Part, Parts, empty_if_parts, renumber, renumber_one
+from tq.editing.tables import Tables
 from tq.editing.trailing_data import find_trailing_data
 from tq.sources import Source, opened
 
 _HALF_MAX = 65504.0
-_LAST_OLD_CODE = 127  # deprecated_builtin_code is a byte: PLACEHOLDER_FOR_GREATER_OP_CODES
 
 
-class Editor:
+class Editor(Tables):
     """A model that can be changed; see tq.edit."""
 
     _graph_type = SubgraphPart
@@ -46,21 +43,11 @@ class Editor:
         model = None if source is None else _open(source)
         self._path = os.path.abspath(source) if isinstance(source, (str, os.PathLike)) else None
         self._model = model
-        self.tree = _core._Tree(model)
+        super().__init__(model)
         self.trailing = None if model is None else find_trailing_data(model, self.tree)
-        self.root = self.tree.root
-        self._rows: dict[str, list[_Node]] = {}  # signatures and metadata entries by field
-        self._new_rows: set[str] = set()  # fields with entries that the root does not have yet
-        self._metadata_rows: dict[str, _Node] | None = None  # by name
         self._subgraphs = [self._graph_type(self, node) for node in self.root_nodes("subgraphs")]
-        self._buffers = self.root_nodes("buffers")
-        self._are_subgraphs_stored = self._are_buffers_stored = True
-        self._users: Counter[int] | None = None
-        self._codes: list[_Node] | None = None
-        self._names: list[str | None] | None = None
-        self._versions: dict[
-            tuple[str | int, int], int
-        ] = {}  # operator codes by (name or index of another code, version)
+        self._are_subgraphs_stored = True
+        self._positions: dict[int, int] = {}  # indices of subgraphs by id() when one was last looked up
         self._saved = self.tree.changes
 
     def __enter__(self) -> Editor:
@@ -98,6 +85,22 @@ class Editor:
     @property
     def subgraphs(self) -> Parts[SubgraphPart]:
         return Parts("subgraph", self._subgraphs, lambda graph: graph.name)
+
+    def subgraph_index(self, graph: object) -> int:
+        """The index of a subgraph; ValueError once it is removed."""
+        graphs, position = self._subgraphs, self._positions.get(id(graph), -1)
+        if not 0 <= position < len(graphs) or graphs[position] is not graph:
+            self._positions = {id(item): position for position, item in enumerate(graphs)}
+            position = self._positions.get(id(graph), -1)
+        if position < 0:
+            raise ValueError("the subgraph was removed from its model")
+        return position
+
+    def tensor_nodes(self) -> Iterator[_Node]:
+        return (tensor.node for graph in self._subgraphs for tensor in graph.tensors)
+
+    def operator_nodes(self) -> Iterator[_Node]:
+        return (operator.node for graph in self._subgraphs for operator in graph.operators)
 
     @property
     def main(self) -> SubgraphPart:
@@ -152,7 +155,7 @@ class Editor:
 
     @property
     def signatures(self) -> Parts[SignaturePart]:
-        found = [SignaturePart(self, node) for node in self.root_nodes("signature_defs")]
+        found = [SignaturePart(self, node, self.subgraphs) for node in self.root_nodes("signature_defs")]
         return Parts("signature", found, lambda signature: signature.key)
 
     def add_signature(
@@ -161,7 +164,7 @@ class Editor:
         """A new signature: names for inputs and outputs of a subgraph.  IndexError, ValueError: no such subgraph or
         tensor."""
         self.subgraphs[subgraph]
-        signature = SignaturePart(self, self.tree.make("SignatureDef"))
+        signature = SignaturePart(self, self.tree.make("SignatureDef"), self.subgraphs)
         signature.put("subgraph_index", subgraph)
         signature.inputs = inputs
         signature.outputs = outputs
@@ -193,138 +196,12 @@ class Editor:
         self._are_subgraphs_stored = False
         return graph
 
-    # -- shared rows
-
-    def root_nodes(self, field: str) -> list[_Node]:
-        """The tables of a field of the model, added ones among them."""
-        if field in self._rows:
-            return self._rows[field]
-        nodes: list[_Node] | None = self.root.get(field)
-        return nodes or []
-
-    def _add_row(self, field: str, node: _Node) -> None:
-        """Adds a signature or metadata entry.  _store gives the root all new ones at once."""
-        if field not in self._rows:
-            self._rows[field] = self.root_nodes(field)
-        self._rows[field].append(node)
-        self._new_rows.add(field)
-
-    def set_rows(self, field: str, nodes: list[_Node]) -> None:
-        """Replaces all signatures or all metadata entries."""
-        self._forget_rows(field)
-        self.root.set(field, nodes or None)
-
-    def _forget_rows(self, field: str) -> None:
-        self._rows.pop(field, None)
-        self._new_rows.discard(field)
-        if field == "metadata":
-            self._metadata_rows = None
-
-    def metadata_entry(self, name: str) -> _Node | None:
-        """The last entry of a name, which Model.metadata shows; None: there is none."""
-        if self._metadata_rows is None:
-            self._metadata_rows = {item.get("name") or "": item for item in self.root_nodes("metadata")}
-        return self._metadata_rows.get(name)
-
-    def add_metadata(self, name: str, node: _Node) -> None:
-        """Adds a metadata entry of a name."""
-        self._add_row("metadata", node)
-        if self._metadata_rows is not None:
-            self._metadata_rows[name] = node
-
-    def _make_code(self, name: str, version: int) -> _Node:
-        """An operator code; both of its code fields are set, as the converter sets them."""
-        code = self.tree.make("OperatorCode")
-        member = enums.by_name("BuiltinOperator").__members__.get(name)
-        number = int(enums.by_name("BuiltinOperator")[CUSTOM] if member is None else member)
-        fields.put(code, "deprecated_builtin_code", min(number, _LAST_OLD_CODE))
-        if member is None:
-            fields.put(code, "custom_code", name)
-        if version != 1:
-            fields.put(code, "version", version)
-        if number:
-            fields.put(code, "builtin_code", number)
-        return code
-
-    def _intern_code(self, code: _Node) -> int:
-        """The index of an operator code equal to this one, which is added if there is none."""
-        codes = self.code_nodes()
-        brief = ("builtin_code", "version")  # a cheap comparison that tells most operator codes apart
-        found = [code.get(field) for field in brief]
-        for index, other in enumerate(codes):
-            if [other.get(field) for field in brief] != found or other.unknown_slots():
-                continue
-            if fields.as_dict(other) == fields.as_dict(code):
-                return index
-        self.root.set("operator_codes", [*codes, code])
-        self._codes = self._names = None
-        return len(codes)
-
-    def code_nodes(self) -> list[_Node]:
-        """The operator codes."""
-        if self._codes is None:
-            self._codes = self.root_nodes("operator_codes")
-        return self._codes
-
-    def code_names(self) -> list[str | None]:
-        """The builtin operators' names of the operator codes; None: the schema does not know the number."""
-        if self._names is None:
-            numbers = [max(c.get("deprecated_builtin_code"), c.get("builtin_code")) for c in self.code_nodes()]
-            members = enums.members_by_value("BuiltinOperator")
-            self._names = [members[number].name if number in members else None for number in numbers]
-        return self._names
-
-    def code_of(self, name: str, version: int) -> int:
-        """The index of the operator code of a name and version, which is added if there is none."""
-        key = (name, version)
-        if key not in self._versions:
-            self._versions[key] = self._intern_code(self._make_code(name, version))
-        return self._versions[key]
-
-    def code_of_version(self, index: int, version: int) -> int:
-        """The index of the operator code `index` with another version, which is added if there is none."""
-        key = (index, version)
-        if key not in self._versions:
-            copy = self.tree.copy(self.code_nodes()[index])
-            fields.put(copy, "version", version)
-            self._versions[key] = self._intern_code(copy)
-        return self._versions[key]
-
-    def forget_versions(self) -> None:
-        """Empties the caches of operator codes, after one was changed or removed."""
-        self._codes = self._names = None
-        self._versions.clear()
-
-    def code_users(self, index: int) -> int:
-        """The number of operators with an operator code."""
-        return sum(op.node.get("opcode_index") == index for graph in self._subgraphs for op in graph.operators)
-
     # -- buffers
-
-    def buffer_node(self, index: int) -> _Node | None:
-        """The table of a buffer; None: the index is out of range."""
-        return self._buffers[index] if index < len(self._buffers) else None
 
     @property
     def buffers(self) -> Parts[Part]:
         """The model's buffers, whose fields stored() and store() read and set; a tensor's `data` is the usual way."""
         return Parts("buffer", [Part(self, node) for node in self._buffers], lambda buffer: None)
-
-    def add_buffer(self, data: bytes | None = None, **others: Any) -> int:
-        """A new buffer; returns its index, at least 1.  Index 0 is the empty buffer of tensors without data.
-
-        others: further fields of the schema's Buffer, as store() takes them: offset and size of data behind the
-        flatbuffer."""
-        node = self.tree.make("Buffer")
-        if data is not None:
-            node.set("data", data)
-        for field, value in others.items():
-            fields.put(node, field, value)
-        if not self._buffers:
-            self._buffers.append(self.tree.make("Buffer"))
-        self._buffers.append(node)
-        self._are_buffers_stored = False
-        return len(self._buffers) - 1
 
     def add_quantized_buffer(
         self, tensor: TensorPart, axis: int | None, dtype: str, block_size: int | None
@@ -370,35 +247,6 @@ class Editor:
         """The scales, flat, of a buffer that add_quantized_buffer added; computed at the call."""
         return _core._scales_of(self._buffers[buffer])
 
-    def forget_users(self) -> None:
-        """Empties the cache of buffer_users."""
-        self._users = None
-
-    def buffer_users(self, index: int) -> int:
-        """The number of tensors and metadata entries that name a buffer."""
-        if self._users is None:
-            self._users = Counter(tensor.buffer for graph in self._subgraphs for tensor in graph.tensors)
-            self._users.update(int(entry.get("buffer")) for entry in self.root_nodes("metadata"))
-            self._users.update(as_tuple(self.root.get("metadata_buffer")))  # metadata without names, of old schemas
-        return self._users[index]
-
-    def set_data(self, tensor: TensorPart, content: bytes | None) -> None:
-        """Sets a tensor's data, in a buffer of its own if others use its buffer; None removes the data."""
-        index = tensor.buffer
-        node = self.buffer_node(index) if index else None
-        if node is not None and self.buffer_users(index) <= 1:
-            node.set("data", content)
-        elif content is None:
-            tensor.buffer = 0
-        else:
-            tensor.buffer = self.add_buffer(content)
-
-    def release_buffer(self, index: int) -> None:
-        """Empties a buffer that nothing names."""
-        node = self.buffer_node(index)
-        if index and node is not None and not self.buffer_users(index):
-            node.set("data", None)
-
     def keep_subgraphs(self, graphs: Iterable[SubgraphPart]) -> None:
         """Removes all other subgraphs; these get the given order."""
         self._subgraphs[:] = graphs
@@ -422,7 +270,7 @@ class Editor:
         if len(used) == len(buffers):
             return
         new = {old: index for index, old in enumerate(used)}
-        for node in [t.node for g in self._subgraphs for t in g.tensors] + self.root_nodes("metadata"):
+        for node in [*self.tensor_nodes(), *self.root_nodes("metadata")]:
             renumber_one(node, "buffer", new)
         renumber(self.root, "metadata_buffer", new)
         self._buffers = [buffers[index] for index in used]
@@ -432,14 +280,13 @@ class Editor:
     def prune_operator_codes(self) -> None:
         """Removes operator codes that no operator uses, and renumbers the others."""
         codes = self.code_nodes()
-        named = {int(op.node.get("opcode_index")) for graph in self._subgraphs for op in graph.operators}
+        named = {int(node.get("opcode_index")) for node in self.operator_nodes()}
         used = [index for index in range(len(codes)) if index in named]
         if len(used) == len(codes):
             return
         new = {old: index for index, old in enumerate(used)}
-        for graph in self._subgraphs:
-            for operator in graph.operators:
-                renumber_one(operator.node, "opcode_index", new)
+        for node in self.operator_nodes():
+            renumber_one(node, "opcode_index", new)
         self.root.set("operator_codes", [codes[index] for index in used])
         self.forget_versions()
 
@@ -459,7 +306,7 @@ class Editor:
         ModelError: there are such parts and allow_loss is False.
         """
         self._prepare(allow_loss)
-        data = self.tree.write(share_constants=share_constants, tail=self._trailing_bytes(share_constants))
+        data = self.tree.write(share_constants=share_constants, trailing=self._trailing_bytes(share_constants))
         self._saved = self.tree.changes
         return data
 
@@ -485,7 +332,7 @@ class Editor:
             path, in_place = self._path, os.path.exists(self._path)
         trailing = self._trailing_bytes(share_constants)
         saving.Target(path, self._model, model=self._path or self._model, in_place=in_place).save(
-            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, tail=trailing)
+            lambda descriptor: self.tree.write(descriptor, share_constants=share_constants, trailing=trailing)
         )
         self._saved = self.tree.changes
 
@@ -500,12 +347,7 @@ class Editor:
         if not self._are_subgraphs_stored:
             self.root.set("subgraphs", [graph.node for graph in self._subgraphs])
             self._are_subgraphs_stored = True
-        if not self._are_buffers_stored:
-            self.root.set("buffers", self._buffers)
-            self._are_buffers_stored = True
-        for field in self._new_rows:
-            self.root.set(field, self._rows[field])
-        self._new_rows.clear()
+        self._store_tables()
 
     def _prepare(self, allow_loss: bool) -> None:
         self._store()

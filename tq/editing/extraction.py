@@ -8,9 +8,7 @@ from typing import Any
 
 from tq import _core
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart, TensorLike
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorLike, TensorPart
 from tq.sources import Source
 
 _NO_TENSOR = -1

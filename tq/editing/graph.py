@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subgraphs of a model that is being edited: adding and removing tensors and operators."""
+"""Graphs of a model that is being edited: subgraphs, their tensors and operators.
+
+Each of the three leads to the others, and so all stand here: a tensor has its producer, an operator its inputs, both
+their subgraph.  Fields that lead to no other part are those of tensor.py and operator.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tq import enums
 from tq._core import Quantization, _Node
 from tq.editing import fields
 from tq.editing.constants import encode, type_number, type_of_array
-from tq.editing.operator import OperatorPart, TensorLike, check_name
-from tq.editing.parts import Part, Parts, empty_if_parts, renumber, renumber_one
-from tq.editing.tensor import QuantizationPart, TensorPart
+from tq.editing.operator import OperatorFields, check_name
+from tq.editing.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
+from tq.editing.tables import Tables
+from tq.editing.tensor import QuantizationPart, TensorFields
 from tq.nearest import hint
-
-if TYPE_CHECKING:
-    from tq.editing.editor import Editor
 
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})  # all options have their defaults
 
@@ -38,15 +41,118 @@ def _names_tensor(field: str, value: int | None) -> bool:
     return value is not None and (field != "zero_points" or value != 0)
 
 
+class TensorPart(TensorFields):
+    """A tensor of a model that is being edited."""
+
+    def __init__(self, editor: Tables, node: _Node, subgraph: SubgraphPart) -> None:
+        super().__init__(editor, node)
+        self.subgraph = subgraph
+
+    @property
+    def index(self) -> int:
+        """Its index in its subgraph; ValueError once it is removed."""
+        return self.subgraph.index_of(self)
+
+    @property
+    def producer(self) -> OperatorPart | None:
+        """The operator that writes it; None: no operator."""
+        index = self.index
+        return next((op for op in self.subgraph.operators if index in op.output_indices), None)
+
+    @property
+    def consumers(self) -> list[OperatorPart]:
+        """The operators that read it."""
+        index = self.index
+        return [op for op in self.subgraph.operators if index in op.input_indices]
+
+
+TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
+
+
+class OperatorPart(OperatorFields):
+    """An operator of a model that is being edited."""
+
+    def __init__(self, editor: Tables, node: _Node, subgraph: SubgraphPart) -> None:
+        super().__init__(editor, node)
+        self.subgraph = subgraph
+
+    @property
+    def index(self) -> int:
+        """Its position in the order of execution; ValueError once it is removed."""
+        try:
+            return self.subgraph.operators.index(self)
+        except ValueError:
+            raise ValueError("the operator was removed from its subgraph") from None
+
+    def become(
+        self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Makes it another builtin operator, of version 1, at the same position.
+
+        inputs: None: unchanged.  options: the new options, others get their defaults; None: unchanged.
+        ValueError: the schema has no such operator or option, or there is no such tensor."""
+        if name not in enums.by_name("BuiltinOperator").__members__:
+            raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
+        if options is not None:
+            self.write_options(name, options)
+        if inputs is not None:
+            self.inputs = inputs
+        self.put("opcode_index", self.editor.code_of(name, 1))
+
+    @property
+    def inputs(self) -> tuple[TensorPart | None, ...]:
+        """Its input tensors; None: left out, or an index out of range.  Assign tensors, their names or their
+        indices."""
+        return self.subgraph.tensors_at(self.input_indices)
+
+    @inputs.setter
+    def inputs(self, value: Iterable[TensorLike]) -> None:
+        self.put("inputs", self.subgraph.indices_of(value, self._where()))
+
+    def set_input(self, position: int, tensor: TensorLike) -> None:
+        """Sets one input; None leaves it out.  Inputs between the last one and a new one are left out.
+
+        ValueError: the position is negative, or there is no such tensor.
+        """
+        if position < 0:
+            raise ValueError(f"{self._where()}: there is no input {position}")
+        indices = list(self.input_indices)
+        indices += [-1] * (position + 1 - len(indices))
+        (indices[position],) = self.subgraph.indices_of([tensor], self._where())
+        self.put("inputs", indices)
+
+    def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
+        """Replaces inputs; new: {old: new}."""
+        indices, tensors = self.input_indices, self.inputs
+        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
+        if changed != list(indices):
+            self.put("inputs", changed)
+
+    @property
+    def outputs(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph.tensors_at(self.output_indices)
+
+    @outputs.setter
+    def outputs(self, value: Iterable[TensorLike]) -> None:
+        self.put("outputs", self.subgraph.indices_of(value, self._where()))
+
+    @property
+    def intermediates(self) -> tuple[TensorPart | None, ...]:
+        return self.subgraph.tensors_at(as_tuple(self.node.get("intermediates")))
+
+    @intermediates.setter
+    def intermediates(self, value: Iterable[TensorLike]) -> None:
+        self.put("intermediates", self.subgraph.indices_of(value, self._where()))
+
+
 class SubgraphPart(Part):
     """A subgraph of a model that is being edited."""
 
-    def __init__(self, editor: Editor, node: _Node) -> None:
+    def __init__(self, editor: Tables, node: _Node) -> None:
         super().__init__(editor, node)
         self._tensors = [TensorPart(editor, item, self) for item in self.nodes("tensors")]
         self._operators = [OperatorPart(editor, item, self) for item in self.nodes("operators")]
         self._indices: dict[TensorPart, int] | None = None
-        self._position = 0  # its index in the editor's list when last looked up
         self._is_stored = True  # whether the node has the lists above
 
     def stored(self, field: str) -> Any:
@@ -65,17 +171,7 @@ class SubgraphPart(Part):
     @property
     def index(self) -> int:
         """Its index in the model; ValueError once it is removed."""
-        graphs = self.editor.subgraphs
-        if self._position >= len(graphs) or graphs[self._position] is not self:
-            for position, graph in enumerate(graphs):
-                graph.set_index(position)
-            if graphs[self._position] is not self:
-                raise ValueError("the subgraph was removed from its model")
-        return self._position
-
-    def set_index(self, position: int) -> None:
-        """Stores its index among the editor's subgraphs."""
-        self._position = position
+        return self.editor.subgraph_index(self)
 
     @property
     def name(self) -> str | None:
@@ -224,7 +320,7 @@ class SubgraphPart(Part):
         if quantization is not None:
             tensor.quantization = quantization
         if content is not None:
-            self.editor.set_data(tensor, content)
+            self.editor.set_data(tensor.node, content)
         if self._indices is not None:
             self._indices[tensor] = len(self._tensors)
         self._tensors.append(tensor)
@@ -353,8 +449,8 @@ class SubgraphPart(Part):
         side: "inputs" or "outputs"."""
         indices = {old.index: made.index for old, made in new.items()}
         renumber(self.node, side, indices)
-        for signature in self.editor.signatures_of(self):
-            for item in signature.nodes(side):
+        for signature in self.editor.signature_nodes(self.index):
+            for item in signature.get(side) or ():
                 renumber_one(item, "tensor_index", indices)
 
     def keep_operators(self, operators: Iterable[OperatorPart]) -> None:
@@ -383,10 +479,10 @@ class SubgraphPart(Part):
         for field in _GRAPH_INDICES:
             for index in self.node.numbers(field):
                 found[index] = f"the subgraph's {field}"
-        for signature in self.editor.signatures_of(self):
+        for signature in self.editor.signature_nodes(self.index):
             for field in _SIGNATURE_INDICES:
-                for item in signature.nodes(field):
-                    found[int(item.get("tensor_index"))] = f"signature {signature.key!r}"
+                for item in signature.get(field) or ():
+                    found[int(item.get("tensor_index"))] = f"signature {signature.get('signature_key') or ''!r}"
         return found
 
     def remove_tensors(self, gone: Set[TensorPart]) -> None:
@@ -419,9 +515,9 @@ class SubgraphPart(Part):
                 renumber(operator.node, field, new)
         for field in _GRAPH_INDICES:
             renumber(self.node, field, new)
-        for signature in self.editor.signatures_of(self):
+        for signature in self.editor.signature_nodes(self.index):
             for field in _SIGNATURE_INDICES:
-                for item in signature.nodes(field):
+                for item in signature.get(field) or ():
                     renumber_one(item, "tensor_index", new)
 
     def write_lists(self) -> None:

@@ -13,10 +13,8 @@ from typing import Any
 
 from tq import enums
 from tq.editing.constants import type_number
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.editing.parts import renumber
-from tq.editing.tensor import TensorPart
 from tq.enums import name_of
 from tq.nearest import hint
 

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING
 
 from tq._core import _Node
 from tq.editing import fields
-from tq.editing.operator import TensorLike
-from tq.editing.parts import Part
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import SubgraphPart, TensorLike, TensorPart
+from tq.editing.parts import Part, Parts
+from tq.editing.tables import Tables
 from tq.nearest import hint
-
-if TYPE_CHECKING:
-    from tq.editing.editor import Editor
 
 
 class SignaturePart(Part):
     """A signature: names for a subgraph's inputs and outputs."""
+
+    def __init__(self, editor: Tables, node: _Node, subgraphs: Parts[SubgraphPart]) -> None:
+        super().__init__(editor, node)
+        self._subgraphs = subgraphs  # of the model
 
     @property
     def key(self) -> str:
@@ -34,7 +34,7 @@ class SignaturePart(Part):
 
     def _tensor_map(self, field: str) -> dict[str, TensorPart | None]:
         index = self.subgraph_index
-        graphs = self.editor.subgraphs
+        graphs = self._subgraphs
         found = {}
         for item in self.nodes(field):
             indices = (int(item.get("tensor_index")),)
@@ -43,7 +43,7 @@ class SignaturePart(Part):
         return found
 
     def _set_map(self, field: str, value: Mapping[str, TensorLike]) -> None:
-        graph = self.editor.subgraphs[self.subgraph_index]
+        graph = self._subgraphs[self.subgraph_index]
         self.put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
 
     @property
@@ -70,7 +70,7 @@ class SignaturePart(Part):
 class Metadata(MutableMapping[str, bytes]):
     """The model's metadata, {name: bytes}; of equal names the last counts."""
 
-    def __init__(self, editor: Editor) -> None:
+    def __init__(self, editor: Tables) -> None:
         self.editor = editor
 
     def _entries(self) -> list[_Node]:

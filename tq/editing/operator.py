@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of a model that is being edited, with their options."""
+"""The fields of an operator, with its options; tq/editing/graph.py adds its place in the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Union
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any
 
 from tq import enums
 from tq._core import _Node
 from tq.editing import fields
-from tq.editing.parts import OnlyPart, as_tuple
-from tq.editing.tensor import TensorPart
+from tq.editing.parts import OnlyPart
+from tq.editing.tables import CUSTOM
 from tq.nearest import builtin_hint, hint
-
-if TYPE_CHECKING:
-    from tq.editing.editor import Editor
-    from tq.editing.graph import SubgraphPart
-
-TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Python 3.10 too
-CUSTOM = "CUSTOM"
 
 
 class Options(MutableMapping[str, Any]):
@@ -27,7 +20,7 @@ class Options(MutableMapping[str, Any]):
     ValueError (KeyError on reading): there is no such option; the message names similar ones.
     """
 
-    def __init__(self, operator: OperatorPart) -> None:
+    def __init__(self, operator: OperatorFields) -> None:
         self._operator = operator
 
     def node(self) -> _Node | None:
@@ -98,20 +91,8 @@ def check_name(name: str) -> None:
         )
 
 
-class OperatorPart(OnlyPart):
-    """An operator of a model that is being edited."""
-
-    def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
-        super().__init__(editor, node)
-        self.subgraph = subgraph
-
-    @property
-    def index(self) -> int:
-        """Its position in the order of execution; ValueError once it is removed."""
-        try:
-            return self.subgraph.operators.index(self)
-        except ValueError:
-            raise ValueError("the operator was removed from its subgraph") from None
+class OperatorFields(OnlyPart):
+    """An operator's own fields."""
 
     def _code(self) -> _Node | None:
         codes = self.editor.code_nodes()
@@ -160,21 +141,6 @@ class OperatorPart(OnlyPart):
         if self._code() is not None and value != self.version:
             self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
 
-    def become(
-        self, name: str, inputs: Iterable[TensorLike] | None = None, options: Mapping[str, Any] | None = None
-    ) -> None:
-        """Makes it another builtin operator, of version 1, at the same position.
-
-        inputs: None: unchanged.  options: the new options, others get their defaults; None: unchanged.
-        ValueError: the schema has no such operator or option, or there is no such tensor."""
-        if name not in enums.by_name("BuiltinOperator").__members__:
-            raise ValueError(f"{self._where()}: the schema has no operator {name!r}")
-        if options is not None:
-            self.write_options(name, options)
-        if inputs is not None:
-            self.inputs = inputs
-        self.put("opcode_index", self.editor.code_of(name, 1))
-
     @property
     def input_indices(self) -> tuple[int, ...]:
         """Tensor indices as stored; -1: left out."""
@@ -183,51 +149,6 @@ class OperatorPart(OnlyPart):
     @property
     def output_indices(self) -> tuple[int, ...]:
         return self.node.numbers("outputs")
-
-    @property
-    def inputs(self) -> tuple[TensorPart | None, ...]:
-        """Its input tensors; None: left out, or an index out of range.  Assign tensors, their names or their
-        indices."""
-        return self.subgraph.tensors_at(self.input_indices)
-
-    @inputs.setter
-    def inputs(self, value: Iterable[TensorLike]) -> None:
-        self.put("inputs", self.subgraph.indices_of(value, self._where()))
-
-    def set_input(self, position: int, tensor: TensorLike) -> None:
-        """Sets one input; None leaves it out.  Inputs between the last one and a new one are left out.
-
-        ValueError: the position is negative, or there is no such tensor.
-        """
-        if position < 0:
-            raise ValueError(f"{self._where()}: there is no input {position}")
-        indices = list(self.input_indices)
-        indices += [-1] * (position + 1 - len(indices))
-        (indices[position],) = self.subgraph.indices_of([tensor], self._where())
-        self.put("inputs", indices)
-
-    def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
-        """Replaces inputs; new: {old: new}."""
-        indices, tensors = self.input_indices, self.inputs
-        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
-        if changed != list(indices):
-            self.put("inputs", changed)
-
-    @property
-    def outputs(self) -> tuple[TensorPart | None, ...]:
-        return self.subgraph.tensors_at(self.output_indices)
-
-    @outputs.setter
-    def outputs(self, value: Iterable[TensorLike]) -> None:
-        self.put("outputs", self.subgraph.indices_of(value, self._where()))
-
-    @property
-    def intermediates(self) -> tuple[TensorPart | None, ...]:
-        return self.subgraph.tensors_at(as_tuple(self.node.get("intermediates")))
-
-    @intermediates.setter
-    def intermediates(self, value: Iterable[TensorLike]) -> None:
-        self.put("intermediates", self.subgraph.indices_of(value, self._where()))
 
     @property
     def options(self) -> Options:
@@ -268,6 +189,7 @@ class OperatorPart(OnlyPart):
         self.put("custom_options", value)
 
     def _where(self) -> str:
+        """What errors call it."""
         return f"operator {self.name}"
 
     def __repr__(self) -> str:

@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from numpy.typing import NDArray
 
 from tq._core import _Node
 from tq.editing import fields
+from tq.editing.tables import Tables
 from tq.nearest import hint
-
-if TYPE_CHECKING:
-    from tq.editing.editor import Editor
 
 _P = TypeVar("_P", bound="Part")
 
@@ -21,7 +19,7 @@ _P = TypeVar("_P", bound="Part")
 class Part:
     """A table of the model: the base of tensors, operators, subgraphs and others."""
 
-    def __init__(self, editor: Editor, node: _Node) -> None:
+    def __init__(self, editor: Tables, node: _Node) -> None:
         self.editor = editor
         self.node = node
 

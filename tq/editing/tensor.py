@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors of a model that is being edited, with their quantization."""
+"""The fields of a tensor, with its quantization; tq/editing/graph.py adds its place in the graph."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,6 @@ from tq._core import ModelError, Quantization, _Node
 from tq.editing import fields
 from tq.editing.constants import dtype_of, encode, type_number, type_row
 from tq.editing.parts import OnlyPart, as_tuple
-
-if TYPE_CHECKING:
-    from tq.editing.editor import Editor
-    from tq.editing.graph import SubgraphPart
-    from tq.editing.operator import OperatorPart
 
 
 @cache
@@ -38,18 +33,18 @@ class QuantizationPart:
     An assignment changes its field alone: a new zero_point leaves every bit of scale, min and max.
     """
 
-    def __init__(self, tensor: TensorPart) -> None:
+    def __init__(self, tensor: _Node) -> None:
         self._tensor = tensor
 
     def node(self) -> _Node | None:
-        node: _Node | None = self._tensor.node.get("quantization")
+        node: _Node | None = self._tensor.get("quantization")
         return node
 
     def _made(self) -> _Node:
         node = self.node()
         if node is None:
-            node = self._tensor.node.tree.make("QuantizationParameters")
-            self._tensor.node.set("quantization", node)
+            node = self._tensor.tree.make("QuantizationParameters")
+            self._tensor.set("quantization", node)
         return node
 
     def _get(self, field: str, dtype: Any) -> NDArray[Any]:
@@ -136,17 +131,8 @@ class QuantizationPart:
         return f"<tq quantization: scale {self.scale.tolist()}, zero_point {self.zero_point.tolist()}>"
 
 
-class TensorPart(OnlyPart):
-    """A tensor of a model that is being edited."""
-
-    def __init__(self, editor: Editor, node: _Node, subgraph: SubgraphPart) -> None:
-        super().__init__(editor, node)
-        self.subgraph = subgraph
-
-    @property
-    def index(self) -> int:
-        """Its index in its subgraph; ValueError once it is removed."""
-        return self.subgraph.index_of(self)
+class TensorFields(OnlyPart):
+    """A tensor's own fields."""
 
     @property
     def name(self) -> str:
@@ -218,8 +204,7 @@ class TensorPart(OnlyPart):
 
     @buffer.setter
     def buffer(self, value: int) -> None:
-        self.put("buffer", value)
-        self.editor.forget_users()
+        self.editor.set_buffer(self.node, value)
 
     def store(self, field: str, value: Any) -> None:
         super().store(field, value)
@@ -237,7 +222,7 @@ class TensorPart(OnlyPart):
 
     @property
     def quantization(self) -> QuantizationPart:
-        return QuantizationPart(self)
+        return QuantizationPart(self.node)
 
     @quantization.setter
     def quantization(self, value: QuantizationPart | Quantization | Mapping[str, Any] | None) -> None:
@@ -257,7 +242,8 @@ class TensorPart(OnlyPart):
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
         """The buffer's bytes, a read-only view; None: no data."""
-        node = self.editor.buffer_node(self.node.get("buffer"))
+        index = self.node.get("buffer")
+        node = self.editor.buffer_node(index) if index else None  # some files' buffer 0 holds data that no tensor has
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
         return data
 
@@ -286,24 +272,13 @@ class TensorPart(OnlyPart):
         content = None
         if value is not None:
             content, _shape = encode(value, int(self.type), self.shape, self._where())
-        self.editor.set_data(self, content)
+        self.editor.set_data(self.node, content)
 
     @property
     def is_constant(self) -> bool:
-        node = self.editor.buffer_node(self.node.get("buffer"))
+        index = self.node.get("buffer")
+        node = self.editor.buffer_node(index) if index else None
         return node is not None and node.has("data")
-
-    @property
-    def producer(self) -> OperatorPart | None:
-        """The operator that writes it; None: no operator."""
-        index = self.index
-        return next((op for op in self.subgraph.operators if index in op.output_indices), None)
-
-    @property
-    def consumers(self) -> list[OperatorPart]:
-        """The operators that read it."""
-        index = self.index
-        return [op for op in self.subgraph.operators if index in op.input_indices]
 
     def _where(self) -> str:
         return f"tensor {self.name!r}"

@@ -101,6 +101,12 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
         )
     if len(tensor.quantization.scale) == 0:
         raise ValueError(f"tensor {tensor.index} ({tensor.name!r}) has no scale: its values are integers of their own")
+    for item in (tensor, *op.inputs):
+        if item is not None and item.quantization.scale.ndim > 1:
+            raise ValueError(
+                f"tensor {item.index} ({item.name!r}) has a scale for each block; explained are tensors with one "
+                "scale, or one for each channel"
+            )
     return _OPERATORS[op.name]
 
 

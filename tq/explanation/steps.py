@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+from tq.pages.tables import Table
 from tq.texts import steps_table
 
 
@@ -48,6 +49,10 @@ class Explanation:
             yield "float model", repr(self.real), "the same element there"
         for name, error in self.errors.items():
             yield "error", f"{error:.6g}", name
+
+    def table(self) -> Table:
+        """A row for each step."""
+        return Table(("step", "#value", "note"), list(self._rows()))
 
     @property
     def title(self) -> str:

@@ -46,7 +46,7 @@ class Differences(Result, list[Difference]):
         counts = Counter(item.kind for item in self)
         return [", ".join(f"{count} of {kind}" for kind, count in counts.items()) or "no differences"]
 
-    def __str__(self) -> str:
+    def text(self, width: int | None = None) -> str:
         return "\n".join(map(str, self)) or self.summary()[0]
 
 

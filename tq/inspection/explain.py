@@ -117,7 +117,7 @@ class RequantizeExplanation(Result):
         """As as_dict."""
         return self.as_dict()
 
-    def __str__(self) -> str:
+    def text(self, width: int | None = None) -> str:
         return "\n".join([f"rounding {self.rounding!r}", *steps_table(self._rows())])
 
 

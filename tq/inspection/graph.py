@@ -91,7 +91,7 @@ def called_subgraphs(operator: Operator) -> list[int]:
     options = operator.options
     if not isinstance(options, Mapping):
         return []
-    found = [value for key, value in options.items() if str(key).endswith(_CALLS)]
+    found = [value for key, value in options.items() if str(key).endswith(_CALLS) and value is not None]
     indices = [int(index) for value in found for index in (value if np.ndim(value) else [value])]
     return [index for index in dict.fromkeys(indices) if 0 <= index < len(operator.model.subgraphs)]
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tq.texts import dotted
+from tq.pages.tables import aligned
+from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Model, Subgraph
@@ -183,9 +184,13 @@ class Summary:
         )
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """As str().  width: the characters of a line, to which long texts are cut in their middle."""
         parts = [
-            "\n".join(_aligned(_OPERATOR_HEAD, _operator_cells(self.operators))),
-            "\n".join(_aligned(_GROUP_HEAD, _group_cells(self.groups))),
+            _text_table(_OPERATOR_HEADS, _operator_cells(self.operators), width),
+            _text_table(_GROUP_HEADS, _group_cells(self.groups), width),
             "\n".join(f"{label:<18} {value}" for label, value in self._totals()),
         ]
         return "\n\n".join(part for part in parts if part)
@@ -195,10 +200,10 @@ class Summary:
             f"<tr><th style='text-align:left'>{label}</th><td style='text-align:right'>{value}</td></tr>"
             for label, value in self._totals()
         )
-        operators = _html_table(_OPERATOR_HEAD, _operator_cells(self.operators))
+        operators = _html_table(_OPERATOR_HEADS, _operator_cells(self.operators))
         return (
             f"<table>{totals}</table>"
-            + _html_table(_GROUP_HEAD, _group_cells(self.groups))
+            + _html_table(_GROUP_HEADS, _group_cells(self.groups))
             + f"<details><summary>{len(self.operators)} operators</summary>{operators}</details>"
         )
 
@@ -214,24 +219,10 @@ class Summary:
 
 # ---- text ----
 
-# A column's title, and whether it is aligned to the right, as numbers are.
-_Head = tuple[tuple[str, bool], ...]
-_OPERATOR_HEAD: _Head = (
-    ("Op", True),
-    ("Name", False),
-    ("Inputs", False),
-    ("Outputs", False),
-    ("Parameters", True),
-    ("Bytes", True),
-    ("Multiply-adds", True),
-)
-_GROUP_HEAD: _Head = (
-    ("Name", False),
-    ("Count", True),
-    ("Parameters", True),
-    ("Bytes", True),
-    ("Multiply-adds", True),
-)
+# Names of columns; "#" in front: numbers, as in tq.pages.tables.
+_OPERATOR_HEADS = ("#Op", "Name", "Inputs", "Outputs", "#Parameters", "#Bytes", "#Multiply-adds")
+_GROUP_HEADS = ("Name", "#Count", "#Parameters", "#Bytes", "#Multiply-adds")
+_MOST = 60  # characters of a cell
 _SHOWN = 4  # tensors of one operator in a table's cell
 
 
@@ -268,36 +259,21 @@ def _group_cells(groups: list[GroupSummary]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _one_line(text: str, width: int = 60) -> str:
-    """Names come from the file: control characters show as ".", long ones are cut."""
-    if len(text) <= width and text.isprintable():
-        return text
-    text = text[: width + 1]
-    text = dotted(text)
-    return text if len(text) <= width else text[: width - 3] + "..."
+def _text_table(heads: Sequence[str], cells: Iterable[tuple[str, ...]], width: int | None) -> str:
+    rows = [[middle(cell, _MOST) for cell in row] for row in cells]
+    return "\n".join(aligned(heads, rows, width, ruled=True)) if rows else ""
 
 
-def _aligned(head: _Head, cells: Iterable[tuple[str, ...]]) -> list[str]:
-    """A text table."""
-    rows = [tuple(map(_one_line, row)) for row in cells]
-    if not rows:
-        return []
-    titles = tuple(title for title, _ in head)
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    line = "  ".join(f"{{:{'>' if right else '<'}{width}}}" for width, (_, right) in zip(widths, head, strict=True))
-    return [line.format(*row).rstrip() for row in (titles, ["-" * width for width in widths], *rows)]
-
-
-def _html_table(head: _Head, cells: Iterable[tuple[str, ...]]) -> str:
+def _html_table(heads: Sequence[str], cells: Iterable[tuple[str, ...]]) -> str:
     import html
 
-    aligned = [f" style='text-align:{'right' if right else 'left'}'" for _, right in head]
+    styles = [f" style='text-align:{'right' if head.startswith('#') else 'left'}'" for head in heads]
 
     def row(tag: str, texts: Iterable[str]) -> str:
-        cells = zip(texts, aligned, strict=True)
+        cells = zip(texts, styles, strict=True)
         return f"<tr>{''.join(f'<{tag}{style}>{html.escape(text)}</{tag}>' for text, style in cells)}</tr>"
 
-    titles = row("th", (title for title, _ in head))
+    titles = row("th", (head.removeprefix("#") for head in heads))
     return f"<table><thead>{titles}</thead><tbody>{''.join(row('td', c) for c in cells)}</tbody></table>"
 
 

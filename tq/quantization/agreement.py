@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.quantization.choice import Choice, settle, start
 from tq.quantization.constraints import Constraint, find_control_flow, find_variables
 from tq.quantization.ranges import Parameters, Ranges

@@ -21,9 +21,7 @@ from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.progress import tracked
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
@@ -220,6 +218,6 @@ def _bias_scale(operator: OperatorPart, bias: TensorPart | None, weights: Tensor
     x = operator.inputs[0]
     if bias is not None:
         return bias.quantization.scale if len(bias.quantization.scale) else None
-    if x is None or int(x.type) == 0:
+    if x is None or x.type_name == "FLOAT32":
         return None
     return np.asarray(x.quantization.scale[0] * weights.quantization.scale, np.float32)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization.choice import Choice
 from tq.quantization.parameters import of_scale
 from tq.quantization.ranges import Parameters

@@ -30,9 +30,7 @@ from tq._core import Model
 from tq.accuracy.measuring import Samples
 from tq.calibration.observers import MinMaxObserver
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import clipping
 from tq.quantization.preparation import fold_constants
 from tq.quantization.view import is_constant_float, is_float

@@ -13,9 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.eligible import reason_against
 from tq.quantization.groups import SHARING, Groups, group
 from tq.quantization.parameters import GroupParameters, Spans, choose

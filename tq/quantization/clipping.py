@@ -14,9 +14,7 @@ from collections.abc import Mapping, Set
 
 import numpy as np
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 
 Interval = tuple[float, float]
 ALL = (-math.inf, math.inf)

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization import recurrent, unsigned
 from tq.quantization.choice import Choice
 from tq.quantization.grids import NARROW, Weights, own_scales

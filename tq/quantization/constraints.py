@@ -13,17 +13,16 @@ STABLEHLO_COMPOSITE has no constraint: its name and its float tensors are its pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.choice import Choice
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import End, Key, Owner, is_float, range_of_constant, tensor_at
 from tq.specification.table import CALLING, VARIABLES
+from tq.specification.variables import handles_of, value_of
 
 Choices = Mapping[SubgraphPart, Choice]
 
@@ -88,19 +87,12 @@ class Variable(Constraint):
 
     def holds(self, choices: Choices) -> bool:
         chosen = [op for op in self.operators if op in choices[op.subgraph].operators]
-        is_computed = any(not value.is_constant for op in chosen if (value := _value_of(op)) is not None)
+        is_computed = any(not value.is_constant for op in chosen if (value := value_of(op)) is not None)
         types = {choices[op.subgraph].type for op in chosen}
         return len(chosen) == len(self.operators) and is_computed and len(types) == 1
 
     def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
-        return [(choices[op.subgraph], value) for op in self.operators if (value := _value_of(op)) is not None]
-
-
-def _value_of(op: OperatorPart) -> TensorPart | None:
-    """The tensor that is assigned or read."""
-    side, port = VARIABLES[op.builtin_name or ""]
-    tensors = op.inputs if side == "inputs" else op.outputs
-    return tensors[port] if port < len(tensors) else None
+        return [(choices[op.subgraph], value) for op in self.operators if (value := value_of(op)) is not None]
 
 
 def find_variables(graphs: Iterable[SubgraphPart]) -> list[Variable]:
@@ -108,27 +100,13 @@ def find_variables(graphs: Iterable[SubgraphPart]) -> list[Variable]:
     found: dict[Key, list[OperatorPart]] = {}
     for graph in graphs:
         touching = [op for op in graph.operators if op.builtin_name in VARIABLES]
-        handles = _handles(graph) if touching else {}
+        handles = handles_of(graph) if touching else {}
         for op in touching:
             handle = op.inputs[0] if op.inputs else None
             if handle is None or handle not in handles:
                 return []
             found.setdefault(handles[handle], []).append(op)
     return [Variable(key, operators) for key, operators in found.items()]
-
-
-def _handles(graph: SubgraphPart) -> dict[TensorPart, Key]:
-    """The variable that each handle is of."""
-    found: dict[TensorPart, Key] = {}
-    for op in graph.operators:
-        if op.builtin_name == "VAR_HANDLE":
-            key = ("variable", _text(op.options.get("container")), _text(op.options.get("shared_name")))
-            found.update((tensor, key) for tensor in op.outputs if tensor is not None)
-    return found
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value or "")
 
 
 # ---- control flow ----

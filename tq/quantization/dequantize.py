@@ -8,6 +8,7 @@ rounding did.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -17,25 +18,26 @@ from numpy.typing import NDArray
 
 from tq import _core, saving
 from tq._core import Model
+from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import ends
-from tq.quantization.grids import SIGNED
+from tq.quantization.grids import BITS, SIGNED, of_fake_quant
+from tq.quantization.passes import NothingToQuantize
 from tq.quantization.preparation import ends as first_ends
 from tq.quantization.quantize import quantize_model
 from tq.quantization.recipes import WEIGHTS
 from tq.quantization.recurrent import TIME_MOST
 from tq.running.recurrent import TIME
 from tq.sources import Source, snapshot
-from tq.specification.limits import LIMITS
-from tq.specification.table import FLOAT, INTEGER, SAME
+from tq.specification.applying import complete
+from tq.specification.table import FLOAT, FREE, INTEGER, SAME
 
 DTYPES = ("float32", "float16")
 _NARROW = ("INT2", "INT4", "UINT4", "INT8", "UINT8", "INT16")
 _WIDE = ("INT32", "INT64")  # of biases
 _MOST = {"INT2": 1, "INT4": 7, "UINT4": 7, "INT8": 127, "UINT8": 127, "INT16": 32767}
+_LEAST = {"INT8": -128, "UINT8": 0}
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 # Custom operators that take real values as well as quantized ones.
 _CUSTOM = ("TFLite_Detection_PostProcess",)
@@ -56,20 +58,26 @@ class _Real(NamedTuple):
         """Of an activation."""
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
-        zeros = type_ == "int8" and ends.of_zeros(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
-        return zeros or self._ends(rule)
+        scale, zero = float(self.scale[0]), int(self.zero_point[0]) - shift
+        zeros = type_ == "int8" and ends.of_zeros(scale, zero, type_, rule)
+        return zeros or ends.of_activation(scale, zero, type_, rule)
 
     @property
-    def trained_ends(self) -> tuple[float, float]:
-        """Of a FAKE_QUANT."""
-        return self._ends("toco")
+    def bits(self) -> int:
+        return int(self.type.removeprefix("U").removeprefix("INT"))
 
-    def _ends(self, rule: str) -> tuple[float, float]:
+    @property
+    def fake_quant(self) -> dict[str, Any]:
+        """The options of a FAKE_QUANT, without narrow_range, which LiteRT's kernel refuses."""
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
-        if type_ not in LIMITS:
-            low, high = ends.of_weights(self.scale, _MOST[self.type])
-            return float(low[0]), float(high[0])
-        return ends.of_activation(float(self.scale[0]), int(self.zero_point[0]) - shift, type_, rule)
+        half, bits = 1 << (self.bits - 1), self.bits
+
+        def made(low: float, high: float) -> tuple[np.float32, int]:
+            grid = of_fake_quant(low, high, bits, False, type_)
+            return grid.scale[0], int(grid.zero_point[0])
+
+        low, high = ends.searched(float(self.scale[0]), int(self.zero_point[0]) - shift, (-half, half - 1), made)
+        return {"min": low, "max": high, "num_bits": bits, "narrow_range": False}
 
 
 def dequantize_model(
@@ -87,11 +95,14 @@ def dequantize_model(
     output: a path to write the model to as well; the file appears whole or not at all.
     dtype: of constants: "float32"; "float16" keeps them behind a DEQUANTIZE.
     in_place: `output` may be the path of `model`.
-    fake_quant: FAKE_QUANT operators stand where activations were quantized, and weights of one scale: the model
-        computes what the quantized one does, but for rounding inside operators.
+    fake_quant: FAKE_QUANT operators of 4, 8 and 16 bits stand where activations were quantized, and weights of one
+        scale: the model computes what the quantized one does, but for rounding inside operators.
 
     Inputs and outputs become float32.  Tensors keep the range that they had as min and max, by which
     tq.quantize_model(made, recipe) without calibration gives the scales, zero points and quantized values that were.
+
+    Operators whose least quantized value is 0.0 get a fused RELU, or RELU6: toco took it away, since the range does it.
+    Other ranges do not clamp; FAKE_QUANT operators do.
 
     A QUANTIZE from one scale to another goes: one tensor stays, of the second scale.  FAKE_QUANT operators keep both.
 
@@ -104,6 +115,7 @@ def dequantize_model(
     goal = saving.target(output, model=model, in_place=in_place)
     editor = Editor(model)
     try:
+        complete(editor)
         if not any([_Graph(graph, model, bool(fake_quant)).run() for graph in editor.subgraphs]):
             raise ValueError("the model holds no quantized values")
         editor.prune()
@@ -111,7 +123,8 @@ def dequantize_model(
     finally:
         editor.close()
     if dtype == "float16":
-        data = bytes(quantize_model(data, "float16"))
+        with contextlib.suppress(NothingToQuantize):  # there are no weights
+            data = bytes(quantize_model(data, "float16"))
     if goal is not None:
         goal.save(data)
     return data
@@ -142,6 +155,8 @@ class _Graph:
             tensor.data = _real_bias(values, scale)
         if self._fake_quant:
             self._insert_fake_quants(found)
+        else:
+            self._restore_clamps(found)
         self._skip_between(found)
         for op in self._graph.operators:
             _reset_options(op)
@@ -264,21 +279,33 @@ class _Graph:
                 left.quantization = gone.quantization
             graph.replace_tensor(gone, left)
 
+    def _restore_clamps(self, found: Mapping[TensorPart, _Real]) -> None:
+        """Gives operators the RELU that toco takes away where the least quantized value is 0.0: without it the values
+        of a float network of a hundred layers may pass all bounds."""
+        for op in self._graph.operators:
+            real = found.get(op.outputs[0]) if op.outputs and op.outputs[0] is not None else None
+            if real is None or not _takes_clamp(op) or real.scale.size != 1 or real.type not in _LEAST:
+                continue
+            if int(real.zero_point[0]) == _LEAST[real.type]:
+                scale = float(real.scale[0])
+                op.options["fused_activation_function"] = "RELU6" if abs(255 * scale - 6) < scale else "RELU"
+                op.share_version(max(op.version, versions.needed(op)))
+
     def _insert_fake_quants(self, found: Mapping[TensorPart, _Real]) -> None:
         graph = self._graph
         producers = {t: op for op in graph.operators for t in op.outputs if t is not None}
         for tensor, real in found.items():
             is_used = tensor in producers or any(not _is_recurrent(op) for op, _ in self._readers.get(tensor, []))
-            if real.scale.size != 1 or real.type in _WIDE or tensor.is_variable or not is_used:
+            if real.scale.size != 1 or real.bits not in BITS or tensor.is_variable or not is_used:
                 continue
             producer = producers.get(tensor)
             is_requantized = any(op.builtin_name == "QUANTIZE" for op, _ in self._readers.get(tensor, []))
             if producer is not None and not is_requantized and _only_moves(producer, real, found):
                 continue
             if producer is not None and producer.builtin_name == "QUANTIZE" and producer.inputs:  # it becomes one
-                producer.become("FAKE_QUANT", [producer.inputs[0]], self._options(tensor, real))
+                producer.become("FAKE_QUANT", [producer.inputs[0]], real.fake_quant)
                 continue
-            self._insert_fake_quant(tensor, producer, self._options(tensor, real))
+            self._insert_fake_quant(tensor, producer, real.fake_quant)
 
     def _insert_fake_quant(self, tensor: TensorPart, producer: OperatorPart | None, options: dict[str, Any]) -> None:
         graph = self._graph
@@ -291,15 +318,6 @@ class _Graph:
         else:
             producer.outputs = [made if t == tensor else t for t in producer.outputs]
             graph.insert_after(producer, "FAKE_QUANT", [made], [tensor], options=options)
-
-    def _options(self, tensor: TensorPart, real: _Real) -> dict[str, Any]:
-        q = tensor.quantization
-        bits = {"INT16": 16, "INT4": 4, "UINT4": 4, "INT2": 2}.get(real.type, 8)
-        narrow = tensor.is_constant and any(_takes_weights(op, place) for op, place in self._readers.get(tensor, []))
-        low, high = real.trained_ends
-        if len(q.min) and (narrow or bits != 8):
-            low, high = float(q.min[0]), float(q.max[0])
-        return {"min": low, "max": high, "num_bits": bits, "narrow_range": narrow or bits == 16}
 
 
 def _real_bias(values: NDArray[Any], scale: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -332,6 +350,11 @@ def _stored(tensor: TensorPart, real: _Real) -> tuple[NDArray[Any], NDArray[Any]
             return np.array(q.min), np.array(q.max)
     low, high = real.ends
     return np.array([low], np.float32), np.array([high], np.float32)
+
+
+def _takes_clamp(op: OperatorPart) -> bool:
+    row, fused = INTEGER.get(op.builtin_name or ""), op.options.get("fused_activation_function")
+    return row is not None and row.int8 == FREE and not row.recurrent and getattr(fused, "name", "") == "NONE"
 
 
 def _takes_bias(op: OperatorPart, place: int) -> bool:

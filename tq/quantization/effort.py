@@ -65,7 +65,7 @@ def choose(
     calibrate: the options with the calibration of a model whose channels were scaled; None: the caller's is for this
         model alone.
     """
-    trials = _Trials(model, measured, build, options.limits)
+    trials = _Trials(model, measured, build, options.limits, options.num_threads)
     best = Candidate(model, options)
     stages: list[Stage] = [_as_it_is]
     if calibrate is not None:
@@ -115,7 +115,7 @@ def _as_it_is(best: Candidate) -> Candidate:
 def _scaled(samples: Samples, calibrate: Calibrate) -> Stage:
     def stage(best: Candidate) -> Candidate | None:
         options = best.options
-        made = scale_channels(best.model, samples, options.all_overrides, options.limits)
+        made = scale_channels(best.model, samples, options.all_overrides, options.limits, options.num_threads)
         moves = len(made.subgraphs[0].operators) != len(best.model.subgraphs[0].operators)
         if made is best.model or (moves and any(rule.index is not None for rule in options.all_rules)):
             return None
@@ -126,7 +126,7 @@ def _scaled(samples: Samples, calibrate: Calibrate) -> Stage:
 
 def _ranged(samples: Samples) -> Stage:
     def stage(best: Candidate) -> Candidate | None:
-        made = choose_ranges(best.model, best.options, samples, best.options.limits)
+        made = choose_ranges(best.model, best.options, samples)
         if made is best.options.calibration:
             return None
         return best._replace(options=replace(best.options, calibration=made))
@@ -153,13 +153,16 @@ class Measured(NamedTuple):
 class _Trials:
     """Builds candidates, and measures them against the float model."""
 
-    def __init__(self, model: Model, samples: Samples, build: Build, limits: Limits) -> None:
-        self._samples, self._build, self._limits = samples, build, limits
-        self._exact = measuring.outputs(without_last(model), samples, limits=limits)
+    def __init__(self, model: Model, samples: Samples, build: Build, limits: Limits, num_threads: int | None) -> None:
+        self._samples, self._build = samples, build
+        self._limits, self._num_threads = limits, num_threads
+        self._exact = self._outputs(model)
+
+    def _outputs(self, model: Model) -> list[list[Array]]:
+        return measuring.outputs(without_last(model), self._samples, self._num_threads, self._limits)
 
     def measure(self, candidate: Candidate) -> Measured:
-        made = without_last(Model(self._build(*candidate)))
-        found = measuring.outputs(made, self._samples, limits=self._limits)
+        found = self._outputs(Model(self._build(*candidate)))
         rows = [measuring.output_noises([x], [y]) for x, y in zip(self._exact, found, strict=True)]
         return Measured(_mean(measuring.output_noises(self._exact, found)), np.array([_mean(row) for row in rows]))
 

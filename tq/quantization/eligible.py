@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization import recurrent
 from tq.quantization.view import View, is_constant_float, is_float
 from tq.specification.table import CALLING, FLOAT, INSTEAD, NOT_INT16, READS, VARIABLES

@@ -53,11 +53,11 @@ def of_activation(scale: float, zero_point: int, type: str, rule: str = "mlir") 
     rule: "mlir", or "toco", which rounds the zero points of uint8."""
     least, most = LIMITS[type]
     if type == "int16":
-        return _searched(scale, zero_point, (-most, most), partial(_parameters, type=type, rule="mlir"))
+        return searched(scale, zero_point, (-most, most), partial(_parameters, type=type, rule="mlir"))
     made = partial(_parameters, type=type, rule=rule)
     if rule == "toco":
         made = partial(_parameters, type="uint8", rule=rule, shift=128)
-    return _searched(scale, zero_point, (least, most), made)
+    return searched(scale, zero_point, (least, most), made)
 
 
 def of_zeros(scale: float, zero_point: int, type: str, rule: str) -> tuple[float, float] | None:
@@ -70,7 +70,7 @@ def of_zeros(scale: float, zero_point: int, type: str, rule: str) -> tuple[float
 def of_unsigned_weights(scale: float, zero_point: int) -> tuple[float, float]:
     """Ends from which recipe "uint8" gives weights, from 1 to 255, the scale and the zero point."""
     made = partial(_parameters, type="uint8", rule="toco", narrow=True)
-    return _searched(scale, zero_point, (1, 255), made)
+    return searched(scale, zero_point, (1, 255), made)
 
 
 def _parameters(
@@ -83,7 +83,7 @@ def _parameters(
     return np.float32(made.scale), int(made.zero_point) - shift
 
 
-def _searched(
+def searched(
     scale: float, zero_point: int, limits: tuple[int, int], made: Callable[[float, float], tuple[np.float32, int]]
 ) -> tuple[float, float]:
     """The ends of the limits, or ones beside them, of which the scale and the zero point are made."""

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.progress import tracked
 from tq.quantization.preparation import fold_constants
 from tq.running.limits import Limits
@@ -86,6 +84,7 @@ def equalize(
     per_axis: bool = True,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> bytes:
@@ -101,7 +100,7 @@ def equalize(
     relu6: "keep" leaves layers with a fused RELU6 as they are; "minimum" gives them a RELU and a MINIMUM in its place.
     per_axis: weights are to be quantized with a scale for each channel, so those of a DEPTHWISE_CONV_2D may be any.
     output: a path to write the model to as well.  in_place: it may be the path of `model`.
-    max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
+    num_threads, max_memory, max_multiply_adds: of runs of samples, as tq.Interpreter takes them.
 
     Returns the model; the same, with a RuntimeWarning, where no two layers can be scaled.  relu6="minimum" without such
     a RELU6 warns, too.  Results keep their bits unless values pass below 2^-126 or above 2^127.  ValueError: a
@@ -109,9 +108,12 @@ def equalize(
     """
     if relu6 not in ("keep", "minimum"):
         raise ValueError(f"relu6 is {relu6!r}; it must be 'keep' or 'minimum'")
+    if num_threads is not None and samples is None:
+        raise ValueError("num_threads is given and has no effect: no samples are run")
     model = snapshot(model)
     goal = target(output, samples, model=model, in_place=in_place)
-    result, found = scaled(model, samples, Limits(max_memory, max_multiply_adds), relu6=relu6, per_axis=per_axis)
+    limits = Limits(max_memory, max_multiply_adds)
+    result, found = scaled(model, samples, limits, relu6=relu6, per_axis=per_axis, num_threads=num_threads)
     if not found:
         warnings.warn(NOTHING, RuntimeWarning, stacklevel=2)
     elif relu6 == "minimum" and not any(pair.clamp for pair in found):
@@ -122,13 +124,19 @@ def equalize(
 
 
 def scaled(
-    model: Model, samples: Data | None, limits: Limits, *, relu6: str, per_axis: bool
+    model: Model,
+    samples: Data | None,
+    limits: Limits,
+    *,
+    relu6: str,
+    per_axis: bool,
+    num_threads: int | None = None,
 ) -> tuple[bytes, list[Pair]]:
     """The model that `equalize` returns, and the pairs of layers that it scales."""
     folded = _folded(model)
     editor = Editor(folded)
     found = pairs(editor.main, with_relu6=relu6 == "minimum")
-    ranges = _ranges(folded, found, samples, limits) if samples is not None else {}
+    ranges = _ranges(folded, found, samples, limits, num_threads) if samples is not None else {}
     _Scaling(found, ranges, per_axis).write(editor.main)
     return (editor if found else Editor(model)).to_bytes(), found
 
@@ -173,7 +181,7 @@ def _weights(op: OperatorPart) -> TensorPart | None:
 
 
 def _is_float_constant(tensor: TensorPart) -> bool:
-    return tensor.is_constant and int(tensor.type) == 0 and not tensor.is_variable and not tensor.is_sparse
+    return tensor.is_constant and tensor.type_name == "FLOAT32" and not tensor.is_variable and not tensor.is_sparse
 
 
 def _alone(tensor: TensorPart, readers: dict[int, list[OperatorPart]], ends: set[int]) -> OperatorPart | None:
@@ -251,7 +259,9 @@ def _takes(op: OperatorPart, channels: int, flat: bool) -> bool:
 # ---- scales ----
 
 
-def _ranges(model: Model, found: list[Pair], samples: Data, limits: Limits) -> dict[int, Array]:
+def _ranges(
+    model: Model, found: list[Pair], samples: Data, limits: Limits, num_threads: int | None
+) -> dict[int, Array]:
     """{index of a first layer's output: the greatest magnitude of each channel over the samples}."""
     from tq.accuracy.measuring import Samples
     from tq.running.interpreter import Interpreter
@@ -260,7 +270,11 @@ def _ranges(model: Model, found: list[Pair], samples: Data, limits: Limits) -> d
     if not wanted:
         return {}
     interpreter = Interpreter(
-        model=model, experimental_preserve_all_tensors=True, numerics="reference", **limits._asdict()
+        model=model,
+        experimental_preserve_all_tensors=True,
+        numerics="reference",
+        num_threads=num_threads,
+        **limits._asdict(),
     )
     fed = Samples(model, samples)
     for _ in tracked(fed.each(interpreter), fed, "equalizing"):

@@ -17,6 +17,7 @@ from tq.accuracy import measuring
 from tq.accuracy.matching import constant_of, is_computed
 from tq.accuracy.measuring import Samples
 from tq.accuracy.sensitivities import measure
+from tq.quantization.options import Options
 from tq.quantization.recipes import Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
@@ -31,14 +32,15 @@ def reach(
     model: Model,
     samples: Samples,
     build: Build,
-    target: float,
-    recipe: str,
-    limits: Limits,
+    options: Options,
 ) -> QuantizedModel:
     """The model in which the fewest operators, the most sensitive ones, have another recipe.
 
     Their number is found by halving, since more of them mean less noise, nearly; the returned model was measured."""
-    exact = measuring.outputs(model, samples, limits=limits)
+    recipe, threads, limits = options.fallback, options.num_threads, options.limits
+    assert options.target_sqnr is not None
+    target = float(options.target_sqnr)
+    exact = measuring.outputs(model, samples, threads, limits)
     made: dict[int, QuantizedModel] = {}
     found: dict[int, float] = {}
 
@@ -46,13 +48,13 @@ def reach(
         count = len(indices)
         if count not in found:
             made[count] = build((Rule(recipe, index=tuple(indices), subgraph=0),) if indices else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, limits=limits))
+            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, threads, limits))
             found[count] = measuring.together(noises)
         return found[count]
 
     if measured([]) >= target:
         return made[0]
-    order = _order(model, made[0], samples, limits)
+    order = _order(model, made[0], samples, threads, limits)
     low, high = 0, len(order)
     if recipe == "float":
         high -= 1  # something is to stay quantized
@@ -87,13 +89,13 @@ def bytes_of(budget: int | str, size: int) -> int:
     return int(size * number / 100) if is_percentage else int(number)
 
 
-def spend(
-    model: Model, samples: Samples, build: Build, budget: int | str, recipe: str, limits: Limits
-) -> QuantizedModel:
+def spend(model: Model, samples: Samples, build: Build, options: Options) -> QuantizedModel:
     """The model in which operators have another recipe that lessen the error most for a byte, within the budget."""
+    budget, recipe, threads, limits = options.budget, options.fallback, options.num_threads, options.limits
+    assert budget is not None
     plain = build(())
     most = len(plain) + bytes_of(budget, len(plain))
-    order, costs = _by_worth(model, plain, samples, limits, recipe)
+    order, costs = _by_worth(model, plain, samples, options)
     if recipe == "float":
         order, costs = order[:-1], costs[:-1]  # something is to stay quantized
     low, high = 0, int(np.searchsorted(np.cumsum(costs), most - len(plain), side="right"))
@@ -109,23 +111,23 @@ def spend(
             f"budget is {budget!r}, {most - len(plain)} bytes, and has no effect: no operator that costs accuracy gets "
             f"the recipe {recipe!r} for less"
         )
-    exact = measuring.outputs(model, samples, limits=limits)
+    exact = measuring.outputs(model, samples, threads, limits)
 
     def decibels(count: int) -> float:
-        found = measuring.outputs(Model(made[count]), samples, limits=limits)
+        found = measuring.outputs(Model(made[count]), samples, threads, limits)
         return measuring.together(measuring.output_noises(exact, found))
 
     return made[max((low, 0), key=decibels)]
 
 
-def _by_worth(
-    model: Model, quantized: bytes, samples: Samples, limits: Limits, recipe: str
-) -> tuple[list[int], list[int]]:
+def _by_worth(model: Model, quantized: bytes, samples: Samples, options: Options) -> tuple[list[int], list[int]]:
     """The operators that cost accuracy, those that cost most for a byte first, and the bytes of each."""
-    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
+    ranked = measure(
+        model, Model(quantized), samples.first(_MOST), num_threads=options.num_threads, limits=options.limits
+    )
     operators = model.subgraphs[0].operators
     ratios = {row.operator: row.ratio for row in ranked if row.operator is not None and row.ratio > 0}
-    costs = {index: _cost(operators[index], recipe) for index in ratios}
+    costs = {index: _cost(operators[index], options.fallback) for index in ratios}
     order = sorted(ratios, key=lambda index: (-ratios[index] / costs[index], index))
     return order, [costs[index] for index in order]
 
@@ -137,9 +139,9 @@ def _cost(operator: Operator, recipe: str) -> int:
     return _BETWEEN + (3 * count if recipe == "float" else 0)
 
 
-def _order(model: Model, quantized: bytes, samples: Samples, limits: Limits) -> list[int]:
+def _order(model: Model, quantized: bytes, samples: Samples, threads: int | None, limits: Limits) -> list[int]:
     """The quantized operators: the most sensitive first, operators that were not ranked last."""
-    ranked = measure(model, Model(quantized), samples.first(_MOST), limits=limits)
+    ranked = measure(model, Model(quantized), samples.first(_MOST), num_threads=threads, limits=limits)
     indices = [row.operator for row in ranked if row.operator is not None]
     known = set(indices)
     rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]

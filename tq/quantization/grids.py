@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.tensor import TensorPart
-from tq.quantization.ends import symmetric_scale
+from tq.editing.graph import TensorPart
+from tq.quantization.ends import of_activation, symmetric_scale
 
 Floats = NDArray[np.float32]
 
@@ -28,8 +28,8 @@ KERNELS = -1
 WEIGHT_LIMITS = {"int8": (-127, 127), "int4": (-8, 7)}
 WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
-# toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on; int16's is 0.
-_TYPES_OF_BITS = {4: "uint4", 8: "uint8", 16: "int16"}
+# toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on.
+BITS = {4: "uint4", 8: "uint8", 16: "uint16"}
 # Why a constant cannot lie on a grid.
 PASSES = "its values pass -127 or 127, or the scales do not fit it"
 NARROW = "its bias needs a wider scale"
@@ -128,14 +128,14 @@ class Grid:
 
 def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) -> Grid:
     """ValueError: a number of bits that is no type's."""
-    type_ = _TYPES_OF_BITS.get(bits)
+    type_ = BITS.get(bits)
     if type_ is None:
         raise ValueError(f"{where}: FAKE_QUANT of {bits} bits; types have 4, 8 or 16")
-    rule = "toco" if bits < 16 else "mlir"
-    made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule=rule)
+    made = _core.choose_quantization_params(low, high, type_, narrow_range=narrow, rule="toco")
     half = 1 << (bits - 1)
-    shift = half if type_.startswith("u") else 0
-    scale, zero = np.array([made.scale], np.float32), np.array([int(made.zero_point) - shift], np.int64)
+    scale, zero = np.array([made.scale], np.float32), np.array([int(made.zero_point) - half], np.int64)
+    if bits == 16 and not zero.any():  # int16's own range is symmetric
+        low, high = of_activation(float(scale[0]), 0, "int16")
     both = np.array([low], np.float32), np.array([high], np.float32)
     return Grid(scale, zero, None, -half + (narrow or bits == 16), half - 1, "FAKE_QUANT", both)
 

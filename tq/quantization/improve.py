@@ -48,9 +48,9 @@ def build(model: Model, options: Options) -> QuantizedModel:
         return _made(model, fitted, replace(options, own_rules=tuple(rules)))
 
     if options.target_sqnr is not None:
-        return reach(model, samples, made, float(options.target_sqnr), options.fallback, options.limits)
+        return reach(model, samples, made, options)
     if options.budget is not None:
-        return spend(model, samples, made, options.budget, options.fallback, options.limits)
+        return spend(model, samples, made, options)
     return made(())
 
 
@@ -109,7 +109,9 @@ def _equalized(model: Model, samples: Samples, options: Options) -> Model:
     if isinstance(options.calibration, Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if options.per_axis:
-        data, found = scaled(model, samples.lists(), options.limits, relu6="keep", per_axis=True)
+        data, found = scaled(
+            model, samples.lists(), options.limits, relu6="keep", per_axis=True, num_threads=options.num_threads
+        )
     else:
         data, found = scaled(model, None, options.limits, relu6="minimum", per_axis=False)
     if not found:
@@ -147,15 +149,16 @@ def _calibrated(model: Model, samples: Samples, options: Options) -> Options:
     else:
         if observer in (None, "minmax"):
             observer = "histogram" if options.effort == BEST else "minmax"
-        chosen: dict[str, Any] = {"observer": observer, "percentile": options.percentile, "progress": False}
-        made = calibrate(model, samples.all(), **chosen, **options.limits._asdict())
+        chosen: dict[str, Any] = {"observer": observer, "percentile": options.percentile}
+        chosen |= {"progress": False, "num_threads": options.num_threads, **options.limits._asdict()}
+        made = calibrate(model, samples.all(), **chosen)
     return replace(options, calibration=made, observer=None)
 
 
 def _corrected(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
     quantized = Model(made)
     if layers_of(model, quantized):
-        return correct_biases(model, quantized, samples, **options.limits._asdict())
+        return correct_biases(model, quantized, samples, num_threads=options.num_threads, **options.limits._asdict())
     if may_lack_layers:
         return made
     raise ValueError("bias_correction has no effect: no CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED is quantized")
@@ -166,7 +169,7 @@ def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_
         given = any(tensor is not None and tensor.name in options.overrides for tensor in op.inputs[1:2])
         return NEAREST if given else method_of(op, options)
 
-    rounded = round_weights(model, Model(made), samples, method, limits=options.limits)
+    rounded = round_weights(model, Model(made), samples, method, limits=options.limits, num_threads=options.num_threads)
     if rounded is None and not may_lack_layers:
         raise ValueError(f"weight_rounding has no effect: {NOT_ROUNDED}")
     return made if rounded is None else rounded

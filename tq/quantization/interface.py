@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from tq._core import Model
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
+from tq.editing.graph import SubgraphPart, TensorPart
 from tq.editing.io_types import set_io_types
-from tq.editing.tensor import TensorPart
 from tq.running.watching import callees
 
 

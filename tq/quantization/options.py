@@ -55,6 +55,7 @@ class Options:
     budget: int | str | None = None
     fallback: str = "float"
     samples: Data | None = None
+    num_threads: int | None = None
     limits: Limits = NONE  # of each run
     custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
@@ -223,6 +224,11 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
             "observer",
             chooses_observer and not has_calibration and not has_samples,
             "it finds ranges in a calibration, which is not given",
+        ),
+        _Row(
+            "num_threads",
+            options.num_threads is not None and not runs and (is_saved or not has_calibration),
+            "no samples are run",
         ),
         _Row(
             "percentile",

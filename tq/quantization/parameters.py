@@ -15,9 +15,8 @@ from types import MappingProxyType
 import numpy as np
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
-from tq.quantization import clipping
+from tq.editing.graph import OperatorPart, TensorPart
+from tq.quantization import clipping, unsigned
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
@@ -35,10 +34,13 @@ _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
 def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
-    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8."""
-    if is_unsigned and not centered:
+    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8.
+
+    toco gives a range of one value the scale 0, by which no kernel can divide; rule "mlir" has a least range.
+    """
+    if is_unsigned and not centered and max(high, 0) - min(low, 0) > unsigned.LEAST_RANGE:
         made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
-        return Parameters(np.float32(made.scale), int(made.zero_point) - 128, low, high)
+        return Parameters(np.float32(made.scale), int(made.zero_point) - unsigned.SHIFT, low, high)
     made = _core.choose_quantization_params(low, high, type, symmetric=centered, narrow_range=centered, rule="mlir")
     return Parameters(np.float32(made.scale), int(made.zero_point), low, high)
 
@@ -239,8 +241,8 @@ class _Chooser:
         view, centered = self.view, root in self.groups.centered
         spans = [self.spans[key] for key in self.groups.constraints.get(root, ()) if key in self.spans]
         demanded, is_free = self._demanded(tensors)
-        trained = None if constants or centered or spans or self._is_given(tensors) else _trained(view, tensors)
-        if trained is not None:
+        trained = None if constants or spans or self._is_given(tensors) else _trained(view, tensors)
+        if trained is not None and not (centered and trained.zero_point):
             return trained
         if len(demanded) == 1 and not (is_free or constants or centered or spans):
             made = of_scale(view.limits, *demanded[0])

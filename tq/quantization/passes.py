@@ -20,9 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tq.calibration.calibrate import Calibration
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.agreement import choose_all
 from tq.quantization.boundaries import boundaries, joined
 from tq.quantization.choice import Choice, start
@@ -156,11 +154,15 @@ def _used_constants(item: Activations) -> Iterator[TensorPart]:
                 yield record.tensor
 
 
+class NothingToQuantize(ValueError):
+    """The recipe is for none of the model's operators."""
+
+
 def _check(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
     options = prepared.options
     operators = [op for subgraph in subgraphs for item in subgraph.activations for op in item.choice.operators]
     if not operators and not any(subgraph.uses for subgraph in subgraphs):
-        raise ValueError(_nothing(options))
+        raise NothingToQuantize(_nothing(options))
     given = [*options.overrides, *options.input_stats]
     if given and not options.own_rules:
         names = (name for ranges in prepared.ranges.values() for name in ranges.names())

@@ -7,18 +7,17 @@ QuantizationPlan is the plan as tables without the model: the result of tq.plan_
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.pages.tables import Table, aligned
 from tq.quantization.boundaries import Boundary
 from tq.quantization.choice import Choice
 from tq.quantization.records import Product, Record
 from tq.quantization.weights import Use
-from tq.texts import dotted
+from tq.texts import middle
 
 _MOST_TENSORS = 4  # of a group that a table names
 _WIDTH = 60  # of a table's column
@@ -112,16 +111,27 @@ class QuantizationPlan:
         ]
         return [(name, rows) for name, rows in found if rows]
 
+    def table(self) -> Table:
+        """A row for each operator."""
+        heads = [item.name for item in fields(PlannedOperator)]
+        return Table(heads, [[getattr(row, name) for name in heads] for row in self.operators])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recipe, and each table as dicts."""
+        return {"recipe": self.recipe, **{name: [asdict(row) for row in rows] for name, rows in self._tables()}}
+
     def __repr__(self) -> str:
         count = len(self.operators) - len(self.floats)
         return f"<tq quantization plan: {self.recipe}, {count} of {len(self.operators)} operators quantized>"
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """As str().  width: the characters of a line, to which long texts are cut in their middle."""
         parts = [repr(self)[4:-1]]
         for name, rows in self._tables():
-            cells = [_heads(rows[0]), *map(_cells, rows)]
-            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-            lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+            lines = aligned(_heads(rows[0]), list(map(_cells, rows)), None if width is None else width - 2)
             parts.append("\n".join([f"{name}:", *(f"  {line}" for line in lines)]))
         return "\n\n".join(parts)
 
@@ -136,7 +146,9 @@ class QuantizationPlan:
 
 
 def _heads(row: Row) -> list[str]:
-    return [item.name.replace("_", " ") for item in fields(row)]
+    """Names of columns; "#" in front: numbers, as in tq.pages.tables."""
+    numbers = [isinstance(getattr(row, item.name), (int, float)) for item in fields(row)]
+    return ["#" * number + item.name.replace("_", " ") for number, item in zip(numbers, fields(row), strict=True)]
 
 
 def _cells(row: Row) -> list[str]:
@@ -150,7 +162,7 @@ def _cell(value: object) -> str:
         rest = f" and {len(value) - _MOST_TENSORS} more" if len(value) > _MOST_TENSORS else ""
         return ", ".join(_cell(item) for item in value[:_MOST_TENSORS]) + rest
     text = str(value)
-    return dotted(text[: _WIDTH if " " not in text else 200])
+    return middle(text, _WIDTH if " " not in text else 200)
 
 
 # ---- as it is applied ----

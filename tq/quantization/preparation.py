@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import is_float, is_infinite
 

@@ -19,8 +19,7 @@ from tq._core import Model
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.calibration.encodings import Encoding
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.nearest import hint
 from tq.quantization import unsigned
 from tq.quantization.grids import Grids
@@ -32,6 +31,7 @@ from tq.quantization.rules import Ruled, Ruling, check_rules, tensor_names
 from tq.quantization.trained import (
     complete_pairs,
     fold_moves,
+    fold_moves_before,
     has_pairs,
     separate,
     spread,
@@ -158,6 +158,7 @@ def _take_trained(read: Prepared, pairs: Collection[SubgraphPart]) -> None:
     encodings = given.encodings if isinstance(given, Calibration) else {}
     _check_names(read.graphs, encodings)
     for graph, operators in _wanted(read).items():
+        fold_moves_before(graph)
         if graph in pairs:
             take_constants(graph, grids)
         trained = {}
@@ -214,8 +215,14 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
             "the model holds no ranges"
         )
     if not isinstance(given, Calibration):
-        observer, limits = options.observer or "minmax", options.limits._asdict()
-        return calibrate(model, given, observer=observer, percentile=options.percentile, **limits)
+        return calibrate(
+            model,
+            given,
+            observer=options.observer or "minmax",
+            percentile=options.percentile,
+            num_threads=options.num_threads,
+            **options.limits._asdict(),
+        )
     if options.observer is not None:
         given = given.with_observer(options.observer, options.percentile)
     if not given.samples and not given.encodings:

@@ -49,6 +49,7 @@ def quantize_model(
     budget: int | str | None = None,
     fallback: str = "float",
     samples: Data | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -103,6 +104,7 @@ def quantize_model(
     budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback: the operators that cost most
         accuracy for the bytes that they need (by tq.sensitivity) get the recipe `fallback`, until the bytes are spent.
     samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
+    num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these six.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -137,6 +139,7 @@ def quantize_model(
         budget=budget,
         fallback=fallback,
         samples=samples,
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     goal = saving.target(output, calibration, samples, model=model, in_place=in_place)
@@ -162,6 +165,7 @@ def plan_quantization(
     custom_weights: Mapping[str, Sequence[int]] | None = None,
     default_ranges: tuple[float, float] | None = None,
     input_stats: Mapping[str, tuple[float, float]] | None = None,
+    num_threads: int | None = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizationPlan:
@@ -187,6 +191,7 @@ def plan_quantization(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        num_threads=num_threads,
         limits=Limits(max_memory, max_multiply_adds),
     )
     return build.plan(snapshot(model), check(options))

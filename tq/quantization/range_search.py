@@ -33,7 +33,7 @@ from tq.quantization.options import Options
 from tq.quantization.parameters import of_range
 from tq.quantization.prepare import prepare
 from tq.running.interpreter import Interpreter
-from tq.running.limits import NONE, Limits
+from tq.running.limits import Limits
 
 Array = NDArray[Any]
 Range = tuple[float, float]
@@ -56,14 +56,12 @@ class Group(NamedTuple):
     range: Range
 
 
-def choose_ranges(
-    model: Model, options: Options, samples: Samples, limits: Limits = NONE, num_threads: int | None = None
-) -> Calibration:
+def choose_ranges(model: Model, options: Options, samples: Samples) -> Calibration:
     """The calibration of the options, with ranges of which the readers' outputs have the least errors."""
     calibration = options.calibration
     assert isinstance(calibration, Calibration)
     found = groups_of(model, options)
-    search = _Search(model, found, calibration, limits, num_threads)
+    search = _Search(model, found, calibration, options.limits, options.num_threads)
     for _ in tracked(samples.each(search.interpreter), samples, "ranges: errors of each group"):
         search.add(slice(1))
     search.drop_small()

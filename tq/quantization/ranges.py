@@ -22,8 +22,7 @@ import numpy as np
 
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
-from tq.editing.graph import SubgraphPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import SubgraphPart, TensorPart
 from tq.nearest import hint
 from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization.grids import NARROW, own_scales
 from tq.quantization.ranges import Parameters, Ranges
 from tq.quantization.records import Constant, Intermediate, Intermediates, Record, State

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import unsigned
 from tq.quantization.boundaries import Boundary
 from tq.quantization.plan import Activations, Plan, SubgraphPlan
@@ -87,7 +85,7 @@ class _Writer:
         self._rewire()
         made = [*self._choice.operators, *self._insert()]
         if self._plan.is_unsigned:
-            unsigned.shift(made)
+            unsigned.shift(made, self._integers.values())
         return made
 
     # -- constants

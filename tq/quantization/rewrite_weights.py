@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from tq.editing import versions
 from tq.editing.constants import encode, type_number
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.grids import Weights
 from tq.quantization.recipes import DEQUANTIZED, GATHERED, WEIGHTS
 from tq.quantization.weights import Target, Use

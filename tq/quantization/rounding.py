@@ -24,8 +24,7 @@ from tq.accuracy.measuring import Samples, real
 from tq.calibration.hessians import LAYERS, HessianObserver, Shape, matrices_of, shape_of, weights_of
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization.segments import Segments
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits

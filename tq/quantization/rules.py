@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tq._core import Operator
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.nearest import hint, pattern_hint
 from tq.quantization.options import Options
 from tq.quantization.recipes import Recipe, Rule, find

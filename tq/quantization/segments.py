@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.accuracy.measuring import Samples, as_input
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 

@@ -5,6 +5,7 @@ take_fake_quants   the range of an activation, the grid of a constant
 take_constants     the grid of a constant that DEQUANTIZE reads, be it per-axis
 complete_pairs     inputs and outputs that are integers behind or before one of the two get the other
 take_pairs         the scale and zero point of an activation
+fold_moves_before  a constant that is transposed or reshaped before one of the two becomes another
 fold_moves         a trained constant that is transposed or reshaped becomes another
 spread             tensors that RELU, RESHAPE and their like make of a trained one, or make one of, get its range
 separate           where an operator needs equal parameters and training chose several, values are requantized, but
@@ -27,11 +28,9 @@ from numpy.typing import NDArray
 from tq import _core
 from tq._core import QuantizationParams
 from tq.calibration.encodings import Encoding
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization import clipping
-from tq.quantization.grids import SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
+from tq.quantization.grids import KERNELS, SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
@@ -41,6 +40,7 @@ from tq.specification.table import FREE, SAME
 _INTEGERS = ("INT4", "UINT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
 _ACTIVATIONS = ("INT8", "UINT8", "INT16")
 _MOVES = ("TRANSPOSE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+_TRAINED = ("FAKE_QUANT", "QUANTIZE")
 _MOST_SWEEPS = 8  # of spread; each takes ranges along a whole chain
 
 
@@ -65,8 +65,8 @@ def take_fake_quants(graph: SubgraphPart, activations: bool, grids: Grids) -> di
         if source.is_constant:
             _fold_constant(graph, op, source, target, grids)
         elif activations and source in found and found[source] != _trained(op, low, high, target):
-            op.become(REQUANTIZING, [source], {})  # one behind the other: each rounds
             found[target] = _trained(op, low, high, target)
+            op.become(REQUANTIZING, [source], {})  # one behind the other: each rounds
         elif activations and (kept := _skip(graph, op, source, target, gone)) is not None:
             found.pop(source, None)
             found[kept] = _trained(op, low, high, kept)
@@ -85,11 +85,13 @@ def _trained(op: OperatorPart, low: float, high: float, tensor: TensorPart) -> T
     if _bits(op) not in (8, 16):
         raise ValueError(f"{tensor!r}: FAKE_QUANT of {_bits(op)} bits; activations have 8 or 16")
     low, high = min(low, 0.0), max(high, 0.0)
-    if _bits(op) != 8:
-        return Trained(low, high)
-    grid = of_fake_quant(low, high, 8, _is_narrow(op), f"{tensor!r}")
+    grid = of_fake_quant(low, high, _bits(op), _is_narrow(op), f"{tensor!r}")
+    if _bits(op) == 16 and grid.ends is not None:
+        low, high = (float(end[0]) for end in grid.ends)
+        if grid.zero_point.any():  # kernels of int16 take 0 alone
+            return Trained(low, high)
     made = QuantizationParams((grid.scale[0], np.int32(grid.zero_point[0])))
-    return Trained(low, high, type="int8", parameters=made)
+    return Trained(low, high, type=f"int{_bits(op)}", parameters=made)
 
 
 def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, target: TensorPart, grids: Grids) -> None:
@@ -119,7 +121,7 @@ def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encodin
         if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
         if (grid := grids.get(tensor)) is None or grid.source == "stored":
-            grids.add(tensor, _grid_of(item))
+            grids.add(tensor, _grid_of(item, tensor))
 
 
 def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> dict[TensorPart, Trained]:
@@ -127,17 +129,45 @@ def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> di
     found = {}
     for tensor in graph.tensors if encodings else ():
         item = encodings.get(tensor.name)
-        if item is not None and is_float(tensor) and not tensor.is_constant and len(item.min) == 1:
-            made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if item.scale else None
-            type_ = item.type if item.type in LIMITS else ""
-            found[tensor] = Trained(item.min[0], item.max[0], "calibration", type_, made if type_ else None)
+        if item is not None and is_float(tensor) and not tensor.is_constant:
+            is_whole = len(item.scale) == 1 and item.type in LIMITS
+            made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if is_whole else None
+            type_ = item.type if is_whole else ""
+            found[tensor] = Trained(min(item.min), max(item.max), "calibration", type_, made)
     return found
 
 
-def _grid_of(item: Encoding) -> Grid:
+def _grid_of(item: Encoding, tensor: TensorPart) -> Grid:
+    axis = KERNELS if item.axis is None else item.axis
+    if item.axis is not None and item.axis < 0:
+        axis += len(tensor.shape)
     if item.scale:
-        return of_parameters(item.scale, item.zero_point, item.axis, item.type.upper(), "calibration")
-    return of_range(item.min, item.max, item.axis, "calibration")
+        return of_parameters(item.scale, item.zero_point, axis, item.type.upper(), "calibration")
+    return of_range(item.min, item.max, axis, "calibration")
+
+
+def fold_moves_before(graph: SubgraphPart) -> None:
+    """Makes what TRANSPOSE, RESHAPE and their like make of constants constants, where FAKE_QUANT or QUANTIZE reads it:
+    training chose the grid of the result."""
+    unread = []
+    for op in [op for op in graph.operators if op.builtin_name in _MOVES]:
+        source, target = ends(op)
+        if source is None or target is None or not source.is_constant or source.is_sparse or not is_float(source):
+            continue
+        readers = target.consumers
+        if target in graph.outputs or not readers or any(op.builtin_name not in _TRAINED for op in readers):
+            continue
+        moved, _ = _moved(op, np.asarray(source.data), target.shape, None)
+        if moved is not None:
+            _become_constant(graph, op, target, moved)
+            unread += [source, *(tensor for tensor in op.inputs[1:] if tensor is not None)]
+    graph.remove_unused([tensor for tensor in unread if not tensor.consumers])
+
+
+def _become_constant(graph: SubgraphPart, op: OperatorPart, target: TensorPart, data: NDArray[Any]) -> None:
+    graph.remove_operator(op)
+    target.shape = data.shape
+    target.data = np.ascontiguousarray(data)
 
 
 def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
@@ -152,9 +182,7 @@ def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
         moved, axis = _moved(op, data, target.shape, grid.axis)
         if moved is None or (axis is None and grid.axis is not None):
             continue
-        graph.remove_operator(op)
-        target.shape = moved.shape
-        target.data = np.ascontiguousarray(moved)
+        _become_constant(graph, op, target, moved)
         grids.add(target, replace(grid, axis=axis))
         unread.append(source)
     gone = [tensor for tensor in unread if not tensor.consumers]

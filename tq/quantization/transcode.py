@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from tq import saving
 from tq.editing import versions
 from tq.editing.editor import Editor
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.sources import Source, snapshot
+from tq.specification.applying import complete
 from tq.specification.table import INTEGER
 
 _SHIFT = 128
@@ -69,6 +68,7 @@ def transcode(
     goal = saving.target(output, model=model, in_place=in_place)
     editor = Editor(model)
     try:
+        complete(editor)
         graphs = [_Graph(graph) for graph in editor.subgraphs]
         if not any([graph.run() for graph in graphs]):
             raise ValueError("the model has no uint8 values with a scale")

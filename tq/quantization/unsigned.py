@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization.grids import TRAINED, Grid
 from tq.specification.table import WITHOUT_UINT8
 
 SHIFT = 128
+LEAST_RANGE = 1e-6  # narrower ranges are quantized by the int8 rules, which widen them to this one
 # Operators that stay float: all without a uint8 kernel, LSTM, whose uint8 kernel is another operator's, and two that
 # write the quantized value 0 for 0.0.
 WITHOUT = WITHOUT_UINT8 | {"LSTM", "MATRIX_DIAG", "MATRIX_SET_DIAG"}
@@ -44,20 +45,26 @@ def weights(data: NDArray[np.float32], grid: Grid | None) -> Unsigned:
             return Unsigned(made.codes.astype(np.uint8), np.float32(made.scale), int(made.zero_point), True)
         zero = int(grid.zero_point[0]) + SHIFT
         return Unsigned((grid.steps(data) + zero).astype(np.uint8), grid.scale[0], zero, True)
+    if data.max(initial=0) - data.min(initial=0) <= LEAST_RANGE:
+        return of_scale(data, np.float32(LEAST_RANGE / 254))
     made = _core.quantize_weights(data, None, "uint8", rule="toco", narrow_range=True)
     return Unsigned(made.codes.astype(np.uint8), np.float32(made.scale), int(made.zero_point))
 
 
 def of_scale(data: NDArray[np.float32], scale: np.float32) -> Unsigned:
-    """With a scale that a bias needs."""
+    """With a given scale and the middle as the zero point."""
     made = _core.quantize_weights(data, None, "int8", scale=scale)
     return Unsigned((made.codes.astype(np.int16) + SHIFT).astype(np.uint8), scale, SHIFT)
 
 
-def shift(operators: Iterable[OperatorPart]) -> None:
-    """Makes the int8 values that operators read and write uint8."""
-    found = {t for op in operators for t in (*op.inputs, *op.outputs) if t is not None and t.type_name == "INT8"}
-    for tensor in found:
+def shift(operators: Iterable[OperatorPart], others: Iterable[TensorPart]) -> None:
+    """Makes the int8 values of operators and of `others` uint8.
+
+    others: inputs of a subgraph that no operator reads are among them: control flow gives them uint8."""
+    tensors = {t for op in operators for t in (*op.inputs, *op.outputs) if t is not None} | set(others)
+    for tensor in tensors:
+        if tensor.type_name != "INT8":
+            continue
         data = tensor.data if tensor.is_constant else None
         tensor.quantization.zero_point = np.asarray(tensor.quantization.zero_point) + SHIFT
         tensor.type = "uint8"

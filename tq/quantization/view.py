@@ -11,9 +11,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.quantization.ranges import Ranges
 from tq.specification.limits import LIMITS
 from tq.specification.table import CALLING, FREE, INTEGER, Integer, Output

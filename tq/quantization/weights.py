@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tq import _core
-from tq.editing.graph import SubgraphPart
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.nearest import hint
 from tq.quantization import recipes
 from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights

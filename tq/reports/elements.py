@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tq.pages import theme
 from tq.pages.svg import number
 from tq.reports import svg as report_svg
 from tq.reports.style import SCRIPT, style_sheet
@@ -31,8 +32,9 @@ def frame(title: str, header: str, sections: Sequence[tuple[str, str, str]], foo
         f"<style>\n{style_sheet()}\n</style></head>\n<body>{header}"
         f'<nav aria-label="Sections"><div>{links}'
         '<span id="filters" hidden><label for="filter">Filter tables</label> <input id="filter" type="search" '
-        'autocomplete="off" spellcheck="false"> <span id="left" role="status"></span></span></div></nav>'
-        f"<main>{body}{footer}</main>\n<script>{SCRIPT}</script></body></html>\n"
+        'autocomplete="off" spellcheck="false"> <span id="left" role="status"></span></span>'
+        f"{theme.BUTTON}</div></nav>"
+        f"<main>{body}{footer}</main>\n<script>{theme.SCRIPT}{SCRIPT}</script></body></html>\n"
     )
 
 

@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import tq
 from tq.accuracy.matching import BETWEEN, is_computed, type_kind
 from tq.enums import name_of
 from tq.inspection.graph import OPERATOR, graph_of
@@ -31,6 +30,7 @@ from tq.reports.elements import (
     sqnr_cell,
     table,
 )
+from tq.version import __version__
 
 if TYPE_CHECKING:
     from tq._core import Model, Operator
@@ -380,7 +380,7 @@ def _size(report: Figures) -> str:
 
 def _footer() -> str:
     return (
-        f"<footer>Made by tq {tq.__version__}. SQNR is 10 log10(Σ float² / Σ (float − quantized)²) over all samples; "
+        f"<footer>Made by tq {__version__}. SQNR is 10 log10(Σ float² / Σ (float − quantized)²) over all samples; "
         "the outputs' is of the mean of their ratios. Both models ran in tq, integers with the bits of TFLite's "
         "reference kernels.</footer>"
     )

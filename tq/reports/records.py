@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from tq.texts import middle
+
 if TYPE_CHECKING:
     from tq._core import Model
     from tq.reports.advice import Tried
@@ -90,7 +92,7 @@ class Figures:
         for row in self.worst:
             lines.append(
                 f"{row.sqnr_db:7.2f} {row.max_error:11.5g} {100 * row.clipped:10.3f}  {row.type[:7]:7} "
-                f"{row.operator_name[:20]:20} {row.name[:60]}"
+                f"{row.operator_name[:20]:20} {middle(row.name)}"
             )
         lines.append(f"outputs {self.sqnr_db:.2f} dB over {self.samples} samples")
         lines.append(f"{self.float_model.nbytes} bytes -> {self.quantized.nbytes}")

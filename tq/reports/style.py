@@ -5,6 +5,7 @@ The script sorts tables by a click on a head, and filters their rows; the page i
 """
 
 from tq.pages.style import DARK, LIGHT
+from tq.pages.theme import palettes
 
 _RULES = """
 * { box-sizing: border-box; }
@@ -69,8 +70,9 @@ svg.tq-graph { max-width: none; margin: .5rem; }
 .b-warn { stroke: var(--tq-stored); stroke-width: 3; } .b-bad { stroke: var(--tq-bad); stroke-width: 3;
   fill: var(--tq-panel); }
 #filters { margin-left: auto; } #left { color: var(--tq-muted); }
-input { font: inherit; color: var(--tq-text); background: var(--tq-bg); border: 1px solid var(--tq-muted);
-  border-radius: .35rem; padding: .1rem .4rem; width: 11rem; max-width: 60vw; }
+input, button { font: inherit; color: var(--tq-text); background: var(--tq-bg); border: 1px solid var(--tq-muted);
+  border-radius: .35rem; padding: .1rem .4rem; }
+input { width: 11rem; max-width: 60vw; } button { cursor: pointer; }
 svg.along a:hover rect { opacity: .65; }
 svg.small { width: 110px; height: 12px; margin-top: .25rem; }
 .g-good { fill: var(--tq-good); } .g-fair { fill: var(--tq-range); } .g-warn { fill: var(--tq-stored); }
@@ -151,11 +153,6 @@ open();
 """
 
 
-def _palette(colors: dict[str, str], scheme: str) -> str:
-    return f"{{ color-scheme: {scheme}; {' '.join(f'--tq-{role}: {color};' for role, color in colors.items())} }}"
-
-
 def style_sheet() -> str:
     """The contents of the page's `<style>`."""
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {_palette(DARK, 'dark')} }}"
-    return f":root {_palette(LIGHT, 'light')}\n{dark}\n{_RULES.strip()}"
+    return f"{palettes(LIGHT, DARK)}\n{_RULES.strip()}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from tq.pages.tables import Result, Table
 
 if TYPE_CHECKING:
     from tq._core import Interpreter, Model
+
+_LEAST = 24  # characters of a rule on a line, in the narrowest terminal
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,17 @@ class Backends(Result, list[Backend]):
             lines.append(f"{len(refused)} that LiteRT does not run, the first {refused[0].index} {refused[0].operator}")
         return lines
 
-    def __str__(self) -> str:
+    def text(self, width: int | None = None) -> str:
         lines = ["   # operator                 numerics   rule"]
         for row in self:
-            lines.append(f"{row.index:4} {row.operator[:24]:24} {row.numerics:10} {row.rule}")
-            if row.litert:
-                lines.append(f"{'':41}{row.litert}")
+            front = f"{row.index:4} {row.operator[:24]:24} {row.numerics:10} "
+            for text in filter(None, (row.rule, row.litert)):
+                parts = (
+                    [text] if width is None else wrap(text, max(width - len(front), _LEAST))
+                )  # a long rule continues in its column
+                for part in parts:
+                    lines.append(front + part)
+                    front = " " * len(front)
         return "\n".join([*lines, "     " + self.summary()[0]])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from tq.inspection.plots import new_axes
-from tq.pages.tables import Result, Table
+from tq.pages.tables import Result, Table, aligned
 from tq.texts import dotted, middle
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ class MemoryPlan(Result):
             most = max(most, now)
         return most
 
-    def __str__(self) -> str:
-        lines = ["     offset        bytes  first   last  tensor"]
+    def text(self, width: int | None = None) -> str:
+        rows = []
         for item in sorted(self.placed, key=lambda item: (item.offset, item.first)):
             tensor = "scratch" if item.tensor is None else f"{item.tensor}"
-            lines.append(
-                f"{item.offset:11} {item.nbytes:12} {item.first:6} {item.last:6}  {tensor} {middle(item.name)}"
-            )
+            numbers = map(str, (item.offset, item.nbytes, item.first, item.last))
+            rows.append([*numbers, tensor, middle(item.name)])
+        lines = aligned(("#offset", "#bytes", "#first", "#last", "#tensor", "name"), rows, width)
         return "\n".join([*lines, *self.summary()])
 
     def table(self) -> Table:

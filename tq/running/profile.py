@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tq.inspection.plots import new_axes
-from tq.pages.tables import Result, Table
+from tq.pages.tables import Result, Table, aligned
 from tq.texts import middle
 
 if TYPE_CHECKING:
     from tq._core import Interpreter, Model, Tensor
     from tq.inspection.plots import Axes
 
+_WIDE = 100  # characters of a line that has room for the least and the greatest time
 _MOST_NAMES = 60  # more operators than this have no names on a plot's axis
 
 # Without a number: runs until the time is over, at least one.
@@ -102,7 +103,10 @@ class Profile(Result):
         """The time of runs and of preparing, memory, and the operators that take most."""
         whole = self.microseconds or 1.0
         names = [f"{name} {100 * us / whole:.0f} %" for name, us in list(self.by_name().items())[:3]]
-        lines = [f"{len(self.rows)} operators take {self.microseconds:.1f} us: {', '.join(names)}"]
+        lines = [
+            f"{len(self.rows)} operators take {self.microseconds:.1f} us, the median of {self.runs} runs: "
+            f"{', '.join(names)}"
+        ]
         if self.times is not None:
             t = self.times
             lines.append(
@@ -112,18 +116,26 @@ class Profile(Result):
             lines.append(f"first run {t.first:.1f} us; init {self.init:.1f} us; memory {self.memory} bytes at most")
         return lines
 
-    def __str__(self) -> str:
-        whole = self.microseconds or 1.0
-        lines = ["   # operator                       us     %      min      max        bytes           MACs  output"]
-        for row in self.rows:
-            macs = "-" if row.multiply_adds is None else f"{row.multiply_adds}"
-            lines.append(
-                f"{row.index:4} {row.name[:24]:24} {row.microseconds:8.1f} {100 * row.microseconds / whole:5.1f}"
-                f" {row.least:8.1f} {row.most:8.1f} {row.bytes:12} {macs:>14}  {middle(row.output)}"
-            )
-        lines.append(f"     {'all':24} {self.microseconds:8.1f}, the median of {self.runs} runs")
-        lines += [f"     {name[:24]:24} {us:8.1f} {100 * us / whole:5.1f}" for name, us in self.by_name().items()]
-        return "\n".join([*lines, *self.summary()[1:]])
+    def text(self, width: int | None = None) -> str:
+        heads = ["##", "operator", "#us", "#%", "#min", "#max", "#bytes", "#MACs", "output"]
+        rows = [
+            [
+                f"{row.index}", row.name[:24], f"{row.microseconds:.1f}", self._share(row.microseconds),
+                f"{row.least:.1f}", f"{row.most:.1f}", f"{row.bytes}",
+                "-" if row.multiply_adds is None else f"{row.multiply_adds}", middle(row.output),
+            ]
+            for row in self.rows
+        ]  # fmt: skip
+        if width is not None and width < _WIDE:
+            heads, rows = _without_ends(heads), list(map(_without_ends, rows))
+        names = [[name[:24], f"{us:.1f}", self._share(us)] for name, us in self.by_name().items()]
+        names = [["all", f"{self.microseconds:.1f}", ""], *names]
+        return "\n".join(
+            [*aligned(heads, rows, width), "", *aligned(("operators", "#us", "#%"), names, width), "", *self.summary()]
+        )
+
+    def _share(self, microseconds: float) -> str:
+        return f"{100 * microseconds / (self.microseconds or 1.0):.1f}"
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A bar for each operator in order, with a color for each name; ax: None: a new figure.  Needs matplotlib."""
@@ -139,6 +151,11 @@ class Profile(Result):
         ax.legend(fontsize=7)
         ax.set_title(f"{self.microseconds:.0f} µs, the median of {self.runs} runs")
         return ax
+
+
+def _without_ends(cells: list[str]) -> list[str]:
+    """Without the least and the greatest time."""
+    return cells[:4] + cells[6:]
 
 
 def _nbytes(tensors: Sequence[Tensor | None], changed: Mapping[int, tuple[int, ...]]) -> int:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
-from tq.specification.operands import is_sound, operands
+from tq.editing.graph import OperatorPart
+from tq.specification.operands import has_scale, is_sound, operands, type_of
 from tq.specification.recurrent import parts_of
 from tq.specification.repairs import STAGES, Done, NotRepairable, Repair
 from tq.specification.rule import Found
 from tq.specification.rules import found_in, of_another_spec
-from tq.specification.table import INTERPRETING
+from tq.specification.table import INTERPRETING, SPEC_OF_TYPE
 
 Key = tuple[str, OperatorPart, str, int]  # rule, operator, side and place of the tensor
 
@@ -77,3 +77,10 @@ def apply(editor: Editor, wanted: Callable[[Found], bool]) -> tuple[list[tuple[F
         if len(done) == count:
             break
     return done, refused
+
+
+def complete(editor: Editor) -> None:
+    """Gives integer activations without a scale the one that follows from their operators' rows."""
+    tensors = [tensor for graph in editor.subgraphs for tensor in graph.tensors if type_of(tensor) in SPEC_OF_TYPE]
+    if any(map(has_scale, tensors)) and not all(map(has_scale, tensors)):
+        apply(editor, lambda item: item.rule == "scale-missing" and item.operand in item.operands.activations)

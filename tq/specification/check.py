@@ -26,6 +26,7 @@ def check(
     *,
     ignore: Iterable[str] = (),
     samples: Data | None = None,
+    num_threads: int | None = None,
 ) -> Findings:
     """The deviations of a model from TFLite's quantization specification.
 
@@ -34,12 +35,14 @@ def check(
         Operators of float activations, dynamic-range ones among them, are left alone; with a spec they are unusual.
     ignore: names of rules whose findings are left out.
     samples: inputs, as tq.calibrate takes them, on which effects are measured; by default one that is drawn at random.
+    num_threads: threads of a run; None: one.
 
     Returns findings in the order of the operators; print() shows a table, a notebook too.
     ValueError: no such spec or rule; samples that do not fit.
     """
     rules, opened = ignored(ignore), snapshot(model)
-    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, samples))
+    effects = Effects(opened, samples, num_threads)
+    return Findings(finding for _, finding in checked(opened, Editor(opened), spec, rules, effects))
 
 
 def checked(
@@ -47,11 +50,11 @@ def checked(
     editor: Editor,
     spec: str | None,
     ignore: frozenset[str],
-    samples: Data | None,
+    effects: Effects,
 ) -> Iterator[tuple[Found, Finding]]:
     """All that breaks a rule, with its effect.  editor: of the model, as it is."""
     check_spec(spec)
-    effects, delegates = Effects(model, samples), Delegates(model)
+    delegates = Delegates(model)
     for item in each(editor, spec):
         if item.rule not in ignore:
             op = item.operands.op

@@ -14,13 +14,14 @@ from tq._core import Error, Model, Tensor
 from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.running.interpreter import Interpreter
 from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator
-from tq.specification.operands import holds_data
+from tq.specification.operands import holds_data, type_of
 from tq.specification.repairs import REPAIRS
 from tq.specification.rule import Found
+from tq.specification.table import SPEC_OF_TYPE
 
 Array = NDArray[Any]
 
@@ -44,8 +45,8 @@ class Effect(NamedTuple):
 class Effects:
     """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
 
-    def __init__(self, model: Model, samples: Data | None = None) -> None:
-        self._model = model
+    def __init__(self, model: Model, samples: Data | None = None, num_threads: int | None = None) -> None:
+        self._model, self._num_threads = model, num_threads
         self._given = None if samples is None else _calls(model, samples)
         self._runs: dict[int, list[dict[int, Array]]] = {}  # by subgraph: values of its tensors, a run
         self._parts: dict[tuple[int, int], _Part | str] = {}
@@ -59,6 +60,21 @@ class Effects:
             self._parts[place] = self._part(item)
         part = self._parts[place]
         return Effect(None, part) if isinstance(part, str) else part.effect(item)
+
+    def of_model(self, repaired: Model) -> Effect:
+        """Of all repairs, on the outputs of the first subgraph."""
+        inputs = [tensor for tensor in self._model.inputs if tensor is not None]
+        try:
+            given = self._given or [{tensor.index: random_value(tensor, _SEED) for tensor in inputs}]
+            feeds = [[values[tensor.index] for tensor in inputs] for values in given]
+            before = _results(self._model, feeds)
+        except (Error, ValueError, MemoryError) as error:
+            return Effect(None, f"the model does not run as it is: {error}")
+        try:
+            after = _results(repaired, _as_inputs(feeds, self._model, repaired))
+        except (Error, ValueError, MemoryError) as error:
+            return Effect(None, f"the model does not run when it is repaired: {error}")
+        return Effect(_difference(self._model, before, after, repaired))
 
     def _part(self, item: Found) -> _Part | str:
         """The operator, or the reason why it cannot run."""
@@ -98,7 +114,7 @@ class Effects:
         interpreter = Interpreter(
             model=self._model,
             experimental_preserve_all_tensors=True,
-            num_threads=1,
+            num_threads=self._num_threads,
             max_multiply_adds=_most_multiply_adds(self._model),
         )
         found = []
@@ -112,6 +128,14 @@ class Effects:
             interpreter.invoke()
             found.append({i: np.array(interpreter.get_tensor(i)) for i in wanted if not graph.tensors[i].is_constant})
         return found
+
+
+def _as_inputs(feeds: Sequence[Sequence[Array]], before: Model, after: Model) -> list[list[Array]]:
+    """The same real values as the repaired model takes them."""
+    return [
+        [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
+        for feed in feeds
+    ]
 
 
 def _drawn(op: OperatorPart, tensor: Tensor) -> Array:
@@ -129,7 +153,7 @@ class _Part:
     def __init__(self, model: bytes, feeds: Sequence[Sequence[Array]]) -> None:
         """ValueError, tq.Error: none of the kernel sets runs it."""
         self._model, self._feeds = model, feeds
-        self._before = _results(Model(model), feeds)
+        self._before = _results(Model(_as_litert_reads(model)), feeds)
         self._known: dict[tuple[str, int], Effect] = {}
 
     def effect(self, item: Found) -> Effect:
@@ -147,14 +171,24 @@ class _Part:
         if not done:
             return Effect(None, f"it cannot be repaired: {next(iter(refused.values()), 'nothing would change')}")
         before, after = Model(self._model), Model(editor.to_bytes())
-        feeds = [
-            [_converted(value, a, b) for value, a, b in zip(feed, before.inputs, after.inputs, strict=True)]
-            for feed in self._feeds
-        ]
         try:
-            return Effect(_difference(before, self._before, _results(after, feeds), after))
+            return Effect(
+                _difference(before, self._before, _results(after, _as_inputs(self._feeds, before, after)), after)
+            )
         except (Error, ValueError, MemoryError) as error:
             return Effect(None, f"the operator does not run when it is repaired: {error}")
+
+
+def _as_litert_reads(model: bytes) -> bytes:
+    """LiteRT's BATCH_MATMUL takes the scale of an operand that has several for 0; tq takes each column's."""
+    editor = Editor(model)
+    (op,) = editor.main.operators
+    several = [t for t in op.inputs if t is not None and t.quantization.scale_count > 1]
+    if op.name != "BATCH_MATMUL" or not several or op.inputs[0] is None or type_of(op.inputs[0]) not in SPEC_OF_TYPE:
+        return model
+    for tensor in several:
+        tensor.quantization = {"scale": [0.0], "zero_point": [0]}
+    return editor.to_bytes()
 
 
 def _most_multiply_adds(model: Model) -> int:
@@ -201,7 +235,8 @@ def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]
 
 
 def _run_with(numerics: str, model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    interpreter = Interpreter(model=model, numerics=numerics, num_threads=1)
+    limit = _most_multiply_adds(model)
+    interpreter = Interpreter(model=model, numerics=numerics, num_threads=1, max_multiply_adds=limit)
     inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
     found = []
     for feed in feeds:

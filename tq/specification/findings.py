@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tq.pages.html import count, escaped, fold, page, table
-from tq.texts import dotted
+from tq.pages.tables import aligned
+from tq.texts import middle
 
 VIOLATES, UNUSUAL = "violates", "unusual"
 
@@ -36,12 +37,14 @@ class Finding:
     subgraph: int = 0
     row: str = ""  #: the operator's name, which is the row's
     unmeasured: str = ""  #: the reason where the effect is None
+    unrepairable: str = ""  #: of tq.repair's `unrepaired`: the reason why it is left
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields, as JSON takes them; `unmeasured` where the effect is None."""
+        """The fields, as JSON takes them; reasons where there are such."""
         made = asdict(self)
-        if not self.unmeasured:
-            del made["unmeasured"]
+        for reason in ("unmeasured", "unrepairable"):
+            if not made[reason]:
+                del made[reason]
         return made
 
     def __str__(self) -> str:
@@ -53,6 +56,8 @@ class Finding:
         effect = f"; effect {_steps(self.effect)}" if self.effect is not None else ""
         if self.unmeasured:
             effect = f"; no effect is known: {self.unmeasured}"
+        if self.unrepairable:
+            effect += f"; it is left: {self.unrepairable}"
         kernels = "; ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs")
         return f"{effect}{f' ({kernels})' if kernels else ''}"
 
@@ -87,19 +92,16 @@ class Findings(list[Finding]):
         return ", ".join(f"{levels[level]} {level}" for level in (VIOLATES, UNUSUAL)) if self else "no findings"
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int | None = None) -> str:
+        """As str().  width: the characters of a line, to which long texts are cut in their middle."""
         if not self:
             return self._summary()
-        cells = [list(_HEADS), *([_cell(cell) for cell in finding.cells()] for finding in self)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
-        return "\n".join([*lines, self._summary()])
+        cells = [[middle(cell, _WIDTH) for cell in finding.cells()] for finding in self]
+        return "\n".join([*aligned(_HEADS, cells, width), self._summary()])
 
     def _repr_html_(self) -> str:
         rows = [[escaped(cell) for cell in finding.cells()] for finding in self]
         body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
         return page("quantization check", escaped(self._summary()), [], body if rows else [])
-
-
-def _cell(text: str) -> str:
-    shown = dotted(text)
-    return shown if len(shown) <= _WIDTH else f"{shown[: _WIDTH - 3]}..."

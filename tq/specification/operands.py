@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import ModelError
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification.table import (
     CALLING,
     CONVERTS,
@@ -79,7 +78,8 @@ class Operands:
         scale = self.input_scale()
         if scale is None or self.weights is None or not has_scale(self.weights.tensor):
             return None
-        return np.asarray(scale * self.weights.tensor.quantization.scale, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(scale * self.weights.tensor.quantization.scale, np.float32)
 
 
 def type_of(tensor: TensorPart) -> str:

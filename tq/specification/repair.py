@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tq import saving
+from tq._core import Model
 from tq.calibration.samples import Data
 from tq.editing.editor import Editor
-from tq.editing.operator import OperatorPart
+from tq.editing.graph import OperatorPart
 from tq.sources import Source, opened
 from tq.specification.applying import apply, each, key_of
 from tq.specification.check import check, checked, ignored, to_finding
-from tq.specification.effects import Effect
+from tq.specification.effects import Effect, Effects
 from tq.specification.findings import Finding, Findings
-from tq.specification.repairs import Done
+from tq.specification.repairs import REPAIRS, Done
 from tq.specification.rule import Found
 
 
@@ -52,13 +53,18 @@ class Changes(list[Change]):
 class Repaired(bytes):
     """A repaired model.
 
-    changes: one for each finding that was repaired.  unrepaired: the findings that are left.
+    changes: one for each finding that was repaired.
+    unrepaired: the findings that are left; `unrepairable` of each is the reason.
+    effect: by how many steps the first subgraph's outputs change, on the samples or a random input.  None: it is not
+        known, and `unmeasured` says why.
     """
 
     __module__ = "tq"
 
     changes: Changes
     unrepaired: Findings
+    effect: float | None
+    unmeasured: str
 
 
 def repair(
@@ -68,6 +74,7 @@ def repair(
     spec: str | None = None,
     ignore: Iterable[str] = (),
     samples: Data | None = None,
+    num_threads: int | None = None,
     in_place: bool = False,
 ) -> Repaired:
     """A model without what tq.check finds.
@@ -77,38 +84,51 @@ def repair(
 
     model: a path, bytes or a tq.Model, which stays as it is.
     output, in_place: as of tq.quantize_model.
-    spec, ignore, samples: as of tq.check.
+    spec, ignore, samples, num_threads: as of tq.check.
 
     Returns the model, bytes.  Their `changes` say of each finding what was done and what it lost; `unrepaired` are the
-    findings that are left, since they cannot be repaired or need none.
+    findings that are left, and why; `effect` is the change of the model's outputs.
     ValueError: as tq.check.  OSError: as tq.quantize_model.
     """
     model = opened(model)
     rules = ignored(ignore)
     goal = saving.target(output, samples, model=model, in_place=in_place)
     editor = Editor(model)
-    before = list(checked(model, editor, spec, rules, samples))
+    effects = Effects(model, samples, num_threads)
+    before = list(checked(model, editor, spec, rules, effects))
     places = {op: op.index for graph in editor.subgraphs for op in graph.operators}
-    done, _ = apply(editor, lambda item: item.rule not in rules) if before else ([], {})
+    done, refused = apply(editor, lambda item: item.rule not in rules) if before else ([], {})
     result = Repaired(editor.to_bytes())
-    result.unrepaired = check(bytes(result), spec, ignore=rules)
-    kept = {key_of(item) for item in each(editor, spec)}
+    left = list(each(editor, spec))
+    kept = {key_of(item) for item in left}
+    reasons = {_place(to_finding(item, Effect(None))): refused.get(key_of(item), _reason(item)) for item in left}
+    findings = check(bytes(result), spec, ignore=rules)
+    result.unrepaired = Findings(replace(item, unrepairable=reasons.get(_place(item), "")) for item in findings)
     result.changes = Changes(_changes([row for row in before if key_of(row[0]) not in kept], done, places))
+    result.effect, result.unmeasured = effects.of_model(Model(bytes(result))) if done else Effect(0.0)
     if goal is not None:
         goal.save(result)
     return result
 
 
+def _place(finding: Finding) -> tuple[object, ...]:
+    return finding.rule, finding.subgraph, finding.operator, finding.tensor
+
+
+def _reason(item: Found) -> str:
+    return "another repair brings it back" if item.rule in REPAIRS else "the rule has no repair"
+
+
 def _changes(
     before: Iterable[tuple[Found, Finding]], done: Iterable[tuple[Found, Done]], places: Mapping[OperatorPart, int]
 ) -> Iterator[Change]:
-    """A change for each finding that is gone, then those that repairs called for."""
+    """A change for each finding that is gone, then those that repairs called for in the model's own operators."""
     by_key = {key_of(item): what for item, what in done}
     for item, finding in before:
         what = by_key.pop(key_of(item), Done("gone with another repair", 0.0))
         yield Change(finding, what.did, what.loss)
     for item, what in done:
-        if key_of(item) in by_key:
+        if key_of(item) in by_key and item.operands.op in places:
             finding = replace(
                 to_finding(item, Effect(None, "another repair called for this one")), operator=places[item.operands.op]
             )

@@ -7,20 +7,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tq.editing import versions
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification import values
 from tq.specification.findings import UNUSUAL
-from tq.specification.operands import Operand, has_scale, holds_data, operands, type_of, zero_points
+from tq.specification.operands import Operand, Operands, has_scale, holds_data, operands, type_of, zero_points
 from tq.specification.recurrent import states_of
 from tq.specification.rule import Found, is_constant
 from tq.specification.rules_of_activations import reference
-from tq.specification.table import VARIABLES
+from tq.specification.table import CENTERED, SAME, VARIABLES
+from tq.specification.variables import fits_a_kernel, known_by
 
 _INT32, _INT64 = 2**31 - 1, 2**62
-_MOST = {"int8": 127, "int4": 7, "int2": 1}
+_MOST = {"int8": 127, "int4": 7, "int2": 1, "int16": 32767}
 
 
 class Done(NamedTuple):
@@ -46,8 +47,15 @@ def _one_scale(item: Found) -> Done:
     """Gives an activation one scale, and a zero point of its type."""
     tensor = _operand(item).tensor
     scale = tensor.quantization.scale
-    if any(op.name in VARIABLES for op in (*tensor.consumers, tensor.producer) if op is not None):
+    touching = next(
+        (op for op in (tensor.producer, *tensor.consumers) if op is not None and op.name in VARIABLES), None
+    )
+    known = None if touching is None else known_by(touching)
+    if touching is not None and (known is None or known == tensor or not fits_a_kernel(known)):
         raise NotRepairable("all that touch its variable have its parameters")
+    if known is not None and touching == tensor.producer:
+        values.put(tensor, type_of(known), known.quantization.scale, int(zero_points(known)[0]))
+        return Done(f"the parameters of {known.name!r}, as its variable has", 0.0)
     if not np.isfinite(scale).all() or (scale <= 0).any():
         raise NotRepairable("its scales are no numbers above 0")
     writer = None if tensor.producer is None else operands(tensor.producer)
@@ -106,10 +114,11 @@ def _is_plain(tensor: TensorPart) -> bool:
 
 
 def _same_scale(item: Found) -> Done:
-    first = reference(item.operands)
-    if first is None or not _is_plain(first.tensor) or not _is_plain(_operand(item).tensor):
+    op, first = item.operands.op, reference(item.operands)
+    like = first.tensor if first is not None else known_by(op) if item.operands.name in VARIABLES else None
+    if like is None or not _is_plain(like) or not _is_plain(_operand(item).tensor):
         raise NotRepairable("a scale of it is no number above 0")
-    return _requantize(item.operands.op, _operand(item), values.of(first.tensor))
+    return _requantize(op, _operand(item), values.of(like))
 
 
 def _fixed_output(item: Found) -> Done:
@@ -150,7 +159,7 @@ def _zero_is_zero(item: Found) -> Done:
 
 
 def _missing(item: Found) -> Done:
-    """A scale that follows from others."""
+    """Parameters that follow from others."""
     v, operand = item.operands, _operand(item)
     if operand == v.bias:
         scale = v.bias_scale()
@@ -158,11 +167,22 @@ def _missing(item: Found) -> Done:
             tensor = values.own(v.op, operand.place)
             values.put(tensor, type_of(tensor), scale)
             return Done("the scales input scale * weight scale, values as they are", 0.0)
-    elif (other := next((o for o in v.shared), None)) is not None and v.rule == "same":
-        values.put(
-            operand.tensor, type_of(other.tensor), other.tensor.quantization.scale, int(zero_points(other.tensor)[0])
-        )
-        return Done(f"the parameters of {other.tensor.name!r}", 0.0)
+    if operand in v.activations:
+        to, whose = _following(v, operand)
+        values.put(operand.tensor, to.type, np.array([to.scale]), to.zero_point)
+        return Done(f"the parameters of {whose}", 0.0)
+    raise NotRepairable("nothing says what its scale is")
+
+
+def _following(v: Operands, operand: Operand) -> tuple[values.Parameters, str]:
+    """The parameters that an activation needs by its operator's row, and whose they are."""
+    if isinstance(v.rule, tuple) and operand in v.outputs[:1]:
+        return values.Parameters(v.spec.type, np.float32(v.rule[0]), v.rule[1]), f"{v.name}'s outputs"
+    if v.rule in (SAME, CENTERED):
+        of_type = (o.tensor for o in v.shared if o != operand and type_of(o.tensor) == type_of(operand.tensor))
+        other = next((tensor for tensor in of_type if _is_plain(tensor)), None)
+        if other is not None:
+            return values.of(other), repr(other.name)
     raise NotRepairable("nothing says what its scale is")
 
 
@@ -185,27 +205,42 @@ def _weights_zero_point(item: Found) -> Done:
     tensor = values.own(v.op, operand.place)
     type_ = type_of(tensor)
     most = _MOST.get(type_, 127)
-    zero = zero_points(tensor)
-    moved = np.asarray(tensor.data).astype(np.int64) - values.along(tensor, zero)
-    q = tensor.quantization
+    moved = _moved(v, tensor)
     if np.abs(moved).max(initial=0) <= most:
-        holder = np.asarray(tensor.data).dtype
-        tensor.data = moved.reshape(tensor.shape).astype(holder)
-        q.zero_point = np.zeros(zero.size, np.int64)
+        _move(tensor, moved, type_)
         return Done("values moved by the zero point", 0.0)
-    loss = _anew(tensor, q.quantized_dimension if q.scale_count > 1 else None, type_)
-    return Done(f"a new scale, since moved values do not fit into -{most} to {most}", loss)
+    loss = _anew(tensor, tensor.quantization.quantized_dimension, type_, moved)
+    return Done(f"a new scale where moved values do not fit into -{most} to {most}", loss)
 
 
-def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8") -> float:
-    """Weights with scales of their own: a scale for all, or one a channel."""
-    reals, most = values.real(tensor), _MOST[type_]
+def _moved(v: Operands, tensor: TensorPart) -> NDArray[np.int64]:
+    """Quantized values less their zero points.  Beside the zero point 8 of several scales XNNPACK, whose kernels alone
+    run it, takes int4 weights of FULLY_CONNECTED for unsigned ones: docs/numerics.md."""
+    data, zero = np.asarray(tensor.data).astype(np.int64), zero_points(tensor)
+    if v.name == "FULLY_CONNECTED" and type_of(tensor) == "int4" and zero.size > 1 and (zero == 8).all():
+        data &= 15
+    return np.asarray(data - values.along(tensor, zero)).reshape(tensor.shape)
+
+
+def _move(tensor: TensorPart, moved: NDArray[np.int64], type_: str) -> None:
+    """The same scales, with zero points 0."""
+    q = tensor.quantization
+    values.put(tensor, type_, q.scale, axis=q.quantized_dimension if q.scale_count > 1 else 0)
+    tensor.data = moved.astype(values.holder(type_))
+
+
+def _anew(tensor: TensorPart, axis: int | None, type_: str = "int8", moved: NDArray[np.int64] | None = None) -> float:
+    """Weights with scales of their own: a scale for all, or one a channel.
+
+    moved: quantized values of zero point 0, whose scales stay where they fit."""
+    most, q = _MOST[type_], tensor.quantization
+    reals = values.real(tensor) if moved is None else moved * values.along(tensor, q.scale.astype(np.float64))
+    axis = axis if q.scale_count > 1 else None
     axes = None if axis is None else tuple(i for i in range(reals.ndim) if i != axis)
-    bound = np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0))
-    scale = (bound / most).astype(np.float32)
+    scale = (np.atleast_1d(np.abs(reals).max(axis=axes, initial=0.0)) / most).astype(np.float32)
     scale[scale == 0] = 1
-    if type_ != "int8":
-        raise NotRepairable(f"weights of {type_} are not written anew")
+    if moved is not None:
+        scale = np.where(np.atleast_1d(np.abs(moved).max(axis=axes, initial=0)) <= most, q.scale, scale)
     return values.write(tensor, reals, type_, scale, -most, most, axis=axis or 0)
 
 
@@ -226,14 +261,20 @@ def _weights_anew(item: Found) -> Done:
     tensor = values.own(v.op, operand.place)
     if v.spec.type == "uint8":
         return Done("uint8 with one new scale, zero point 128", _anew_uint8(tensor))
+    moved = _moved(v, tensor)
+    if item.rule == "weights-type" and np.abs(moved).max(initial=0) <= _MOST["int8"]:
+        _move(tensor, moved, "int8")
+        return Done("int8, values moved by the zero point", 0.0)
     axis = v.row.axis if tensor.quantization.scale_count > 1 else None
     loss = _anew(tensor, axis, "int8")
     return Done(f"int8 with {tensor.quantization.scale_count} new scales along dimension {axis or 0}", loss)
 
 
 def _scale_value(item: Found) -> Done:
-    """Scales of 0 of channels whose weights are all 0."""
+    """Scales of 0: of channels whose weights are all 0, of activations whose parameters follow from others."""
     operand, v = _operand(item), item.operands
+    if operand in v.activations and operand.tensor.quantization.scale_count == 1:
+        return _missing(item)
     scale = operand.tensor.quantization.scale
     if operand != v.weights or not is_constant(operand) or not np.isfinite(scale).all() or (scale < 0).any():
         raise NotRepairable("nothing says what its scale is")
@@ -288,12 +329,11 @@ def _bias_missing(item: Found) -> Done:
 # In stages: each ends what the next one reads.
 Repair = Callable[[Found], Done]
 STAGES: tuple[dict[str, Repair], ...] = (
-    {"scale-missing": _missing},
+    {"scale-missing": _missing, "scale-value": _scale_value},
     {"activation-per-axis": _one_scale, "zero-point-range": _one_scale, "activation-symmetric": _one_scale},
     {"type": _type},
     {"zero-is-zero": _zero_is_zero, "state": _state},
     {"same-scale": _same_scale, "fixed-output": _fixed_output},
-    {"scale-value": _scale_value},
     {"weights-type": _weights_anew, "weights-per-axis": _weights_anew, "weights-axis": _weights_anew},
     {"weights-zero-point": _weights_zero_point},
     {"weights-range": _weights_range},

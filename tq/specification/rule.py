@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import TensorPart
 from tq.specification.operands import Operand, Operands, holds_data, zero_points
 
 Finds = Iterator[tuple["Operand | None", str, str, str]]  # operand, level, found, needed

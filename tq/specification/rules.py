@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification import rules_of_activations, rules_of_biases, rules_of_weights
 from tq.specification.findings import UNUSUAL, VIOLATES
 from tq.specification.operands import (

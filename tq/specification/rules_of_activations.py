@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import TensorPart
 from tq.running.recurrent import SVDF_STATE
 from tq.specification.findings import UNUSUAL, VIOLATES
 from tq.specification.operands import (
@@ -20,7 +20,8 @@ from tq.specification.operands import (
 )
 from tq.specification.recurrent import is_narrow, states_of
 from tq.specification.rule import Finds, Rule, number, parameters
-from tq.specification.table import CENTERED, CONVERTS, NARROW_TOO, RESCALING, SAME
+from tq.specification.table import CENTERED, CONVERTS, NARROW_TOO, RESCALING, SAME, VARIABLES
+from tq.specification.variables import known_by
 
 
 def _no_row(v: Operands) -> Finds:
@@ -119,6 +120,10 @@ def reference(v: Operands) -> Operand | None:
 
 
 def _same_scale(v: Operands) -> Finds:
+    if v.name in VARIABLES and v.shared:
+        (item,), known = v.shared, known_by(v.op)
+        if known is not None and _differs(item.tensor, known):
+            yield item, VIOLATES, parameters(item.tensor), f"{parameters(known)}, as its variable has"
     first = reference(v)
     if first is None:
         return
@@ -176,7 +181,7 @@ RULES: tuple[Rule, ...] = (
     Rule("activation-per-axis", "activations have one scale", _activation_per_axis),
     Rule("zero-point-range", "a zero point is a value of its type", _zero_point_range),
     Rule("activation-symmetric", "int16 activations have zero point 0", _activation_symmetric),
-    Rule("same-scale", "operators that move values have the same parameters before and behind them", _same_scale),
+    Rule("same-scale", "operators that move values, and those of one variable, have the same parameters", _same_scale),
     Rule("fixed-output", "operators of a known range have a fixed scale and zero point", _fixed_output),
     Rule("state", "states of LSTM and SVDF are int16 with zero point 0, cells in powers of two", _states),
     Rule("zero-is-zero", "operators that write the quantized value 0 have zero point 0", _zero_is_zero),

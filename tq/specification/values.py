@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.editing.operator import OperatorPart
-from tq.editing.tensor import TensorPart
+from tq.editing.graph import OperatorPart, TensorPart
 from tq.specification.operands import type_of, zero_points
 
 Reals = NDArray[np.float64]
@@ -83,6 +82,11 @@ def own(op: OperatorPart, place: int) -> TensorPart:
     return made
 
 
+def holder(type_: str) -> str:
+    """The NumPy type of a tensor type's values."""
+    return type_ if type_ in np.sctypeDict else "int8"
+
+
 def put(tensor: TensorPart, type_: str, scale: NDArray[Any], zero: int = 0, axis: int = 0) -> None:
     """Gives a tensor parameters.  The stored range, of others, goes."""
     tensor.type = type_
@@ -103,7 +107,7 @@ def write(
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = np.where(steps > 0, values / steps, 0.0) + zero
     rounded = np.clip(np.trunc(exact + np.copysign(0.5, exact)), low, high)
-    tensor.data = rounded.reshape(tensor.shape).astype(type_)
+    tensor.data = rounded.reshape(tensor.shape).astype(holder(type_))
     # Float32 scales differ from their exact quotients in the last bits: no loss of a quantized value.
     error = np.abs(exact - rounded)
     return float(np.where(error < np.abs(exact) * 2.0**-22 + 1e-6, 0.0, error).max(initial=0.0))

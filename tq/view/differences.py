@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import tq
 from tq._core import Error, Model, Tensor
 from tq.accuracy.measuring import Noise
 from tq.inspection.differences import Difference, matched_operators, matched_tensors
@@ -20,6 +19,7 @@ from tq.pages.graph_svg import BoxPicture, graph_svg
 from tq.pages.html import count, escaped, shape_text, size_text, value_text
 from tq.reports import svg
 from tq.reports.elements import DASH, card, cell, decibels_text, frame, short_text, sqnr_cell, table
+from tq.version import __version__
 
 _ROWS = 1000  # of a table
 _DRAWN = 300  # operators of a graph
@@ -74,7 +74,7 @@ def _header(a: Model, b: Model, names: list[str], differences: Sequence[Differen
 
 def _footer() -> str:
     return (
-        f"<footer>Made by tq {tq.__version__}. Tensors are matched by name. SQNR is 10 log10(Σ first² / "
+        f"<footer>Made by tq {__version__}. Tensors are matched by name. SQNR is 10 log10(Σ first² / "
         "Σ (first − second)²) of real values.</footer>"
     )
 

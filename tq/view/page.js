@@ -33,6 +33,7 @@ const cut = (text, most) => text.length > most ? text.slice(0, most - 1) + "…"
 // ---- state ----
 
 let scale = 1, left = 0, top_ = 0;  // a point x, y of the graph is drawn at (x - left) * scale, (y - top_) * scale
+let fitted = {};  // what the last fit set
 let chosen = null;  // a box
 let overlay = 0;
 let colors = {};
@@ -172,7 +173,14 @@ function fit(whole = true) {
   top_ = whole ? height / 2 - stage.clientHeight / scale / 2 : -20 / scale;
   const first = graphs.find((graph) => isOpen(graph) && graph.boxes.length)?.boxes[0];
   if (!whole && first) left = first.graph.x + first.x + first.w / 2 - stage.clientWidth / scale / 2;
+  fitted = { whole, scale, left, top_ };
   draw();
+}
+
+// The frame of a notebook gets its size late: until the reader moves the graph, it is fitted to each size.
+function resized() {
+  if (Object.is(scale, fitted.scale) && Object.is(left, fitted.left) && Object.is(top_, fitted.top_)) fit(fitted.whole);
+  else draw();
 }
 
 function reveal(box) {
@@ -452,5 +460,5 @@ color();
 fit(false);
 follow();
 addEventListener("hashchange", follow);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColors(); color(); });
-new ResizeObserver(draw).observe(stage);
+addEventListener("colors", () => { readColors(); color(); });  // of tq.pages.theme
+new ResizeObserver(resized).observe(stage);

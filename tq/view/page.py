@@ -15,14 +15,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tq
 from tq.inspection.graph import INPUT, OPERATOR, OUTPUT, Box, Graph, type_text
 from tq.inspection.notebook import operator_html, tensor_html
 from tq.pages.html import NAME, count, escaped, fold, size_text
 from tq.pages.html import facts as fact_table
 from tq.pages.layout import is_available
 from tq.pages.style import DARK, LIGHT, style_sheet
+from tq.pages.theme import BUTTON, SCRIPT, palettes
 from tq.texts import visible
+from tq.version import __version__
 from tq.view.colors import DARK_BOXES, LIGHT_BOXES
 from tq.view.overlays import Overlay
 
@@ -53,7 +54,7 @@ def document(view: Drawing) -> str:
         f"{style_sheet()}<style>\n{_colors()}\n{_asset('page.css')}</style></head>\n"
         f'<body>{_header(view, name)}<div id="all">{_STAGE}{_lists(view)}</div>'
         f'<script type="application/json" id="data">{data}</script>{blocks}'
-        f"<script>{_asset('page.js')}</script></body></html>\n"
+        f"<script>{SCRIPT}{_asset('page.js')}</script></body></html>\n"
     )
 
 
@@ -62,12 +63,7 @@ def _asset(name: str) -> str:
 
 
 def _colors() -> str:
-    def rule(palette: dict[str, str], boxes: dict[str, str], scheme: str) -> str:
-        colors = {**palette, **boxes}
-        return f"{{ color-scheme: {scheme}; {' '.join(f'--tq-{role}: {color};' for role, color in colors.items())} }}"
-
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {rule(DARK, DARK_BOXES, 'dark')} }}"
-    return f":root {rule(LIGHT, LIGHT_BOXES, 'light')}\n{dark}"
+    return palettes(LIGHT | LIGHT_BOXES, DARK | DARK_BOXES)
 
 
 def _json(value: Any) -> str:
@@ -110,7 +106,7 @@ def _header(view: Drawing, name: str) -> str:
         '<form id="tools" role="search"><span><label for="search">Search</label> '
         '<input id="search" type="search" autocomplete="off" spellcheck="false" '
         'placeholder="name, type or index" aria-describedby="found"></span>'
-        f'<span><label for="overlay">Color by</label> <select id="overlay">{choices}</select></span></form>'
+        f'<span><label for="overlay">Color by</label> <select id="overlay">{choices}</select></span>{BUTTON}</form>'
         f'<p id="found" role="status"></p><ul id="results" hidden></ul>{f"<ul>{notes}</ul>" if notes else ""}</header>'
     )
 
@@ -145,7 +141,7 @@ def _parts(rows: list[str]) -> Iterator[str]:
 
 
 def _footer() -> str:
-    return f'<p class="muted">Made by tq {tq.__version__}.</p>'
+    return f'<p class="muted">Made by tq {__version__}.</p>'
 
 
 # ---- the graph as numbers ----

@@ -51,6 +51,7 @@ typedef struct tq_few_sets {
     char *data[TQ_COLUMNS];
 } tq_few_sets;
 
+/* Lays out the columns of `c` in f->memory: as many entries as fit. */
 void tq_few_sets_init(tq_few_sets *f, const tq_columns *c);
 
 /* Repeats the first entry of constant columns `entries` times, or as often as there is room. */

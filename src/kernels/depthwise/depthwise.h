@@ -30,6 +30,14 @@ typedef struct tq_depthwise_columns {
     bool run; /* the pixels of a chunk are one run of values */
 } tq_depthwise_columns;
 
+/* The plan of depthwise_lines.c. */
+typedef struct tq_depthwise_lines {
+    size_t vectors; /* of a block; 0: not by lines */
+    size_t blocks;  /* of an output line */
+    size_t ring;    /* input lines that are held at once */
+    size_t line_bytes, job_bytes;
+} tq_depthwise_lines;
+
 /* A planned convolution.  Callers read packed_bytes; the other fields belong to the files of depthwise_parts.h. */
 typedef struct tq_depthwise {
     uint64_t packed_bytes;
@@ -39,6 +47,7 @@ typedef struct tq_depthwise {
     bool wide, fused;                  /* the flags */
     tq_scan scan;
     tq_depthwise_columns columns;
+    tq_depthwise_lines lines;
     /* set by tq_depthwise_pack */
     bool non_finite; /* a float weight is not finite: padding must be skipped */
     const void *weights, *bias;
@@ -48,7 +57,6 @@ typedef struct tq_depthwise {
 
 /* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:
    the packed weights would exceed the address space. */
-
 tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
                             const tq_scan *scan, int flags, tq_error *error);
 

@@ -21,20 +21,6 @@
 #define COLUMN 4 /* bytes of a column: four rows */
 #define SLACK 64 /* bytes that a vector may reach past columns and sums */
 
-static size_t divide_up(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b, b = rest;
-    }
-    return a;
-}
-
 /* Columns of the input that `pixels` outputs read. */
 static size_t columns_of(const tq_scan *s, size_t pixels)
 {
@@ -44,20 +30,20 @@ static size_t columns_of(const tq_scan *s, size_t pixels)
 tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *s, size_t channels)
 {
     tq_depthwise_columns c = {0};
-    const size_t vectors = divide_up(channels, LANES), period = channels / common_divisor(channels, LANES);
+    const size_t vectors = tq_divide_up(channels, LANES), period = channels / tq_common_divisor(channels, LANES);
     /* few outputs would not pay for interleaving; a column of one pixel would reach nothing else */
     if (!kernel->columns || channels == 0 || s->dilation_w < 1 || s->filter_w < 2 || s->filter_h < 2 ||
         s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 || s->stride_w > 64 || s->out_w < 3 ||
         channels > 1 << 20)
         return c;
-    c.groups = divide_up((size_t)s->filter_h, 4);
+    c.groups = tq_divide_up((size_t)s->filter_h, 4);
     c.rows = s->stride_h == 1 && s->dilation_h == 1 && s->filter_h % 4 ? 2 : 1;
     c.run = s->stride_w == 1 && period <= 2 * vectors + 3;
     c.period = c.run ? period : vectors;
     c.pixels = CHUNK_BYTES / COLUMN / channels;
     c.pixels = c.pixels < LEAST_PIXELS ? LEAST_PIXELS : c.pixels > TQ_COLUMN_PIXELS ? TQ_COLUMN_PIXELS : c.pixels;
     c.pixels = tq_min_size(c.pixels, (size_t)s->out_w);
-    c.pixels = divide_up((size_t)s->out_w, divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */
+    c.pixels = tq_divide_up((size_t)s->out_w, tq_divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */
     c.sums_stride = c.run ? channels : vectors * LANES;
     c.group_bytes = tq_round_up(columns_of(s, c.pixels) * channels * COLUMN + SLACK, TQ_DEPTHWISE_ALIGN);
     c.weight_bytes = c.rows * c.period * c.groups * (size_t)s->filter_w * LANES * COLUMN;
@@ -129,7 +115,7 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
 {
     const tq_scan *s = &d->scan;
     const tq_depthwise_columns *c = &d->columns;
-    const size_t vectors = divide_up(pixels * d->channels, LANES), pixel = d->channels * COLUMN;
+    const size_t vectors = tq_divide_up(pixels * d->channels, LANES), pixel = d->channels * COLUMN;
     tq_column_tile tile = {
         .groups = c->groups,
         .width = (size_t)s->filter_w,
@@ -141,7 +127,7 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
         .sums_step = c->run ? c->period * LANES : c->sums_stride,
     };
     for (size_t v = 0; v < c->period; v++) {
-        tile.count = c->run ? (vectors > v ? divide_up(vectors - v, c->period) : 0) : pixels;
+        tile.count = c->run ? (vectors > v ? tq_divide_up(vectors - v, c->period) : 0) : pixels;
         tile.columns = columns + v * LANES * COLUMN;
         tile.sums = sums + v * LANES;
         d->kernel->columns(&tile);

@@ -31,7 +31,7 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
         ((uint32_t *)bias)[c] = (uint32_t)folded;
 }
 
-/* Returns whether all weights are finite. */
+/* Packs channel c.  Returns whether all of its weights are finite. */
 static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
     float sum = 0; /* 0, or NaN if a weight is not finite */
@@ -42,7 +42,7 @@ static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, 
         to[t * d->kernel->lanes] = weight;
         sum += weight * 0.0f;
     }
-    bias[c] = w->bias ? ((const float *)w->bias)[c] : 0;
+    *bias = w->bias ? ((const float *)w->bias)[c] : 0;
     return sum == 0;
 }
 
@@ -52,19 +52,20 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
         depthwise->kernel = tq_depthwise_find(depthwise->in, depthwise->fused, false);
     const tq_depthwise_kernel *k = depthwise->kernel;
     const size_t lane = (size_t)k->group * k->weight_bytes, each = tq_depthwise_vector_bytes(depthwise);
-    const size_t vectors = tq_depthwise_vectors(depthwise), bias_bytes = depthwise->wide ? 8 : 4;
+    const size_t vectors = tq_depthwise_packed_vectors(depthwise), bias_bytes = depthwise->wide ? 8 : 4;
     char *to = memory, *bias = to + tq_round_up(vectors * each, TQ_DEPTHWISE_ALIGN);
     char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
     tq_fill(memory, 0, (size_t)depthwise->packed_bytes);
     depthwise->non_finite = false;
-    for (size_t c = 0; c < depthwise->channels && !tq_stop_after(depthwise->taps); c++) {
-        char *first = to + c / k->lanes * each + c % k->lanes * lane;
+    const size_t count = depthwise->lines.vectors ? vectors * k->lanes : depthwise->channels;
+    for (size_t at = 0; at < count && !tq_stop_after(depthwise->taps); at++) {
+        char *first = to + at / k->lanes * each + at % k->lanes * lane;
         if (depthwise->in == TQ_f32)
-            depthwise->non_finite |=
-                !pack_float_channel(depthwise, weights, c, (float *)(void *)first, (float *)(void *)bias) &&
-                !depthwise->fused;
+            depthwise->non_finite |= !pack_float_channel(depthwise, weights, at % depthwise->channels,
+                                                         (float *)(void *)first, (float *)(void *)bias + at) &&
+                                     !depthwise->fused;
         else
-            pack_integer_channel(depthwise, weights, c, first, bias);
+            pack_integer_channel(depthwise, weights, at, first, bias);
     }
     const int32_t zero = weights->row_zero_point;
     if (tq_element_size(depthwise->in) == 1)

@@ -57,10 +57,30 @@ struct tq_depthwise_kernel {
 #define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
 #include "kernels/depthwise/depthwise.def"
 
+static inline size_t tq_divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static inline size_t tq_common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
 /* Vectors that hold all channels; the last may be partly empty. */
 static inline size_t tq_depthwise_vectors(const tq_depthwise *d)
 {
-    return d->channels / d->kernel->lanes + (d->channels % d->kernel->lanes != 0);
+    return tq_divide_up(d->channels, d->kernel->lanes);
+}
+
+/* Vectors of packed weights: by lines, channels begin anew behind the last. */
+static inline size_t tq_depthwise_packed_vectors(const tq_depthwise *d)
+{
+    return d->lines.vectors ? d->lines.vectors : tq_depthwise_vectors(d);
 }
 
 /* Bytes of the packed weights of one vector. */
@@ -82,6 +102,12 @@ void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, 
                                int32_t *bias);
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
                               const tq_gemm_store *store, char *out, size_t out_stride, char *scratch);
+
+/* depthwise_lines.c: the plan, with no vectors where lines would not pay; output lines [first, end) of all images,
+   whose pixels lie one behind the other. */
+tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
+void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t first, size_t end,
+                            const tq_gemm_store *store, char *out, char *scratch);
 
 /* Any output type. */
 static inline void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)

@@ -66,7 +66,9 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
         !tq_mul_u64(tq_round_up(taps, 4), (uint64_t)(channels + 64) * 4, &weights) || weights > PTRDIFF_MAX / 2)
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
-    const size_t padded = tq_depthwise_vectors(&d) *
+    if (in == TQ_f32)
+        d.lines = tq_depthwise_plan_lines(d.kernel, scan, channels);
+    const size_t padded = tq_depthwise_packed_vectors(&d) *
                           d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */
     d.columns = tq_depthwise_plan_columns(d.kernel, scan, channels);
     d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), TQ_DEPTHWISE_ALIGN) +

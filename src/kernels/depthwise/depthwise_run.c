@@ -15,6 +15,7 @@
 
 #define BLOCK_BYTES (16 << 10) /* of a block's indirection buffer */
 #define BLOCK_ROWS 64
+#define PART_VECTORS 4 /* that a tile writes at once (depthwise_simd.h) */
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
 #define WORK_A_THREAD (1 << 15)
 
@@ -40,9 +41,9 @@ static size_t block_rows(const tq_depthwise *d)
 
 static size_t job_bytes(const tq_depthwise *d)
 {
-    if (d->columns.period)
-        return d->columns.job_bytes;
-    return tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+    const size_t tiles = tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
+    const size_t others = d->columns.job_bytes > d->lines.job_bytes ? d->columns.job_bytes : d->lines.job_bytes;
+    return tiles > others ? tiles : others;
 }
 
 /* How many last pixels there are: a vector that begins in them may read past the input. */
@@ -65,9 +66,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    const uint64_t tiles = tq_round_up(block_rows(depthwise) * depthwise->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
-    const uint64_t job = tiles > depthwise->columns.job_bytes ? tiles : depthwise->columns.job_bytes;
-    total = job * (uint64_t)threads + last_pixels_bytes(depthwise);
+    total = job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -151,15 +150,29 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
         }
 }
 
-/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels. */
-static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t vector,
-                     size_t vectors)
+/* Whether a tile may write floats to the output.  A last vector that is not full reaches into the next rows: these must
+   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for two rows at once.
+ */
+static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_t channel, size_t width)
+{
+    const tq_depthwise *d = run->d;
+    if (d->in != TQ_f32)
+        return false;
+    if (channel + width <= d->channels)
+        return true;
+    return channel == 0 && width <= PART_VECTORS * d->kernel->lanes && run->out_stride == d->channels &&
+           row_end + width / d->channels < end;
+}
+
+/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels; end: of the job's rows. */
+static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t end,
+                     size_t vector, size_t vectors)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_depthwise *d = run->d;
     const size_t lanes = d->kernel->lanes, width = vectors * lanes, channel = vector * lanes;
     const size_t n = tq_min_size(width, d->channels - channel);
-    const bool in_place = d->in == TQ_f32 && n == width;
+    const bool in_place = is_in_place(run, out_row + rows, end, channel, width);
     const char *weights = (const char *)d->weights + vector * tq_depthwise_vector_bytes(d);
     _Alignas(TQ_DEPTHWISE_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_depthwise_tile tile = {
@@ -208,6 +221,12 @@ static void run_job(const struct run *run, size_t job)
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
         return;
     }
+    if (d->lines.vectors && !d->non_finite) {
+        const size_t lines = run->count / (size_t)run->scan->out_w;
+        tq_depthwise_run_lines(d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store,
+                               run->out, run->scratch + job * run->job_bytes);
+        return;
+    }
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
     const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
     const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
@@ -222,7 +241,7 @@ static void run_job(const struct run *run, size_t job)
         }
         for (size_t v = 0; v < vectors && !tq_stop_count(&work, count * d->taps); v += most)
             for (size_t r = 0; r < count; r += TQ_TILE_ROWS)
-                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), v,
+                run_tile(run, table + r, first + r, tq_min_size(TQ_TILE_ROWS, count - r), end, v,
                          tq_min_size(most, vectors - v));
     }
 }

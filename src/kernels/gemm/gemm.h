@@ -137,7 +137,8 @@ typedef struct tq_gemm_rows {
     const tq_scan *scan; /* NULL where taps is 1: rows are as they lie */
 } tq_gemm_rows;
 
-uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads);
+/* Scratch of tq_gemm_run on at most `threads` threads, 1 and more; the same for any number of rows. */
+uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads);
 
 /* out[r * out_stride + c] for all rows and channels; out_stride: at least channels.  out overlaps neither rows nor
    scratch.  threads: at most; the result does not depend on it. */

@@ -35,12 +35,13 @@ typedef struct tq_gemm_call {
     size_t line;                   /* taps of a filter row, whose pixels may be contiguous; else 1 */
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
+    bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
 } tq_gemm_call;
 
 /* A job's share of scratch, for one block of rows at a time. */
 typedef struct tq_gemm_space {
-    const void **table; /* the indirection buffer: [runs][block], or where rows are copied the pointers to the copies
-                           [block] and then [taps][block] */
+    const void **table; /* the indirection buffer: [runs][block]; where rows are copied, the pointers to the copies
+                           [block] and then [taps][block]; of lines, [filter rows][block] */
     int32_t *adjust;    /* [block] */
     char *copies;       /* [block][copied row] */
 } tq_gemm_space;
@@ -71,8 +72,10 @@ static inline size_t tq_gemm_padding_elements(const tq_gemm *g)
 }
 
 /* gemm_rows.c: fills the indirection buffer for rows [first, first + count), and copies rows where gemm.copies; then
-   space->adjust, the terms that the weights' zero point adds to the rows' sums.  count <= call->block. */
+   whether call->reads_lines; space->adjust, the terms that the weights' zero point adds to the rows' sums.  count <=
+   call->block. */
 void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
+bool tq_gemm_reads_lines(const tq_gemm_call *call);
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count);
 
 /* gemm_loops.c: output rows [first, first + count), whose indirection is filled, without tiles: all channels, where

@@ -78,7 +78,7 @@ static bool should_copy(const tq_gemm *g)
     if (g->wide) /* sums are cut anywhere */
         return true;
     if (g->in == TQ_f32)
-        return g->depth < 8;
+        return g->depth < 16;
     return g->depth <= 16 || (g->depth % g->kernel->group && g->depth < 64);
 }
 

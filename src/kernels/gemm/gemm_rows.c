@@ -73,18 +73,24 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
     }
 }
 
-/* ---- filter rows, copied from the image ----
-   A filter row of at most TQ_GEMM_LINE bytes is copied in pieces of 16, without an indirection buffer.  The last piece
-   may reach past its end, into the next row's copy, which is written later. */
+/* ---- filter rows of the image ----
+   A filter row is contiguous in the image.  Where it has at most TQ_GEMM_LINE bytes it is copied in pieces of 16,
+   without an indirection buffer.  The last piece may reach past its end, into the next row's copy, which is written
+   later. Floats, which kernels multiply one at a time, stay in the image, and pixels at its edges alone are copied. */
 
 enum { PIECE = 16, LONG = 64 }; /* memcpy is faster from LONG bytes on */
 
-static bool copies_lines(const tq_gemm_call *call)
+static bool has_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
-    return g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first && s->dilation_w == 1 &&
-           call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first &&
+           s->dilation_w == 1 && call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+}
+
+bool tq_gemm_reads_lines(const tq_gemm_call *call)
+{
+    return has_lines(call) && call->gemm->in == TQ_f32;
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -142,9 +148,23 @@ static void copy_edge(const struct lines *l, const char *from, size_t begin, siz
     pad_lines(l, l->count - l->bottom, to, l->pieces);
 }
 
-/* Output pixels [x, end) of an image row; top_line: the image row under filter row l->top. */
+/* As copy_inside: table[n * step + i] becomes the address of filter row n of pixel i. */
+static void point_inside(const struct lines *l, const char *from, size_t across, size_t count, const void **table,
+                         size_t step)
+{
+    for (size_t n = 0; n < l->count; n++, table += step) {
+        const bool inside = n >= l->top && n < l->bottom;
+        const char *line = inside ? from + (ptrdiff_t)(n - l->top) * l->down : l->padding;
+        const size_t stride = inside ? across : 0;
+        for (size_t i = 0; i < count; i++)
+            table[i] = line + i * stride;
+    }
+}
+
+/* Output pixels [x, end) of an image row; top_line: the image row under filter row l->top.  Filter rows are copied to
+   `to`, or where call->reads_lines their addresses are written to `table`. */
 static char *copy_columns(const tq_gemm_call *call, const struct lines *l, const char *top_line, int64_t x, int64_t end,
-                          char *to, size_t row)
+                          char *to, size_t row, const void **table)
 {
     const tq_scan *s = call->rows->scan;
     const int64_t pixel = (int64_t)(call->gemm->depth * call->gemm->in_bytes), across = s->stride_w * pixel;
@@ -158,23 +178,27 @@ static char *copy_columns(const tq_gemm_call *call, const struct lines *l, const
         int64_t count = 1;
         if (begin > 0 || stop < s->filter_w || room < 0) {
             copy_edge(l, from, (size_t)(begin * pixel), (size_t)(stop * pixel), room < 0, to);
+            for (size_t n = 0; call->reads_lines && n < l->count; n++)
+                table[n * call->block] = to + n * l->bytes;
         } else {
             count = (s->in_w - s->filter_w - at) / s->stride_w + 1;
             count = count < end - x ? count : end - x;
             count = count < room / across + 1 ? count : room / across + 1;
-            if (l->pieces == PIECE)
+            if (call->reads_lines)
+                point_inside(l, from, (size_t)across, (size_t)count, table, call->block);
+            else if (l->pieces == PIECE)
                 copy_inside(l, from, (size_t)across, (size_t)count, to, row, PIECE);
             else if (l->pieces == 2 * PIECE)
                 copy_inside(l, from, (size_t)across, (size_t)count, to, row, 2 * PIECE);
             else
                 copy_inside(l, from, (size_t)across, (size_t)count, to, row, l->pieces);
         }
-        x += count, to += (size_t)count * row;
+        x += count, to += (size_t)count * row, table += count;
     }
     return to;
 }
 
-static void copy_lines(const tq_gemm_call *call, size_t first, size_t count, char *to, size_t row)
+static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t row)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
@@ -186,6 +210,7 @@ static void copy_lines(const tq_gemm_call *call, size_t first, size_t count, cha
         .pieces = tq_round_up(call->line * pixel, PIECE),
         .padding = g->padding,
     };
+    char *to = space->copies;
     for (size_t at = first; at < first + count;) {
         const size_t x = at % out_w, n = tq_min_size(out_w - x, first + count - at);
         const char *image = (const char *)call->rows->data + at / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
@@ -197,7 +222,7 @@ static void copy_lines(const tq_gemm_call *call, size_t first, size_t count, cha
                 l.bottom = l.bottom ? l.bottom : (size_t)i + 1;
             }
         const char *top_line = l.bottom ? image + (y + (int64_t)l.top * s->dilation_h) * (int64_t)line : image;
-        to = copy_columns(call, &l, top_line, (int64_t)x, (int64_t)(x + n), to, row);
+        to = copy_columns(call, &l, top_line, (int64_t)x, (int64_t)(x + n), to, row, space->table + (at - first));
         at += n;
     }
 }
@@ -209,15 +234,15 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const char *data = call->rows->data;
     const void **taps = tq_gemm_taps(call, space);
     const size_t row = tq_gemm_copied_row_bytes(g);
-    const bool lines = g->copies && copies_lines(call);
+    const bool lines = has_lines(call);
     if (lines)
-        copy_lines(call, first, count, space->copies, row);
+        copy_lines(call, space, first, count, row);
     else if (call->plain)
         for (size_t i = 0; i < count; i++)
             taps[i] = data + (first + i) * stride;
     else
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
-    if (!g->copies)
+    if (!g->copies || call->reads_lines)
         return;
     if (!lines)
         copy_rows(call, taps, block, count, space->copies, row);

@@ -46,9 +46,8 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
     return at;
 }
 
-uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, size_t rows, int threads)
+uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
 {
-    (void)rows;
     return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
@@ -64,7 +63,7 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 struct tile_position {
     size_t row, rows;     /* in the block */
     size_t panel, panels;
-    size_t out_row;       /* in the product */
+    size_t out_row, end;  /* in the product; the end of the job's rows */
 };
 
 static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust,
@@ -111,18 +110,34 @@ static size_t fair_share(size_t count, size_t most)
     return parts ? count / parts + (count % parts != 0) : 1;
 }
 
-/* Tiles of `at->panels` panels one below the other, whose sums are stored together. */
-static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
+/* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
+   next rows: these must be written later, by the same job, to the panel's first channel. */
+static size_t rows_in_place(const tq_gemm_call *call, const struct tile_position *at)
+{
+    const tq_gemm *g = call->gemm;
+    const size_t width = at->panels * g->kernel->lanes, after = at->end - at->out_row;
+    if (g->in != TQ_f32)
+        return 0;
+    if (at->panel * g->kernel->lanes + width <= g->channels)
+        return at->rows;
+    const size_t reach = width / g->channels;
+    if (at->panels < g->panels || call->out_stride != g->channels || after <= reach)
+        return 0;
+    return tq_min_size(at->rows, (after - reach) / TQ_TALL_ROWS * TQ_TALL_ROWS);
+}
+
+/* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
+static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at,
+                      bool in_place)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
-    const bool in_place = g->in == TQ_f32 && first + width <= g->channels;
     tq_tile tile = {
         .step = call->block,
-        .runs = g->runs,
-        .length = g->length,
+        .runs = call->reads_lines ? (size_t)call->rows->scan->filter_h : g->runs,
+        .length = call->reads_lines ? call->line * g->depth : g->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
@@ -142,6 +157,19 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     }
     if (!in_place)
         store_tile(call, sums, space->adjust + at->row, at);
+}
+
+/* run_tiles where 32 bits hold the sums. */
+static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
+{
+    const size_t rows = rows_in_place(call, at);
+    struct tile_position part = *at;
+    part.rows = rows;
+    if (rows)
+        run_tiles(call, space, &part, true);
+    part.row += rows, part.out_row += rows, part.rows = at->rows - rows;
+    if (part.rows)
+        run_tiles(call, space, &part, false);
 }
 
 /* run_tiles for one tile of 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
@@ -190,12 +218,13 @@ static size_t tile_panels(const tq_gemm_kernel *k, size_t rows, size_t left)
                                        : tq_min_size(k->panels, left);
 }
 
-static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t panel,
-                      size_t panel_end, size_t *work)
+/* Rows [first, first + count) of a job that ends at `end`. */
+static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t end,
+                      size_t panel, size_t panel_end, size_t *work)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
-    struct tile_position at;
+    struct tile_position at = {.end = end};
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tile_panels(k, count, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
@@ -205,7 +234,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
         for (at.row = 0; at.row < count; at.row += at.rows) {
             at.rows = tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
-            (g->wide ? run_wide_tile : run_tiles)(call, space, &at);
+            (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }
     }
 }
@@ -240,7 +269,7 @@ static void run_job(const tq_gemm_call *call, size_t job)
         }
         if (g->in != TQ_f32)
             tq_gemm_find_adjust(call, &space, count);
-        run_block(call, &space, first, count, panel, panel_end, &work);
+        run_block(call, &space, first, count, end, panel, panel_end, &work);
     }
 }
 
@@ -291,6 +320,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     call.limit = end_of_rows(gemm, rows, call.plain);
+    call.reads_lines = tq_gemm_reads_lines(&call);
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);

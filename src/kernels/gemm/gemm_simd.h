@@ -42,8 +42,52 @@
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
+#if GROUP > 1
+/* One row by one or two panels: each sum would wait for its last addition, so that every run is added in four parts. */
+INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
+{
+    enum { PARTS = 4, STEP_BYTES = GROUP * ROW_BYTES };
+    sums_t sums[PARTS][2];
+    const row_t flip = flip_of(t->flip);
+    (void)flip;
+    const char *panel = t->panel;
+    const size_t panel_bytes = t->panel_bytes;
+    EACH (p, panels)
+        EACH (i, PARTS)
+            sums[i][p] = i ? splat_s32(0) : first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+    for (size_t run = 0; run < t->runs; run++) {
+        const char *at = t->row[run * t->step], *const end = at + t->length / GROUP * STEP_BYTES;
+        for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * PANEL_GROUP)
+            EACH (i, PARTS) {
+                const row_t x = load_row(at + i * STEP_BYTES, flip);
+                EACH (p, panels)
+                    sums[i][p] =
+                        multiply(sums[i][p], load_weights(panel + i * PANEL_GROUP + (size_t)p * panel_bytes), x);
+            }
+        for (; at < end; at += STEP_BYTES, panel += PANEL_GROUP)
+            EACH (p, panels)
+                sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), load_row(at, flip));
+        if (t->length % GROUP) {
+            const row_t x = load_row_part(at, t->length % GROUP, flip);
+            EACH (p, panels)
+                sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), x);
+            panel += PANEL_GROUP;
+        }
+    }
+    EACH (p, panels)
+        save_sums((char *)t->sums + (size_t)p * PANEL_LANES * 4,
+                  add_s32(add_s32(sums[0][p], sums[1][p]), add_s32(sums[2][p], sums[3][p])));
+}
+#endif
+
 INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
 {
+#if GROUP > 1
+    if (rows == 1 && panels <= 2) {
+        LOCAL(row_body)(t, panels);
+        return;
+    }
+#endif
     sums_t sums[TQ_TALL_ROWS][WIDE];
     const row_t flip = flip_of(t->flip);
     (void)flip; /* only 8-bit rows have one */

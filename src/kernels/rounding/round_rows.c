@@ -189,7 +189,7 @@ static void improve(lanes *x, int sweeps)
 
 typedef struct job {
     const tq_rounding *r;
-    int8_t *codes;
+    int8_t *quantized;
     float *scales;
     double *errors;
     atomic_bool no_memory;
@@ -212,7 +212,7 @@ static void keep(const lanes *x, const job *w, size_t first, size_t l)
 {
     const tq_rounding *r = x->r;
     for (size_t k = 0; k < r->columns; k++)
-        w->codes[(first + l) * r->columns + (size_t)r->order[k]] =
+        w->quantized[(first + l) * r->columns + (size_t)r->order[k]] =
             (int8_t)rint(x->v[k * TQ_LANES + l] / (double)scales_of(x, k)[l]);
     for (size_t b = 0; b < r->columns / r->block; b++)
         w->scales[b * r->rows + first + l] = x->s[b * TQ_LANES + l];
@@ -229,7 +229,7 @@ static void take(lanes *x, const job *w, size_t first)
             x->s[b * TQ_LANES + l] = w->scales[b * r->rows + first + l];
         for (size_t k = 0; k < r->columns; k++)
             x->v[k * TQ_LANES + l] =
-                w->codes[(first + l) * r->columns + (size_t)r->order[k]] * (double)scales_of(x, k)[l];
+                w->quantized[(first + l) * r->columns + (size_t)r->order[k]] * (double)scales_of(x, k)[l];
     }
 }
 
@@ -281,10 +281,10 @@ static void round_range(void *context, size_t begin, size_t end)
     tq_release(&tq_default_allocator, room);
 }
 
-tq_status tq_round_rows(const tq_rounding *rounding, int8_t *codes, float *scales, double *errors, int threads,
+tq_status tq_round_rows(const tq_rounding *rounding, int8_t *quantized, float *scales, double *errors, int threads,
                         tq_error *error)
 {
-    job w = {.r = rounding, .codes = codes, .scales = scales, .errors = errors};
+    job w = {.r = rounding, .quantized = quantized, .scales = scales, .errors = errors};
     const double square = (double)rounding->columns * (double)rounding->columns;
     const double terms = square * (double)rounding->rows * (double)rounding->factor_count * 2;
     if (rounding->rows && rounding->columns)

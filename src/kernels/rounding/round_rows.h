@@ -54,9 +54,9 @@ typedef struct tq_rounding {
     int least, most; /* within int8 */
 } tq_rounding;
 
-/* codes: [rows][K], in the order of weights; scales: as the argument's; errors: e [rows].  threads: at most; the
+/* quantized: [rows][K], in the order of weights; scales: as the argument's; errors: e [rows].  threads: at most; the
    results do not depend on it.  TQ_NO_MEMORY.  On stop (base/stop.h) results are unspecified. */
-tq_status tq_round_rows(const tq_rounding *rounding, int8_t *codes, float *scales, double *errors, int threads,
+tq_status tq_round_rows(const tq_rounding *rounding, int8_t *quantized, float *scales, double *errors, int threads,
                         tq_error *error);
 
 #endif

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CONCATENATION joins tensors along a dimension that all have; PACK, along a new one.
+ * CONCATENATION joins tensors along a dimension that all have.
  *
- * UINT8 inputs of CONCATENATION may have other scales than the output.  Their quantized values q become
+ * UINT8 inputs may have other scales than the output.  Their quantized values q become
  *     clamp(int(away(f32(q * k) + b)) + z_o),   k = f32(s_i * f32(1 / s_o)), b = f32(-z_i * k)
- * Source: LiteRT f6745779, tflite/kernels/{concatenation,pack}.cc and
- * internal/reference/concatenation.h.
+ * Source: LiteRT f6745779, tflite/kernels/concatenation.cc and internal/reference/concatenation.h.
  */
 #include "ops/check.h"
 #include "ops/movement/axis_part.h"
 #include "quant/rounding.h"
-
-static void move_into(tq_move *move, tq_axis_part p, size_t bytes)
-{
-    tq_strided_begin(&move->copy, bytes);
-    tq_strided_dim(&move->copy, p.outer, (ptrdiff_t)p.span, (ptrdiff_t)p.whole);
-    tq_strided_dim(&move->copy, p.span / bytes, (ptrdiff_t)bytes, (ptrdiff_t)bytes);
-    tq_strided_end(&move->copy);
-    move->copy.to_at = (ptrdiff_t)p.at;
-}
-
-/* ---- CONCATENATION ---- */
 
 /* Stored behind the moves, one for each input: the table for a UINT8 input whose scale or zero point is not the
  * output's. */
@@ -128,43 +116,13 @@ tq_status tq_prepare_concatenation(tq_node *node, tq_error *error)
         TQ_TRY(check_joined(node, i, &own->used, error));
         int64_t count = rank == 0 ? 1 : node->in[i]->shape.dims[axis];
         own->part = tq_axis_part_of(&shape, axis, bytes, at, count);
-        move_into(&moves->items[i], own->part, bytes);
+        tq_move_into_part(&moves->items[i], own->part, bytes);
         moves->items[i].input = i;
         at += count;
         if (own->used) {
             fill_rescaled(node->in[i], node->out[0], own->values);
             node->eval = eval_rescaled;
         }
-    }
-    return TQ_OK;
-}
-
-/* ---- PACK ---- */
-
-tq_status tq_prepare_pack(tq_node *node, tq_error *error)
-{
-    tq_moves *moves = NULL;
-    int64_t count = tq_get_int(&node->options.table, TQ_PackOptions_values_count);
-    if (count != node->in_count)
-        return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has %d inputs, and values_count %lld", node->in_count,
-                          (long long)count);
-    TQ_TRY(tq_check_rank(node, 0, 0, TQ_DIMS - 1, error));
-    tq_shape in = node->in[0]->shape, shape = {in.rank + 1, {0}};
-    int axis = 0;
-    TQ_TRY(
-        tq_check_axis(node, tq_get_int(&node->options.table, TQ_PackOptions_axis), shape.rank, "axis", &axis, error));
-    for (int d = 0; d < shape.rank; d++)
-        shape.dims[d] = d < axis ? in.dims[d] : d == axis ? node->in_count : in.dims[d - 1];
-    TQ_TRY(tq_moves_new(node, node->in_count, 0, &moves, error));
-    TQ_TRY(tq_moves_shape(node, &shape, error));
-    size_t bytes = tq_move_bytes(node->in[0]);
-    for (int i = 0; i < node->in_count; i++) {
-        TQ_TRY(tq_check_input_like(node, i, 0, error));
-        TQ_TRY(tq_check_same_scale(node, i, 0, error));
-        if (!tq_shape_equal(&node->in[i]->shape, &in))
-            return tq_input_fail(node, i, error, "has another shape than input 0");
-        move_into(&moves->items[i], tq_axis_part_of(&shape, axis, bytes, i, 1), bytes);
-        moves->items[i].input = i;
     }
     return TQ_OK;
 }

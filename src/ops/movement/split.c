@@ -1,54 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SPLIT and SPLIT_V split a tensor along a dimension; UNPACK splits along a dimension and removes it.
- * Source: LiteRT f6745779, tflite/kernels/{split,split_v,unpack}.cc.
+ * SPLIT and SPLIT_V split a tensor along a dimension.
+ * Source: LiteRT f6745779, tflite/kernels/{split,split_v}.cc.
  */
 #include "ops/check.h"
 #include "ops/movement/axis_part.h"
-
-static void move_out(tq_move *move, tq_axis_part p, size_t bytes)
-{
-    tq_strided_begin(&move->copy, bytes);
-    tq_strided_dim(&move->copy, p.outer, (ptrdiff_t)p.whole, (ptrdiff_t)p.span);
-    tq_strided_dim(&move->copy, p.span / bytes, (ptrdiff_t)bytes, (ptrdiff_t)bytes);
-    tq_strided_end(&move->copy);
-    move->copy.from_at = (ptrdiff_t)p.at;
-}
-
-static tq_status check_elements(const tq_node *node, int from, tq_error *error)
-{
-    if (tq_element_bytes(node->in[from]->type) == 0)
-        return tq_input_fail(node, from, error, "is %s, which is not split", tq_type_name(node->in[from]->type));
-    return TQ_OK;
-}
-
-/* ---- UNPACK ---- */
-
-tq_status tq_prepare_unpack(tq_node *node, tq_error *error)
-{
-    tq_moves *moves = NULL;
-    tq_shape in = node->in[0]->shape, shape = {in.rank - 1, {0}};
-    int axis = 0;
-    TQ_TRY(tq_check_rank(node, 0, 1, TQ_DIMS, error));
-    TQ_TRY(tq_check_axis(node, tq_get_int(&node->options.table, TQ_UnpackOptions_axis), in.rank, "axis", &axis, error));
-    if (in.dims[axis] != node->out_count)
-        return tq_input_fail(node, 0, error, "has %d elements in dimension %d, and there are %d outputs",
-                             (int)in.dims[axis], axis, node->out_count);
-    for (int d = 0; d < shape.rank; d++)
-        shape.dims[d] = in.dims[d < axis ? d : d + 1];
-    TQ_TRY(check_elements(node, 0, error));
-    TQ_TRY(tq_moves_new(node, node->out_count, 0, &moves, error));
-    size_t bytes = tq_move_bytes(node->in[0]);
-    for (int i = 0; i < node->out_count; i++) {
-        TQ_TRY(tq_check_same_scale(node, 0, i, error));
-        TQ_TRY(tq_output_shape(node, i, &shape, error));
-        move_out(&moves->items[i], tq_axis_part_of(&in, axis, bytes, i, 1), bytes);
-        moves->items[i].output = i;
-    }
-    return TQ_OK;
-}
-
-/* ---- SPLIT and SPLIT_V ---- */
 
 /* Output i gets the next sizes[i] elements of input `from` along an axis. */
 static tq_status split_at(tq_node *node, int from, int axis, const int64_t *sizes, tq_error *error)
@@ -62,7 +18,7 @@ static tq_status split_at(tq_node *node, int from, int axis, const int64_t *size
         tq_shape shape = *in;
         shape.dims[axis] = (int32_t)size;
         TQ_TRY(tq_output_shape(node, i, &shape, error));
-        move_out(&moves->items[i], tq_axis_part_of(in, axis, bytes, at, size), bytes);
+        tq_move_out_of_part(&moves->items[i], tq_axis_part_of(in, axis, bytes, at, size), bytes);
         moves->items[i].input = from;
         moves->items[i].output = i;
         at += size;
@@ -80,7 +36,7 @@ static tq_status split_new(tq_node *node, int from, tq_error *error)
 {
     tq_moves *moves = NULL;
     size_t each = sizeof(tq_move) + sizeof(int64_t);
-    TQ_TRY(check_elements(node, from, error));
+    TQ_TRY(tq_check_splits_elements(node, from, error));
     for (int i = 0; i < node->out_count; i++)
         TQ_TRY(tq_check_output_like(node, i, from, error));
     TQ_TRY(tq_node_state(node, sizeof(tq_moves) + (size_t)node->out_count * each, &moves, error));

@@ -363,7 +363,7 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
     p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
-    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->m, node->threads), 1);
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, node->threads), 1);
     return TQ_OK;
 }
 

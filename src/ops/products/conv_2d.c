@@ -46,6 +46,24 @@ static tq_requantize_rule rule_of(const tq_node *node)
     return node->numerics == TQ_NUMERICS_OPTIMIZED && !grouped && !wide ? TQ_REQUANTIZE_UP : tq_reference_rule(node);
 }
 
+/* A filter as wide as the image, without padding, reads contiguous pixels: its windows are rows of a product without
+   taps.  Windows of different images begin at the same distance only where each image has one. */
+static void read_whole_lines(const tq_node *node, tq_product_plan *plan)
+{
+    const tq_scan *s = &plan->scan;
+    const bool across = s->filter_w == s->in_w && s->pad_w == 0 && (s->dilation_w == 1 || s->filter_w == 1);
+    const bool down = s->pad_h == 0 && (s->dilation_h == 1 || s->filter_h == 1) &&
+                      (int64_t)(s->out_h - 1) * s->stride_h + s->filter_h <= s->in_h;
+    const bool alike = node->in[0]->shape.dims[0] == 1 || s->out_h == 1;
+    if (!across || !down || !alike || s->out_w != 1 || plan->groups != 1 || plan->taps == 1)
+        return;
+    const size_t lines = s->out_h == 1 ? (size_t)s->in_h : (size_t)s->stride_h;
+    plan->row_stride *= (size_t)s->in_w * lines;
+    plan->depth *= plan->taps;
+    plan->taps = 1;
+    plan->scans = false;
+}
+
 tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
 {
     const bool quantized = node->in[1]->type != TQ_TensorType_FLOAT32;
@@ -72,6 +90,7 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     };
     TQ_TRY(tq_product_is_wide(node, tq_get_int(options, TQ_Conv2DOptions_quantized_bias_type), &plan.wide, error));
     TQ_TRY(tq_convolution_fit(node, &convolution, &plan, error));
+    read_whole_lines(node, &plan);
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
     /* depthwise; a long filter of one channel is faster as rows, and XNNPACK sums it row by row (product.c) */

@@ -153,7 +153,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node)};
     if (p->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
-    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, p->rows, node->threads), 1);
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, node->threads), 1);
     return TQ_OK;
 }
 

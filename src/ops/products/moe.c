@@ -286,7 +286,7 @@ static uint64_t plan_scratch(const tq_node *node, mixture *s)
     matrix *const matrices[] = {&s->gate, &s->ff1, &s->linear};
     for (int i = 0; i < 3; i++) {
         matrices[i]->packed_at = tq_scratch_part(&total, matrices[i]->gemm.packed_bytes, 1);
-        work = larger(work, tq_gemm_scratch_bytes(&matrices[i]->gemm, MOST_ROWS, node->threads));
+        work = larger(work, tq_gemm_scratch_bytes(&matrices[i]->gemm, node->threads));
     }
     s->x_at = tq_scratch_part(&total, MOST_ROWS * s->model, sizeof(float));
     s->gate_at = tq_scratch_part(&total, MOST_ROWS * s->hidden, sizeof(float));

@@ -325,7 +325,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     uint64_t own =
         plan->by_channel
             ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
-            : tq_gemm_scratch_bytes(&p->gemm, plan->rows, node->threads);
+            : tq_gemm_scratch_bytes(&p->gemm, node->threads);
     p->scratch_at = tq_scratch_part(&total, own, 1);
     return tq_node_scratch(node, total, error);
 }

@@ -132,7 +132,7 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
         TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
                             t->flags, error));
         p->packed_at = tq_scratch_part(&prepacked, p->gemm.packed_bytes, 1);
-        uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, pixels(t, p), node->threads);
+        uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, node->threads);
         work = bytes > work ? bytes : work;
         most = pixels(t, p) > most ? pixels(t, p) : most;
         t->count++;

@@ -5,32 +5,12 @@
 
 #include "kernels/isa.h"
 
-/* Adds the products of `side` channels to out.  Each partial sum is a vector of the channels; products and sums are
-   rounded by themselves (-ffp-contract=off). */
-#define ADD_BLOCK(side)                                                                                       \
-    TQ_BODY void add_block_##side(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes, \
-                                  float *out)                                                                 \
-    {                                                                                                         \
-        typedef float channels __attribute__((vector_size(4 * side)));                                        \
-        channels sums[4] = {{0}}, row;                                                                        \
-        size_t k = 0;                                                                                         \
-        for (; in_lanes && k + 4 <= depth; k += 4)                                                            \
-            for (size_t lane = 0; lane < 4; lane++) {                                                         \
-                memcpy(&row, w + (k + lane) * stride, sizeof row);                                            \
-                sums[lane] += row * x[k + lane];                                                              \
-            }                                                                                                 \
-        sums[0] = (sums[0] + sums[2]) + (sums[1] + sums[3]);                                                  \
-        for (; k < depth; k++) {                                                                              \
-            memcpy(&row, w + k * stride, sizeof row);                                                         \
-            sums[0] += row * x[k];                                                                            \
-        }                                                                                                     \
-        memcpy(&row, out, sizeof row);                                                                        \
-        row += sums[0];                                                                                       \
-        memcpy(out, &row, sizeof row);                                                                        \
-    }
-ADD_BLOCK(16)
-ADD_BLOCK(4)
-ADD_BLOCK(1)
+#define SIDE 16
+#include "ops/recurrent/channel_block_template.h"
+#define SIDE 4
+#include "ops/recurrent/channel_block_template.h"
+#define SIDE 1
+#include "ops/recurrent/channel_block_template.h"
 
 #define PRODUCT(isa, target)                                                                                       \
     target static void product_##isa(const float *w, size_t stride, size_t channels, const float *x, size_t depth, \

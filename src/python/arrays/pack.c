@@ -9,7 +9,7 @@
 
 const char tq_py_pack_doc[] =
     "pack(values, dtype)\n--\n\n"
-    "Codes to TensorFlow Lite's packed bytes: int4 and uint4 two a byte, int2 four a byte, the first\n"
+    "Quantized values to TensorFlow Lite's packed bytes: int4 and uint4 two a byte, int2 four a byte, the first\n"
     "element in the low bits, in C order; unused bits of the last byte are zero\n"
     "(tflite/kernels/internal/portable_tensor_utils.cc).\n\n"
     "values: integers of any shape and type, each in dtype's range, or ml_dtypes' narrow integers.\n"

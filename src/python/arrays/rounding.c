@@ -170,7 +170,7 @@ static const char *const methods[] = {"gptq", "comq"};
 
 typedef struct rounding_job {
     tq_rounding r;
-    int8_t *codes;
+    int8_t *quantized;
     float *scales;
     double *errors;
     int threads;
@@ -179,7 +179,7 @@ typedef struct rounding_job {
 static tq_status round_all(void *context, tq_error *error)
 {
     const rounding_job *job = context;
-    return tq_round_rows(&job->r, job->codes, job->scales, job->errors, job->threads, error);
+    return tq_round_rows(&job->r, job->quantized, job->scales, job->errors, job->threads, error);
 }
 
 /* A permutation has every number once; `seen`: n bytes. */
@@ -223,7 +223,7 @@ static bool fits(const tq_rounding *r, PyArrayObject *weights, PyArrayObject *or
 }
 
 /* _round_rows(method, weights, order, hessian, triangle, scales, block, halves, factors, sweeps, refit, least, most,
-   num_threads) -> codes, scales, errors: kernels/rounding/round_rows.h. */
+   num_threads) -> quantized, scales, errors: kernels/rounding/round_rows.h. */
 static PyObject *round_rows(PyObject *module, PyObject *args)
 {
     PyArrayObject *weights, *order, *scales, *factors;
@@ -260,17 +260,17 @@ static PyObject *round_rows(PyObject *module, PyObject *args)
     r->order = PyArray_DATA(order);
     r->scales = PyArray_DATA(scales);
     r->factors = PyArray_DATA(factors);
-    PyArrayObject *codes = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_INT8, 0);
+    PyArrayObject *quantized = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_INT8, 0);
     PyArrayObject *new_scales = (PyArrayObject *)PyArray_NewLikeArray(scales, NPY_CORDER, NULL, 0);
     PyArrayObject *errors = (PyArrayObject *)PyArray_ZEROS(1, shape, NPY_FLOAT64, 0);
-    if (codes && new_scales && errors) {
-        job.codes = PyArray_DATA(codes);
+    if (quantized && new_scales && errors) {
+        job.quantized = PyArray_DATA(quantized);
         job.scales = PyArray_DATA(new_scales);
         job.errors = PyArray_DATA(errors);
         if (listening(module, round_all, &job) < 0)
-            Py_CLEAR(codes);
+            Py_CLEAR(quantized);
     }
-    return Py_BuildValue("NNN", codes, new_scales, errors); /* fails, and frees the rest, if one is NULL */
+    return Py_BuildValue("NNN", quantized, new_scales, errors); /* fails, and frees the rest, if one is NULL */
 }
 
 static PyMethodDef functions[] = {

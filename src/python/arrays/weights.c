@@ -225,8 +225,8 @@ PyDoc_STRVAR(
     "own, and whether that left out the lowest value; toco has axis None.\n"
     "The zero point is 0, but for 'toco': the result's attribute zero_point.\n"
     "ValueError: weights that are not finite, what a rule does not take, shapes that do not fit.\n\n"
-    ">>> codes, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
-    ">>> codes\n"
+    ">>> quantized, scale = quantize_weights([[0.5, -1.0], [0.25, 0.0]], 0)\n"
+    ">>> quantized\n"
     "array([[  64, -127],\n"
     "       [ 127,    0]], dtype=int8)");
 

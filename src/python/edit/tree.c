@@ -89,13 +89,13 @@ static PyObject *copy_node(TreeObject *self, PyObject *value)
     return tq_py_node(self, node);
 }
 
-/* The data behind the planned bytes: tail(size), or none. */
-static int find_trailing(PyObject *tail, uint64_t size, Py_buffer *out)
+/* The data behind the planned bytes: trailing(size), or none. */
+static int find_trailing(PyObject *trailing, uint64_t size, Py_buffer *out)
 {
     *out = (Py_buffer){.obj = NULL};
-    if (tail == Py_None)
+    if (trailing == Py_None)
         return 0;
-    PyObject *made = PyObject_CallFunction(tail, "K", (unsigned long long)size);
+    PyObject *made = PyObject_CallFunction(trailing, "K", (unsigned long long)size);
     if (!made)
         return -1;
     int result = PyObject_GetBuffer(made, out, PyBUF_SIMPLE);
@@ -150,22 +150,22 @@ static PyObject *write_file(TreeObject *self, tq_plan *plan, const Py_buffer *tr
 
 static PyObject *write_tree(TreeObject *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"descriptor", "share_constants", "tail", "limit", NULL};
+    static char *names[] = {"descriptor", "share_constants", "trailing", "limit", NULL};
     int descriptor = -1, share = 0;
     long long limit = TQ_FLATBUFFER_LIMIT;
-    PyObject *tail = Py_None, *result = NULL;
+    PyObject *trailing = Py_None, *result = NULL;
     Py_buffer behind;
     tq_plan plan;
     tq_error error;
     tq_status status;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|ipOL:write", names, &descriptor, &share, &tail, &limit))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|ipOL:write", names, &descriptor, &share, &trailing, &limit))
         return NULL;
     if (tq_py_tree_begin_change(self) < 0)
         return NULL;
     self->is_busy = true;
     status = tq_rewrite_plan(&self->tree, limit < 0 ? 0 : (uint64_t)limit, share, &plan, &error); /* may move cells */
     if (tq_py_tree_result(self, status, &error) == 0) {
-        if (find_trailing(tail, plan.size, &behind) == 0) {
+        if (find_trailing(trailing, plan.size, &behind) == 0) {
             result = descriptor < 0 ? write_memory(self, &plan, &behind) : write_file(self, &plan, &behind, descriptor);
             PyBuffer_Release(&behind);
         }
@@ -242,10 +242,10 @@ static PyMethodDef methods[] = {
     {"copy", (PyCFunction)held_copy_node, METH_O,
      "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
     {"size", (PyCFunction)(void (*)(void))held_size_of, METH_VARARGS | METH_KEYWORDS,
-     "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without a tail."},
+     "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without trailing data."},
     {"write", (PyCFunction)(void (*)(void))held_write_tree, METH_VARARGS | METH_KEYWORDS,
-     "write($self, descriptor=-1, share_constants=False, tail=None, limit=2147483647)\n--\n\n"
-     "The model as bytes; with a file descriptor, written to it, and the number of bytes.  tail(size) gives\n"
+     "write($self, descriptor=-1, share_constants=False, trailing=None, limit=2147483647)\n--\n\n"
+     "The model as bytes; with a file descriptor, written to it, and the number of bytes.  trailing(size) gives\n"
      "what follows the model's own bytes.  A flatbuffer that would pass limit gets its constants behind it."},
     {NULL, NULL, 0, NULL},
 };

@@ -52,7 +52,8 @@ def sum_of_integers(node):
     rows, shape = reduced(node)
     m, e = multiplier(float(scale(node.inputs[0])) / float(scale(out)))
     q = multiply(rows.sum(axis=1), m, e) + int(out.zero_point[0])
-    return [np.clip(q, *limits(out)).astype(kind(out)).reshape(shape)]
+    written = node.inputs[0]  # an output of the other type of 8 bits is written as the input's
+    return [np.clip(q, *limits(written)).astype(kind(written)).reshape(shape).view(kind(out))]
 
 
 def wide_factors(m):

@@ -49,7 +49,7 @@ def softmax(m, kind):
     m.operator("SOFTMAX", [x], [m.output(target, **parameters)], **options, version=3)
 
 
-# ---- codes ----
+# ---- quantized values ----
 
 
 @generator("DIV", "int8", "int16")
@@ -83,8 +83,8 @@ def prelu(m, kind):
     m.operator("PRELU", [x, alpha], [rescaled(m, kind, m.largest(x) * max(1, m.largest(alpha) / 2))])
 
 
-@generator("EQUAL", "int16-codes")
-@generator("NOT_EQUAL", "int16-codes")
+@generator("EQUAL", "int16-quantized")
+@generator("NOT_EQUAL", "int16-quantized")
 def words(m, kind):
     a, b = m.broadcast_pair(0, 4)
     parameters = {"scale": min(m.scale(), 0.9), "zero_point": 0}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of floats with codes, of words with bytes, and what directions of recurrences read beside their input."""
+"""Products of floats with integers, of int16 with int8, and what directions of recurrences read beside their input."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large graphs whose operators XNNPACK takes here and refuses there: islands of floats among codes and of codes among
-floats, several consumers, constants that several operators read, outputs in the middle, inputs that are outputs, shapes
-that are known only while the model runs.
+"""Large graphs whose operators XNNPACK takes here and refuses there: islands of floats among integers and of integers
+among floats, several consumers, constants that several operators read, outputs in the middle, inputs that are outputs,
+shapes that are known only while the model runs.
 
 The row's operator is "PARTITION".  LiteRT gives its delegate whole partitions of such a graph, unless all tensors are
 to be preserved; so differential.py compares it both ways.  A tensor is `loose` where LiteRT's own steps with floats are
@@ -36,7 +36,7 @@ class Plan:
     # ---- tensors ----
 
     def scale(self, type, magnitude):
-        """In chains a power of two, with which results often lie between two codes."""
+        """In chains a power of two, with which results often lie between two quantized values."""
         scale = self.m.scale_for(type, min(max(magnitude, 0.02), 100.0), wild=0)
         return 2.0 ** round(np.log2(scale)) if self.is_chain else scale
 
@@ -153,7 +153,7 @@ def binary(p, x):
 
 
 def convert(p, x):
-    """Codes to other codes, to floats and back."""
+    """Integers to other integers, to floats and back."""
     m = p.m
     shape = m.shape_of(x)
     if is_codes(p, x):
@@ -168,7 +168,7 @@ def convert(p, x):
 
 def weights(p, x, shape, axis):
     """For products of x.  Some scales lie along an axis; some floats are unpacked from float16 or
-    codes, some inputs of floats meet codes."""
+    integers, some inputs of floats meet integers."""
     m, type = p.m, p.m.types[x]
     terms = np.prod(shape) / shape[axis]
     if type == "uint8":
@@ -265,7 +265,7 @@ def matmul(p, x):
     if not 2 <= len(shape) <= 4 or x in p.later or (m.types[x] == "uint8"):
         return None
     other = p.pick(lambda t: m.types[t] == m.types[x] and m.shape_of(t) == shape and t not in p.later)
-    if m.types[x] == "float32" and m.chance(0.5):  # codes, unpacked on the way
+    if m.types[x] == "float32" and m.chance(0.5):  # integers, unpacked on the way
         codes = p.pick(lambda t: m.types[t] == "int8" and m.shape_of(t) == shape and t not in p.later)
         if codes is not None:
             other = m.inner("float32", shape)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Float convolutions of few channels give LiteRT's bits.  Depthwise ones with stride 1 run by image lines; tiles of
+both write vectors that reach into the next pixels."""
+
+import itertools
+
+import numpy as np
+import oracle
+import pytest
+
+import tq
+
+# numerics: the resolver of the same kernels
+RESOLVERS = {"reference": "BUILTIN_REF", "xnnpack": "AUTO"}
+DEPTHWISE = list(itertools.product((1, 3, 8, 12, 16, 24, 40, 72), ((3, 3), (1, 5), (5, 2))))
+CONVOLUTIONS = list(itertools.product((2, 7, 8, 24, 40, 72), ((1, 1), (3, 2))))
+
+
+def out_size(size, taps, stride, dilation, padding):
+    room = size if padding == "SAME" else size - (taps - 1) * dilation
+    return -(-room // stride)
+
+
+def model(operator, channels, taps, stride, dilation, padding, shape, batch=2):
+    """A model of one convolution, and an input; CONV_2D reads five channels."""
+    rng = np.random.default_rng(channels)
+    depthwise = operator == "DEPTHWISE_CONV_2D"
+    height, width = (out_size(n, k, stride, dilation, padding) for n, k in zip(shape, taps, strict=True))
+    build = tq.ModelBuilder()
+    x = build.input("x", (batch, *shape, channels if depthwise else 5), "FLOAT32")
+    filters = (1, *taps, channels) if depthwise else (channels, *taps, 5)
+    weights = build.tensor("weights", data=rng.standard_normal(filters).astype(np.float32))
+    bias = build.tensor("bias", data=rng.standard_normal(channels).astype(np.float32))
+    y = build.tensor("y", (batch, height, width, channels), "FLOAT32")
+    options = dict(padding=padding, stride_h=stride, stride_w=stride, fused_activation_function="RELU6")
+    options |= dict(dilation_h_factor=dilation, dilation_w_factor=dilation)
+    build.operator(operator, [x, weights, bias], [y], **options, **({"depth_multiplier": 1} if depthwise else {}))
+    build.output(y)
+    return build.to_bytes(), rng.standard_normal(x.shape).astype(np.float32)
+
+
+def result(data, x, numerics, threads):
+    interpreter = tq.Interpreter(model_content=data, numerics=numerics, num_threads=threads)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize("numerics", RESOLVERS)
+@pytest.mark.parametrize("operator", ["DEPTHWISE_CONV_2D", "CONV_2D"])
+def test_few_channels_give_litert_bits_on_one_thread_and_two(operator, numerics):
+    cases = []
+    for number, (channels, taps) in enumerate(DEPTHWISE if operator == "DEPTHWISE_CONV_2D" else CONVOLUTIONS):
+        padding = ("SAME", "VALID")[number // 2 % 2]
+        # small, and so large that two threads divide them; lines that end within a vector
+        for stride, dilation, shape in ((1, 1, (7, 6)), (1, 1 + number % 2, (17, 29)), (2, 1, (19, 23))):
+            data, x = model(operator, channels, taps, stride, dilation, padding, shape)
+            cases.append((data, x, tq.Model(data).outputs[0].index))
+    questions = [(data, RESOLVERS[numerics], [{0: x}], {}, [output]) for data, x, output in cases]
+    for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
+        for threads in (1, 2):
+            np.testing.assert_array_equal(result(data, x, numerics, threads), answer[0][output])
+
+
+@pytest.mark.parametrize("numerics", RESOLVERS)
+def test_filters_as_wide_as_the_image_give_litert_bits(numerics):
+    cases = []
+    for batch, stride, taps, height in itertools.product((1, 2), (1, 2), ((5, 1), (3, 4)), (3, 5, 8)):
+        if height >= taps[0]:
+            data, x = model("CONV_2D", 20, taps, stride, 1, "VALID", (height, taps[1]), batch)
+            for form in (data, tq.quantize_model(data, "int8", calibration=[[x]])):
+                cases.append((form, x, tq.Model(form).outputs[0].index))
+    questions = [(data, RESOLVERS[numerics], [{0: x}], {}, [output]) for data, x, output in cases]
+    for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
+        np.testing.assert_array_equal(result(data, x, numerics, 1), answer[0][output])
