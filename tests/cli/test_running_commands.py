@@ -94,6 +94,16 @@ def test_evaluate(tq_):
     assert tq_("evaluate", "f.tflite", "--samples", "s.npz")[1] == "top-1: 1 over 6 samples\n"
 
 
+@pytest.mark.parametrize("words", [["evaluate"], ["quantize", "q.tflite", "--recipe", "int8"]], ids=lambda w: w[0])
+def test_a_missing_optional_library_is_told_in_a_line(words, tq_, folder, monkeypatch):
+    (folder / "pictures" / "0").mkdir(parents=True)
+    (folder / "pictures" / "0" / "a.png").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    samples = ("--samples", "pictures", "--mean", "1", "--std", "1")
+    code, out, err = tq_(words[0], "f.tflite", *words[1:], *samples)
+    assert (code, out) == (2, "") and err.endswith("pip install pillow\n") and err.count("\n") == 1
+
+
 def test_evaluate_takes_a_folder_of_pictures(tq_, folder):
     image = pytest.importorskip("PIL.Image")
     for name in ("0", "2"):
@@ -129,6 +139,27 @@ def test_another_shape_asks_for_resize(tq_):
     code, _, err = tq_("run", "f.tflite", "--input", "wide.npz")
     assert code == 2 and "has the shape [1, 2, 2, 3]; --input gives [1, 4, 4, 3]: --resize runs the model so" in err
     assert tq_("run", "f.tflite", "--input", "wide.npz", "--resize")[2] != err
+    for command in ("run", "profile"):
+        assert "--resize is given and has no effect: --input gives no shapes" in tq_(command, "f.tflite", "--resize")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing", "0"), "tq: no tensor is called 'nothing'"),
+        (("0", "99999999"), "there is nothing to explain"),
+        (("77", "0"), "there is no tensor 77"),
+    ],
+)
+def test_an_element_that_there_is_not_is_named_in_a_line(tq_, words, said):
+    code, _, err = tq_("explain", "f.tflite", *words)
+    assert code == 2 and said in err and err.count("\n") == 1
+
+
+def test_a_range_from_a_negative_number_on_needs_no_equals_sign(tq_):
+    words = ("quantize", "f.tflite", "q.tflite", "--recipe", "int8", "--min-elements", "0", "--default-ranges")
+    assert [tq_(*words, ends)[0] for ends in ("-1,6", "-.5,1")] == [0, 0]
+    assert "--default-ranges: expected one argument" in tq_(*words)[2]
 
 
 # ---- JSON and CSV ----
@@ -281,6 +312,9 @@ def test_messages_name_options(tq_):
     """They named arguments of Python: "recipe 'int8' needs calibration=: a tq.Calibration, or samples as ..."."""
     code, _, err = tq_("quantize", "f.tflite", "q.tflite", "--recipe", "int8")
     assert code == 2 and "needs --samples or --calibration" in err and "tq.Calibration" not in err
+    assert in_options("give them, as in tq.pictures(folder, model, mean=127.5, std=127.5) or --mean 1") == (
+        "give them, as --mean 1"
+    )
     said = "max_memory is 3; tensor 'max_memory' of samples= in samples"
     assert in_options(said) == "--max-memory is 3; tensor 'max_memory' of --samples in samples"
 

@@ -194,6 +194,40 @@ def test_int4_weights_with_the_zero_point_8_are_explained_and_their_kernels_name
     assert dict(kernels) == {"reference": "refuses", "optimized": "refuses", "xnnpack": "runs"}
 
 
+def test_an_output_has_the_type_that_litert_gives_it_and_operators_behind_read_it_so():
+    """ADD's output is INT16 in the file; RESHAPE and DEQUANTIZE read what ADD writes."""
+    builder = tq.ModelBuilder()
+    grid = {"scale": [0.05], "zero_point": [3]}
+    x, y = (builder.tensor(name, (3, 20), "int8", **grid) for name in "xy")
+    total = builder.tensor("total", (3, 20), "int16", **grid)
+    flat, real = builder.tensor("flat", (60,), "uint8", **grid), builder.tensor("real", (3, 20), "float32")
+    builder.operator("ADD", [x, y], [total], version=2)
+    builder.operator("RESHAPE", [total], [flat], new_shape=[60])
+    builder.operator("DEQUANTIZE", [total], [real], version=2)
+    builder.inputs, builder.outputs = [x, y], [total, flat, real]
+    model = builder.to_bytes()
+    values = {i: np.random.default_rng(i).integers(-128, 128, (3, 20)).astype(np.int8) for i in (0, 1)}
+    for numerics, resolver in generators.NUMERICS.items():
+        questions = [(model, who, [values] * 2, {}, [2, 3, 4], False) for who in (resolver, f"TQ {numerics}")]
+        theirs, mine = oracle.ask("tensors", questions)
+        assert [str(v.dtype) for v in theirs[1].values()] == ["int8", "uint8", "float32"]
+        for index in theirs[1]:
+            assert mine[1][index].dtype == theirs[1][index].dtype
+            assert np.array_equal(mine[1][index], theirs[1][index]), (numerics, index)
+    run = tq.Interpreter(model_content=model, experimental_preserve_all_tensors=True)
+    run.allocate_tensors()
+    for index, value in values.items():
+        run.set_tensor(index, value)
+    run.invoke()
+    assert [tq.explain(run, 2, at).code for at in np.ndindex(3, 20)] == run.get_tensor(2).ravel().tolist()
+    again = tq.Interpreter(model_content=model, num_threads=1)
+    for shape in ((2, 30), (3, 20)):
+        again.resize_tensor_input(0, shape)
+        again.resize_tensor_input(1, shape)
+        again.allocate_tensors()
+        assert again.get_output_details()[0]["dtype"] == np.int8
+
+
 def test_zero_points_too_far_outside_the_type_are_refused():
     m = Draft(3)
     m.fixed = True

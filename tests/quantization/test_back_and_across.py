@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from commands import TQ, environment
 from test_quantize_model import noise_db, outputs
-from test_quantize_static import CONV, ROWS, check, network, quantized
+from test_quantize_static import CONV, ROWS, check, lstm, network, quantized
 from test_trained_grids import LAYERS, fake, layer, pair, paired
 
 import tq
@@ -252,6 +252,28 @@ def test_a_scale_that_follows_from_another_need_not_be_there(scaleless, change):
     made = tq.Model(bytes(change(scaleless)))
     assert not made.problems and made.inputs[0].type == made.outputs[0].type != tq.TensorType.UINT8
     assert np.isfinite(outputs(bytes(change(scaleless)), "BUILTIN_REF")).all()  # LiteRT runs it
+
+
+INSIDE = [["norm"], ["projection"], ["projection", "norm", "peephole"]]
+
+
+@pytest.mark.parametrize("more", INSIDE, ids="-".join)
+@pytest.mark.parametrize("name", ["LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"])
+def test_values_inside_lstms_keep_their_scales(name, more, tmp_path):
+    """Of a layer normalization's input and a projection's, which are no tensors of the graph."""
+    model = lstm(name, more)
+    samples = [[np.random.default_rng(i).uniform(-1, 1, tq.Model(model).inputs[0].shape).astype(F)] for i in range(3)]
+    seen = tq.calibrate(model, samples)
+    first = tq.quantize_model(model, "int8", calibration=seen)
+    assert name in names(first) and "INT8" in {t.type.name for t in tq.Model(first).operators[-2].outputs}
+    seen.save(tmp_path / "seen.json")
+    for known in (tq.Calibration.load(tmp_path / "seen.json"), tq.Calibration.from_model(first)):
+        assert rows(tq.quantize_model(model, "int8", calibration=known)) == rows(first)
+    real = tq.dequantize_model(first)
+    assert rows(tq.quantize_model(real, "int8")) == rows(first)
+    assert tq.Calibration.from_model(tq.quantize_model(real, "int8")) == tq.Calibration.from_model(first)
+    for kernels in ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "BUILTIN"):
+        assert noise_db(outputs(model, "TQ"), outputs(real, kernels)) > 25
 
 
 # ---- uint8 as int8 ----

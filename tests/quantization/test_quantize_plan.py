@@ -2,8 +2,9 @@
 """tq.plan_quantization, and the passes of the quantizer alone."""
 
 import numpy as np
+import oracle
 import pytest
-from test_quantize_model import normal
+from test_quantize_model import RESOLVERS, normal
 from test_quantize_static import draws, variable
 
 import tq
@@ -234,3 +235,34 @@ def test_unused_tensors_go_and_others_stay():
     spare = editor.main.add_tensor("spare", SHAPE)
     editor.main.remove_unused([spare, editor.tensors["h"]])
     assert "spare" not in [tensor.name for tensor in editor.tensors] and editor.tensors["h"].index >= 0
+
+
+@pytest.mark.parametrize(("recipe", "type_"), [("int4", "int8"), ("int16x4", "int16")])
+def test_the_plan_says_why_weights_are_no_int4_ones(recipe, type_):
+    """LiteRT's reference kernels refuse them in a DEPTHWISE_CONV_2D; the others run them."""
+    b = tq.ModelBuilder()
+    x, y, z = b.input("x", [1, 4, 4, 4]), b.tensor("y", [1, 4, 4, 4]), b.tensor("z", [1, 4, 4, 2])
+    options = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    w, v = np.ones((1, 3, 3, 4), np.float32), np.ones((2, 1, 1, 4), np.float32)
+    first = [x, b.constant("w", w), b.constant("zeros", np.zeros(4, np.float32))]
+    b.operator("DEPTHWISE_CONV_2D", first, [y], depth_multiplier=1, **options)
+    b.operator("CONV_2D", [y, b.constant("v", v), b.constant("bias", np.zeros(2, np.float32))], [z], **options)
+    b.output(z)
+    given = {"default_ranges": (-1.0, 1.0)}
+    depthwise, plain = tq.plan_quantization(b.to_bytes(), recipe, **given).operators
+    assert depthwise.becomes == plain.becomes == type_ and plain.why == ""
+    assert depthwise.why == "its weights are int8: one of LiteRT's kernel sets or more take no int4 ones"
+    made = tq.quantize_model(b.to_bytes(), recipe, **given)
+    types = {t.name: t.type.name for t in tq.Model(made).tensors}
+    assert types["w"] == "INT8" and types["v"] == "INT4"
+
+    editor = tq.edit(made)  # so it would be refused
+    w = editor.tensors["w"]
+    values = np.clip(w.data, -7, 7)
+    w.type = "int4"
+    w.data = values
+    editor.operators[1].version = 7
+    feed = [{tq.Model(made).inputs[0].index: np.zeros((1, 4, 4, 4), np.float32)}]
+    asked = [(editor.to_bytes(), kernels, feed, {}, [tq.Model(made).outputs[0].index]) for kernels in RESOLVERS]
+    does = [isinstance(answer, list) for answer in oracle.ask("tensors", asked)]
+    assert dict(zip(RESOLVERS, does, strict=True)) == {name: name != "BUILTIN_REF" for name in RESOLVERS}

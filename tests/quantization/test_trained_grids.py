@@ -652,3 +652,15 @@ def test_ranges_that_are_stored_on_weights_count():
         editor.tensors["weights"].quantization = {"min": [-3.0], "max": [2.0]}
         model = editor.to_bytes()
     assert tensor(tq.quantize_model(model, "int8"), "weights").quantization.scale == F(3 / 127)
+
+
+@pytest.mark.parametrize("recipe", ["int8", "uint8", "dynamic_int8", "weight_only_int4"])
+def test_a_stored_range_of_0_to_0_says_nothing_of_weights_that_are_not_0(recipe):
+    model = layer("FULLY_CONNECTED", lambda b, w: w)
+    edited = tq.edit(model)
+    edited.tensors["weights"].quantization = {"min": [0.0], "max": [0.0]}
+    given = {"min_elements": 0} if "_" in recipe else {"calibration": [[normal(*tq.Model(model).inputs[0].shape)]]}
+    plain, made = (tq.quantize_model(source, recipe, **given) for source in (model, edited.to_bytes()))
+    np.testing.assert_array_equal(tensor(made, "weights").data, tensor(plain, "weights").data)
+    with pytest.raises(ValueError, match=r"'weights' cannot have these parameters: .*range (of|is) 0 to 0"):
+        tq.quantize_model(model, recipe, overrides={"weights": (0.0, 0.0)}, **given)

@@ -26,8 +26,11 @@ All decisions on a model are made before anything is written, as one plan. `tq.p
 `tq quantize --plan` show it: each operator, its type, or the reason for which it stays float; groups of activations
 that share parameters, and the source of their range; variables and control flow; constants; QUANTIZE and DEQUANTIZE.
 
-Recipes `int4` and `int16x4` do the same with int4 weights of {INT4}; recipe `uint8` with uint8 values and
-weights of one scale and zero point. For lack of uint8 kernels these stay float there: {UINT8}.
+Recipes `int4` and `int16x4` do the same with int4 weights of {INT4}. Those of other operators stay int8,
+since a file that tq writes runs in all of LiteRT's kernel sets: its reference kernels refuse int4 weights of
+DEPTHWISE_CONV_2D (version 7), which the optimized ones and XNNPACK run. The plan says so of each. Recipe
+`uint8` has uint8 values and weights of one scale and zero point. For lack of uint8 kernels these stay float there:
+{UINT8}.
 
 Weights are int8, with a scale for each channel where the kernel takes them; biases are int32, or int64 beside int16
 activations, of scale s_input * s_weights; where a bias would not fit, the weights' scale grows. Computed weights are

@@ -76,7 +76,7 @@ class Comparison(Result):
         heads = ("#tensor", "operator", "dtype", "#different", "#max error", "#SQNR dB", "name")
         rows = [
             [
-                f"{row.index}", row.operator_name[:20], row.dtype, f"{row.different}", f"{row.max_error:.6g}",
+                f"{row.index}", middle(row.operator_name, 40), row.dtype, f"{row.different}", f"{row.max_error:.6g}",
                 f"{row.sqnr_db:.2f}", middle(row.name),
             ]
             for row in self.rows

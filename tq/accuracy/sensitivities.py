@@ -87,7 +87,7 @@ class Sensitivity(Result):
         rows = []
         for row in self.rows:
             operator = "" if row.operator is None else f"{row.operator}"
-            rows.append([f"{row.sqnr_db:.2f}", row.kind, operator, row.operator_name[:20], middle(row.name)])
+            rows.append([f"{row.sqnr_db:.2f}", row.kind, operator, middle(row.operator_name, 40), middle(row.name)])
         lines = aligned(("#SQNR dB", "part", "##", "operator", "tensor"), rows, width)
         return "\n".join([*lines, self.summary()[-1]])
 

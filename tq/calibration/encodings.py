@@ -18,8 +18,9 @@ from warnings import warn
 
 import numpy as np
 
-from tq._core import Model
+from tq._core import Model, Operator
 from tq.enums import name_of
+from tq.running.recurrent import INTERMEDIATES, LSTMS, inside
 
 FORMAT, VERSION = "tq ranges", 1
 _LIMITS = {"int4": (-8, 7), "int8": (-128, 127), "int16": (-32768, 32767)}
@@ -84,6 +85,7 @@ def of_model(model: Model) -> dict[str, Encoding]:
                 made = Encoding.of_parameters(q.scale, q.zero_point, type_, q.quantized_dimension)
                 found[tensor.name] = made
         for op in graph.operators:
+            found |= {name: item for name, item in _of_intermediates(op) if name not in found}
             side = _BETWEEN.get(op.name)
             source, target = (op.inputs or (None,))[0], (op.outputs or (None,))[0]
             if side is None or source is None or target is None:
@@ -92,6 +94,19 @@ def of_model(model: Model) -> dict[str, Encoding]:
             if name_of(real.type) == "FLOAT32" and quantized.name in found:
                 found.setdefault(real.name, found[quantized.name])
     return found
+
+
+def _of_intermediates(op: Operator) -> Iterator[tuple[str, Encoding]]:
+    """Of values inside an integer LSTM."""
+    inputs, scaled = (
+        op.inputs,
+        (t if t is not None and t.quantization.scale.size == 1 else None for t in op.intermediates),
+    )
+    for place, tensor in zip(INTERMEDIATES, scaled, strict=False):
+        under = inputs[place] if place < len(inputs) else None
+        if op.name in LSTMS and tensor is not None and under is not None:
+            q = tensor.quantization
+            yield inside(under.name), Encoding.of_parameters(q.scale, q.zero_point, name_of(tensor.type).lower())
 
 
 # ---- tq's files ----

@@ -78,8 +78,11 @@ def observed_tensors(model: Model) -> dict[int, str]:
         graph = model.subgraphs[subgraph]
         tensors = [*graph.inputs, *(tensor for operator in graph.operators for tensor in operator.outputs)]
         indices = [tensor.index for tensor in tensors if tensor is not None and watching.is_float32(tensor)]
-        indices += [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
-        found |= {watching.key_of(subgraph, index): graph.tensors[index].name for index in indices}
+        inner = [index for operator in graph.operators for index in recurrent.inner_indices(operator)]
+        for index in (*indices, *inner):
+            tensor = graph.tensors[index]
+            name = recurrent.inside(tensor.name) if tensor.is_constant else tensor.name
+            found[watching.key_of(subgraph, index)] = name
     return found
 
 

@@ -78,8 +78,19 @@ class _Parser(argparse.ArgumentParser):
                 found |= action.choices
         return found
 
+    def _joined(self, args: Sequence[str]) -> list[str]:
+        """ "--default-ranges", "-1,6" as one argument: argparse takes "-1,6" alone for an option."""
+        taking = {name for action in self._actions if action.nargs is None for name in action.option_strings}
+        made: list[str] = []
+        for arg in args:
+            if made and made[-1] in taking and re.match(r"-[\d.]+,", arg):
+                made[-1] += f"={arg}"
+            else:
+                made.append(arg)
+        return made
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(None if args is None else self._joined(args), namespace)
         if unknown:  # refused here, where the command's own options are known
             known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
             options = [item.partition("=")[0] for item in unknown if item.startswith("--")]
@@ -404,6 +415,8 @@ def _add_running(add: _Add) -> None:
     _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
+    explain.add_argument("--rounding", choices=("double", "single"), help="how the reference kernels round (double)")
+    explain.add_argument("--float", metavar="FLOAT", help="the float model: its value, and the error of each step")
     _forms(explain)
     backends = add(
         running.backends,
@@ -419,13 +432,15 @@ def _add_quantizing(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    _samples(quantize, "for int8, int16x8: ")
+    _samples(quantize, "for recipes of integer activations: ")
     quantize.add_argument(
         "--calibration",
         metavar="X",
-        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+        help="in place of --samples: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
     )
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
+    quantize.add_argument(
+        "--io", choices=IO_TYPES, default="float32", help="of inputs and outputs that are integers inside (float32)"
+    )
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
@@ -613,6 +628,8 @@ def _run(argv: Sequence[str] | None) -> int:
         text, code = args.run(args)
     except tq.Error as error:  # a part of the model cannot be read
         raise Failure(in_options(str(error))) from error
+    except ImportError as error:  # of an optional library
+        raise Failure(str(error)) from error
     _write(text if getattr(args, "json", False) or getattr(args, "csv", False) else terminal.colored(text))
     return code
 

@@ -50,6 +50,8 @@ def using(path: str) -> Iterator[None]:
 # What messages of Python's functions call otherwise than the command line does.  Others are --name with hyphens.
 _OPTIONS = {
     "a tq.Calibration, or samples as tq.calibrate takes them": "an .npz, an .npy or a folder",
+    "as in tq.pictures(folder, model, mean=127.5, std=127.5) or": "as",
+    "tq.dequantize_model": "tq dequantize",
     "calibration": "--samples or --calibration",
     "fallback": "--fallback",
     "io": "--io",

@@ -118,7 +118,8 @@ def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> d
             num_threads=args.threads,
             **limits(args),
         )
-    return {"calibration": made, "observer": None, "percentile": 99.99, "num_threads": None}
+    nothing_runs = {"max_memory": None, "max_multiply_adds": None, "num_threads": None}
+    return {"calibration": made, "observer": None, "percentile": 99.99, **nothing_runs}
 
 
 def _floats(plan: QuantizationPlan) -> str:

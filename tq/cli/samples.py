@@ -66,7 +66,4 @@ def _data(args: argparse.Namespace, path: str, inputs: Any, model: Model) -> Any
         return arrays
     if len(inputs.tensors) != 1:
         raise ValueError(f"a folder of pictures is one input; the model has {len(inputs.tensors)}")
-    try:
-        return Pictures(path, inputs.tensors[0], model, *scaling)
-    except ImportError as error:
-        raise Failure(str(error)) from error
+    return Pictures(path, inputs.tensors[0], model, *scaling)

@@ -31,7 +31,7 @@ def real_table(trail: Trail, node: Node, text: str, function: Callable[[np.float
     x = f32(f32(q - zero) * scale)
     trail.add("x", float(x), "the real value, in float32")
     y = f32(function(x))
-    trail.add("y", float(y), text)
+    trail.add("y", float(y), text, float(y))
     scaled = f32(y * f32(f32(1) / node.out_scale))
     trail.add("y / so", float(scaled), "times the reciprocal of the output's scale, in float32")
     low, high = node.limits

@@ -59,7 +59,7 @@ class _Real(NamedTuple):
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
         scale, zero = float(self.scale[0]), int(self.zero_point[0]) - shift
-        zeros = type_ == "int8" and ends.of_zeros(scale, zero, type_, rule)
+        zeros = type_ == "int8" and ends.of_zeros(scale, zero, type_)
         return zeros or ends.of_activation(scale, zero, type_, rule)
 
     @property
@@ -387,8 +387,9 @@ def _only_moves(op: OperatorPart, real: _Real, found: Mapping[TensorPart, _Real]
 def _reset_options(op: OperatorPart) -> None:
     """Options of quantized operators, back to their defaults."""
     options = op.options
-    if any(tensor is not None for tensor in op.intermediates):  # of integer LSTMs
-        op.intermediates = ()
+    for tensor in op.intermediates:  # of integer LSTMs; some have no scale
+        if tensor is not None:
+            tensor.type = "float32"
     for name in ("asymmetric_quantize_inputs", "quantized_bias_type"):
         if options.get(name):
             options[name] = None

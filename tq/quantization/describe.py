@@ -18,7 +18,7 @@ from tq.quantization.plan import (
     SubgraphPlan,
 )
 from tq.quantization.prepare import Original, Prepared
-from tq.quantization.recipes import FLOAT, STATIC, Recipe
+from tq.quantization.recipes import FLOAT, STATIC, WEIGHTS, Recipe
 from tq.quantization.records import ComputedWeights, Constant
 from tq.quantization.view import Key
 from tq.specification.table import INSTEAD
@@ -51,12 +51,26 @@ def _becomes(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> dict[Oper
     found = {row.operator: gone for row in prepared.original if row.operator not in left}
     uses = chain.from_iterable(subgraph.uses for subgraph in subgraphs)
     found.update((use.operator, (f"{use.target.type} weights", "")) for use in uses)
+    recipes = {row.operator: row.recipe for row in prepared.original}
     for item in chain.from_iterable(subgraph.activations for subgraph in subgraphs):
         for op, reason in item.choice.reasons.items():
             found.setdefault(op, ("float32", reason))
         for op in item.choice.operators:
-            found[op] = _type(item), f"written as {INSTEAD[op.name]}" if op in item.products else ""
+            instead = f"written as {INSTEAD[op.name]}" if op in item.products else ""
+            found[op] = _type(item), instead or _why_wide(op, recipes.get(op))
     return found
+
+
+def _why_wide(op: OperatorPart, recipe: Recipe | None) -> str:
+    """Why its weights have more bits than the recipe asks for; "" where they have not."""
+    row = WEIGHTS.get(op.name)
+    if recipe is None or recipe.weights != "int4" or row is None or "int4" in row.integer:
+        return ""
+    inputs = op.inputs
+    has_weights = any(
+        place < len(inputs) and (t := inputs[place]) is not None and t.is_constant for place in row.inputs
+    )
+    return "its weights are int8: one of LiteRT's kernel sets or more take no int4 ones" if has_weights else ""
 
 
 def _type(item: Activations) -> str:

@@ -30,8 +30,7 @@ WEIGHT_MOST = {name: most for name, (_, most) in WEIGHT_LIMITS.items()}
 _MOST_OF_BIASES = 2**31 - 1
 # toco and TFLiteConverter round the zero point of FAKE_QUANT's values from 0 on.
 BITS = {4: "uint4", 8: "uint8", 16: "uint16"}
-# Why a constant cannot lie on a grid.
-PASSES = "its values pass -127 or 127, or the scales do not fit it"
+# Why a constant cannot lie on a grid; see also passes().
 NARROW = "its bias needs a wider scale"
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
@@ -81,12 +80,24 @@ class Grid:
         moved: NDArray[np.int32] = np.clip(values, self.least - zero, self.most - zero).astype(np.int32)
         return moved
 
+    def is_empty(self, data: NDArray[Any]) -> bool:
+        """Whether the range of a scale is 0 to 0, and its values are others."""
+        if self.ends is None or not self.is_range:
+            return False
+        if self.axis is not None and (self.axis >= data.ndim or data.shape[self.axis] != self.ends[0].size):
+            return False
+        rows = np.moveaxis(data, self.axis, 0) if self.axis is not None else data[None]
+        most = np.abs(rows).reshape(len(rows), -1).max(axis=1, initial=0)
+        return bool(((self.ends[0] == 0) & (self.ends[1] == 0) & (most > 0)).any())
+
     def weights(self, data: NDArray[Any], axis: int | None, types: Sequence[str]) -> Weights | None:
         """The constant on this grid, in the narrowest of the types that holds its values; None: none does.
 
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
+        if self.is_empty(data):
+            return None
         if self.ends is not None and self.is_range and (type_ := types[0]) == "int4":
             made = of_range(*self.ends, self.axis, self.source, WEIGHT_MOST[type_])
             return replace(made, ends=None).weights(data, axis, types)
@@ -104,6 +115,8 @@ class Grid:
     def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
         """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
         if self.ends is not None and self.is_range:
+            if self.is_empty(data):
+                return None
             (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
             return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
         if self.scale.size != 1:
@@ -124,6 +137,12 @@ class Grid:
             fits = limits[0] <= self.least - zero and self.most - zero <= limits[1]
             return (float(self.scale[0]), 0) if fits else None
         return (float(self.scale[0]), zero) if limits[0] <= self.least and self.most <= limits[1] else None
+
+
+def passes(type: str = "int8") -> str:
+    """Why a constant of values of this type does not lie on a grid."""
+    least, most = WEIGHT_LIMITS[type]
+    return f"its values pass {least} or {most}, the scales do not fit it, or the range is 0 to 0"
 
 
 def of_fake_quant(low: float, high: float, bits: int, narrow: bool, where: str) -> Grid:
@@ -178,7 +197,7 @@ class Grids:
         if grid.source in TRAINED and grid.most < _MOST_OF_BIASES:
             self.trained.add(tensor)
 
-    def leave(self, tensor: TensorPart, why: str = PASSES) -> None:
+    def leave(self, tensor: TensorPart, why: str) -> None:
         """The constant gets another scale than its grid's.  ValueError: the grid is the caller's."""
         grid = self.get(tensor)
         if grid is not None and grid.source == "override":

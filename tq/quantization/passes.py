@@ -169,6 +169,7 @@ def _check(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
         check_overrides(given, _used(prepared, subgraphs), names)
     if not options.own_rules:
         _check_ranges(prepared, subgraphs)
+        _check_scales(options, subgraphs)
 
 
 def _check_ranges(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
@@ -182,6 +183,16 @@ def _check_ranges(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None
     weights = [use.tensor.name for subgraph in subgraphs for use in subgraph.uses if use.on_grid is not None]
     if given.encodings and not any(name in given.encodings for name in weights):
         raise ValueError("calibration is given and has no effect: no weights can have the scales that it has")
+
+
+def _check_scales(options: Options, subgraphs: Sequence[SubgraphPlan]) -> None:
+    """ValueError: block_size is given, and no weights are in blocks, or per_axis, and all are."""
+    uses = [use for subgraph in subgraphs for use in subgraph.uses]
+    in_blocks = [use.target.block_size for use in uses if use.target.block_size]
+    if options.block_size != Options.block_size and not in_blocks:
+        raise ValueError(f"block_size is given and has no effect: {options.block_size} divides no row of weights")
+    if not options.per_axis and in_blocks and len(in_blocks) == len(uses) and not options.is_static:
+        raise ValueError("per_axis is given and has no effect: all weights have scales of blocks")
 
 
 def _nothing(options: Options) -> str:

@@ -29,7 +29,7 @@ _WIDTH = 60  # of a table's column
 @dataclass(frozen=True)
 class PlannedOperator:
     """becomes: "int8" or "int16", the type of its activations; the type of its weights; or "float32".
-    why: the reason for which it stays float32, or is written as another operator."""
+    why: the reason for which it stays float32, is written as another operator, or has wider weights than asked for."""
 
     subgraph: int
     index: int

@@ -42,6 +42,7 @@ from tq.quantization.trained import (
     take_pairs,
 )
 from tq.quantization.weights import can_change, check_custom_weights, find_uses
+from tq.running.recurrent import inside
 from tq.running.watching import subgraph_and_index
 
 # The operators of a subgraph that may get integer activations, by the type of these.
@@ -231,7 +232,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
         subgraph, index = subgraph_and_index(key)
         tensors = model.subgraphs[subgraph].tensors if subgraph < len(model.subgraphs) else ()
         found = tensors[index].name if index < len(tensors) else None
-        if found != name:
+        if found is None or name not in (found, inside(found)):
             raise ValueError(f"the calibration is of another model: its tensor {index} is {name!r}, not {found!r}")
     return given
 
@@ -240,6 +241,7 @@ def _check_names(graphs: Sequence[SubgraphPart], encodings: Mapping[str, Encodin
     known = {tensor.name for graph in graphs for tensor in graph.tensors} if encodings else set()
     if encodings and not known & encodings.keys():
         raise ValueError(f"the calibration is of another model, which has no tensor {next(iter(encodings))!r}")
+    known |= set(map(inside, known))
     missing = [name for name in encodings if name not in known and _MADE.sub("", name) not in known]
     if missing:
         near = hint(missing[0], known)
@@ -256,5 +258,6 @@ def _check_float(editor: Editor, pairs: Collection[SubgraphPart]) -> None:
         for tensor in graph.tensors:
             if tensor.type_name in _INTEGERS and len(tensor.quantization.scale):
                 raise ValueError(
-                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values"
+                    f"the model is quantized already: {tensor!r} in subgraph {graph.index} holds quantized values; "
+                    "tq.dequantize_model makes a float model of it"
                 )

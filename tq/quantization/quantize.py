@@ -58,7 +58,8 @@ def quantize_model(
     model: a path, bytes or a tq.Model, which stays as it is.
     recipe: "int8", "int16x8": int8 weights, and activations of int8 or int16, whose ranges come from calibration;
         operators without an integer kernel stay float32 between DEQUANTIZE and QUANTIZE (docs/quantization.md lists
-        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED.  "uint8": uint8
+        them).  "int4", "int16x4": the same with int4 weights of CONV_2D and FULLY_CONNECTED; others'
+        stay int8, since LiteRT's reference kernels have no int4 ones of DEPTHWISE_CONV_2D.  "uint8": uint8
         activations and weights, which are asymmetric, as toco writes whole models.  The other recipes leave activations
         float32 and need no calibration.  "dynamic_int8", "dynamic_int4", "dynamic_int2": integer weights, which kernels
         multiply with activations that they quantize to 8 bits as they run.  "blockwise_int4": so, with a scale for each

@@ -22,11 +22,12 @@ import numpy as np
 
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
-from tq.editing.graph import SubgraphPart, TensorPart
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.nearest import hint
 from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids
 from tq.quantization.recipes import Recipe
+from tq.running.recurrent import INTERMEDIATES, LSTMS
 from tq.running.watching import key_of, subgraph_and_index
 from tq.specification.limits import LIMITS
 
@@ -183,6 +184,21 @@ class Ranges:
         self._calibration: Calibration | None = None
         self._main_ran = False  # and not other signatures alone
         self._stored = {tensor: found for tensor in graph.tensors if (found := _stored(tensor)) is not None}
+        for op in graph.operators:
+            self._read_intermediates(op)
+
+    def _read_intermediates(self, op: OperatorPart) -> None:
+        """The ranges of values inside an LSTM, which stand under constants, are those of its intermediate tensors."""
+        if op.builtin_name not in LSTMS:
+            return
+        inputs, inner = op.inputs, op.intermediates
+        for number, place in enumerate(INTERMEDIATES):
+            under = inputs[place] if place < len(inputs) else None
+            tensor = inner[number] if number < len(inner) else None
+            found = None if tensor is None else _stored(tensor)
+            if under is not None:
+                self._stored.pop(under, None)
+                self._stored.update({} if found is None else {under: found})
 
     def names(self) -> list[str]:
         """Of the tensors whose ranges are known, without constants."""

@@ -75,6 +75,9 @@ class Weights(NamedTuple):
 _LSTM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16)
 _TWO_LSTMS = (*_LSTM, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 33, *range(40, 48))
 
+# The types that the dynamic recipes hand over to custom operators, which the caller says are weights.
+CUSTOM_WEIGHTS = ("int8", "int4")
+
 WEIGHTS = {
     "CONV_2D": Weights((1,), 0, ("int8", "int4"), integer=("int8", "int4")),
     "DEPTHWISE_CONV_2D": Weights((1,), 3, ("int8",), scale_per_channel=True),

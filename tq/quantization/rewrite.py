@@ -215,13 +215,17 @@ def _become_product(product: Product) -> None:
 
 
 def _add_intermediates(record: Intermediates) -> None:
-    graph = record.operator.subgraph
-    record.operator.intermediates = [
-        graph.add_tensor(item.name, (), item.type)
-        if item.scale is None
-        else graph.add_tensor(item.name, (), item.type, scale=[item.scale], zero_point=[item.zero_point])
-        for item in record.tensors
-    ]
+    """Those that a float LSTM has, which hold ranges, become integers."""
+    graph, have = record.operator.subgraph, record.operator.intermediates
+    made = []
+    for number, item in enumerate(record.tensors):
+        tensor = have[number] if number < len(have) else None
+        tensor = graph.add_tensor(item.name, ()) if tensor is None else tensor
+        tensor.type, tensor.quantization = item.type, None
+        if item.scale is not None:
+            tensor.quantization = {"scale": [item.scale], "zero_point": [item.zero_point]}
+        made.append(tensor)
+    record.operator.intermediates = made
 
 
 def _join(subgraph: SubgraphPlan, made: Sequence[OperatorPart]) -> list[OperatorPart]:

@@ -34,6 +34,7 @@ from tq.quantization.grids import KERNELS, SIGNED, Grid, Grids, of_fake_quant, o
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
+from tq.running.recurrent import inside
 from tq.specification.limits import LIMITS
 from tq.specification.table import FREE, SAME
 
@@ -125,11 +126,11 @@ def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encodin
 
 
 def take_encodings(graph: SubgraphPart, encodings: Mapping[str, Encoding]) -> dict[TensorPart, Trained]:
-    """The calibration's encodings of activations."""
+    """The calibration's encodings of activations, and of values inside LSTMs, which are under a constant's name."""
     found = {}
     for tensor in graph.tensors if encodings else ():
-        item = encodings.get(tensor.name)
-        if item is not None and is_float(tensor) and not tensor.is_constant:
+        item = encodings.get(inside(tensor.name) if tensor.is_constant else tensor.name)
+        if item is not None and is_float(tensor):
             is_whole = len(item.scale) == 1 and item.type in LIMITS
             made = QuantizationParams((np.float32(item.scale[0]), np.int32(item.zero_point[0]))) if is_whole else None
             type_ = item.type if is_whole else ""

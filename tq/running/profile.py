@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tq.inspection.plots import Axes
 
 _WIDE = 100  # characters of a line that has room for the least and the greatest time
+_NAME = 40  # characters of an operator's name; a custom operator may have any
 _MOST_NAMES = 60  # more operators than this have no names on a plot's axis
 
 # Without a number: runs until the time is over, at least one.
@@ -120,7 +121,7 @@ class Profile(Result):
         heads = ["##", "operator", "#us", "#%", "#min", "#max", "#bytes", "#MACs", "output"]
         rows = [
             [
-                f"{row.index}", row.name[:24], f"{row.microseconds:.1f}", self._share(row.microseconds),
+                f"{row.index}", middle(row.name, _NAME), f"{row.microseconds:.1f}", self._share(row.microseconds),
                 f"{row.least:.1f}", f"{row.most:.1f}", f"{row.bytes}",
                 "-" if row.multiply_adds is None else f"{row.multiply_adds}", middle(row.output),
             ]
@@ -128,7 +129,7 @@ class Profile(Result):
         ]  # fmt: skip
         if width is not None and width < _WIDE:
             heads, rows = _without_ends(heads), list(map(_without_ends, rows))
-        names = [[name[:24], f"{us:.1f}", self._share(us)] for name, us in self.by_name().items()]
+        names = [[middle(name, _NAME), f"{us:.1f}", self._share(us)] for name, us in self.by_name().items()]
         names = [["all", f"{self.microseconds:.1f}", ""], *names]
         return "\n".join(
             [*aligned(heads, rows, width), "", *aligned(("operators", "#us", "#%"), names, width), "", *self.summary()]

@@ -23,6 +23,9 @@ PROJECTION, PROJECTION_BIAS, OUTPUT_STATE, CELL_STATE = 16, 17, 18, 19
 PEEPHOLE_OF = {0: 0, 1: 1, 3: 2}  # the modulation has none
 FEATURES, TIME, SVDF_BIAS, SVDF_STATE = 1, 2, 3, 4  # positions of an SVDF's inputs
 
+# An LSTM's intermediate tensors, and the inputs under whose names and indices the ranges of their values are.
+INTERMEDIATES = (NORM, NORM + 1, NORM + 2, NORM + 3, PROJECTION)
+
 Tensors = Callable[[int], "NDArray[Any] | None"]
 
 
@@ -36,6 +39,11 @@ def inner_indices(operator: Operator) -> list[int]:
         return []
     inputs = operator.inputs
     return [tensor.index for i in positions if i < len(inputs) and (tensor := inputs[i]) is not None]
+
+
+def inside(name: str) -> str:
+    """The name of values that are kept under a constant's index."""
+    return f"{name} (inside)"
 
 
 def inner(operator: Operator, view: Callable[[int], NDArray[Any]]) -> Iterator[tuple[int, Floats]]:

@@ -221,7 +221,8 @@ static void run_job(const struct run *run, size_t job)
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
         return;
     }
-    if (d->lines.vectors && !d->non_finite) {
+    const bool contiguous = run->out_stride == d->channels && run->stride == d->channels * sizeof(float);
+    if (d->lines.vectors && !d->non_finite && contiguous) {
         const size_t lines = run->count / (size_t)run->scan->out_w;
         tq_depthwise_run_lines(d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store,
                                run->out, run->scratch + job * run->job_bytes);

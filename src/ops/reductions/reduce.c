@@ -130,8 +130,9 @@ STORE_SAME(64)
 /* The mean of no inputs is NaN, of integers 0. */
 static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
 {
+    const float each = r->each ? (float)r->each : NAN;
     for (size_t i = 0; i < n; i++)
-        ((float *)out)[i] = r->each ? ((const float *)acc)[i] / (float)r->each : NAN;
+        ((float *)out)[i] = ((const float *)acc)[i] / each;
 }
 
 static void store_mean_i32(const tq_reduction *r, const void *acc, void *out, size_t n)
