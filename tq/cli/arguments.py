@@ -491,6 +491,9 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
     )
+    quantize.add_argument(
+        "--effort", default="fast", metavar="NAME", help="fast, or search for smaller errors: better or best"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
@@ -498,6 +501,9 @@ def _add_quantizing(add: _Add) -> None:
         type=float,
         metavar="DB",
         help="let the operators with the most error fall back until it is reached",
+    )
+    quantize.add_argument(
+        "--budget", metavar="BYTES", help="let operators fall back while the file grows by at most BYTES, or 10%%"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(
