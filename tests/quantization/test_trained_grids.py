@@ -664,3 +664,62 @@ def test_a_stored_range_of_0_to_0_says_nothing_of_weights_that_are_not_0(recipe)
     np.testing.assert_array_equal(tensor(made, "weights").data, tensor(plain, "weights").data)
     with pytest.raises(ValueError, match=r"'weights' cannot have these parameters: .*range (of|is) 0 to 0"):
         tq.quantize_model(model, recipe, overrides={"weights": (0.0, 0.0)}, **given)
+
+
+def stores(low, high, axis=0, name="weights", kind="FULLY_CONNECTED"):
+    """A layer whose weights have min and max."""
+    editor = tq.edit(layer(kind, lambda b, w: w))
+    editor.tensors[name].quantization = {"min": low, "max": high, "quantized_dimension": axis}
+    return editor.to_bytes()
+
+
+def calibrated(model, recipe):
+    shape = tq.Model(model).inputs[0].shape
+    return tq.quantize_model(
+        model, recipe, **({"min_elements": 0} if "_" in recipe else {"calibration": [[normal(*shape)]]})
+    )
+
+
+@pytest.mark.parametrize("recipe", ["int8", "uint8", "dynamic_int8", "weight_only_int4"])
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([float("nan")], [1.0], "min is nan and max 1.0"),
+        ([2.0], [1.0], "min is 2.0 and max 1.0"),
+        ([-1.0], [], "min has 1 values, max 0"),
+        ([-1.0] * 7, [1.0] * 7, "they have 7 values; dimension 0 has"),
+    ],
+)
+def test_min_and_max_on_weights_that_are_no_range_are_an_error(recipe, low, high, words):
+    with pytest.raises(ValueError, match=rf"'weights'.* no range: {words}.*overrides="):
+        calibrated(stores(low, high), recipe)
+
+
+@pytest.mark.parametrize("recipe", ["uint8", "int8"])
+def test_a_stored_range_for_each_channel_counts_where_the_kernel_takes_one_scale(recipe):
+    count = LAYERS["FULLY_CONNECTED"][0][0]
+    low, high = -np.linspace(1, 3, count), np.linspace(1, 2, count)
+    given = {"per_axis": False} if recipe == "int8" else {}
+    model, one = stores(low, high), stores([-3.0], [2.0])
+    shape = tq.Model(model).inputs[0].shape
+    made, needed = (
+        tensor(tq.quantize_model(data, recipe, calibration=[[normal(*shape)]], **given), "weights")
+        for data in (model, one)
+    )
+    np.testing.assert_array_equal(made.quantization.scale, needed.quantization.scale)
+    np.testing.assert_array_equal(made.data, needed.data)
+    plain = tensor(calibrated(layer("FULLY_CONNECTED", lambda b, w: w), recipe), "weights")
+    assert made.quantization.scale[0] != plain.quantization.scale[0]
+
+
+def test_a_stored_range_that_does_not_count_is_said_in_the_notes():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64)), b.constant("bias", normal(8))], [y])
+    b.output(y)
+    editor = tq.edit(b.to_bytes())
+    editor.tensors["w"].quantization = {"min": [-3.0], "max": [2.0]}
+    made = tq.quantize_model(editor.to_bytes(), "blockwise_int4", min_elements=0)
+    (note,) = made.notes
+    assert "'w' does not get the scale of the min and max that the file stores: " in note and "in blocks" in note
+    assert tq.quantize_model(b.to_bytes(), "blockwise_int4", min_elements=0).notes == ()

@@ -50,7 +50,7 @@ def build(model: Model, options: Options) -> QuantizedModel:
             data = _corrected(model, data, samples, options, bool(rules))
         if options.rounds_weights:
             data = _rounded(model, data, samples, options, bool(rules))
-        return QuantizedModel.of(data, quantized.weights_on_grid)
+        return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
 
     if options.target_sqnr is None:
         return made(())

@@ -107,7 +107,7 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
         raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
     graph.remove_operator(op)
     target.data = np.asarray(made, np.float32).reshape(data.shape)
-    given = grids.get(source)
+    given = grids.by_tensor.get(source)
     grids.add(target, given if given is not None and given.source == "override" else grid)
     graph.remove_unused([source])
 
@@ -121,7 +121,7 @@ def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encodin
         item = encodings.get(tensor.name)
         if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
-        if (grid := grids.get(tensor)) is None or grid.source == "stored":
+        if (grid := grids.by_tensor.get(tensor)) is None or grid.source == "stored":
             grids.add(tensor, _grid_of(item, tensor))
 
 
