@@ -723,3 +723,46 @@ def test_a_stored_range_that_does_not_count_is_said_in_the_notes():
     (note,) = made.notes
     assert "'w' does not get the scale of the min and max that the file stores: " in note and "in blocks" in note
     assert tq.quantize_model(b.to_bytes(), "blockwise_int4", min_elements=0).notes == ()
+
+
+def two_pairs():
+    """Two layers, each with a grid of its own for the one input."""
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 64])
+    for number, (scale, zero) in enumerate([(0.008, 0), (0.021, -20)]):
+        q, d = b.tensor(f"q{number}", [1, 64], "int8", scale=scale, zero_point=zero), b.tensor(f"d{number}", [1, 64])
+        b.operator("QUANTIZE", [x], [q])
+        b.operator("DEQUANTIZE", [q], [d])
+        y = b.tensor(f"y{number}", [1, 8])
+        b.operator(
+            "FULLY_CONNECTED", [d, b.constant(f"w{number}", normal(8, 64)), b.constant(f"b{number}", normal(8))], [y]
+        )
+        b.output(y)
+    return b.to_bytes()
+
+
+def test_two_grids_of_one_input_are_both_of_its_real_values():
+    samples = [[normal(1, 64)]]
+    data = tq.quantize_model(two_pairs(), "int8", calibration=samples)
+    made = tq.Model(data)
+    found = [op for op in made.operators if op.name == "QUANTIZE"]
+    assert [op.inputs[0].name for op in found] == ["x", "x"]
+    assert [float(op.outputs[0].quantization.scale[0]) for op in found] == [F(0.008), F(0.021)]
+    x = samples[0][0]
+    for real, ours in zip(*(run_all(model, x) for model in (two_pairs(), data)), strict=True):
+        assert 10 * np.log10((real**2).sum() / ((real - ours) ** 2).sum()) > 30
+
+
+def run_all(data, x):
+    interpreter = tq.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
+
+
+def test_of_two_grids_an_input_of_integers_has_the_wider():
+    made = tq.Model(tq.quantize_model(two_pairs(), "int8", calibration=[[normal(1, 64)]], io="int8"))
+    assert made.inputs[0].type.name == "INT8" and made.inputs[0].quantization.scale == F(0.021)
+    (op,) = [op for op in made.operators if op.name == "QUANTIZE"]
+    assert op.outputs[0].quantization.scale == F(0.008)

@@ -197,6 +197,8 @@ class Ranges:
         given = dict(overrides or {})
         self.is_unsigned = False  # whether int8 values are written as uint8
         self.default: tuple[float, float] | None = None  # of groups of which no range is known
+        self.has_integer_ends = False  # whether the caller wants integer inputs and outputs of the subgraph
+        self.read_real: set[OperatorPart] = set()  # that quantize an input of the subgraph, beside another
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
