@@ -228,6 +228,13 @@ def _file(text: str) -> str:
     return "/dev/stdout" if text == "-" else text
 
 
+def _ranges_file(text: str) -> str:
+    """The path of a file of ranges, whose name says the format; "-" is standard output, of .npz."""
+    if text != "-" and not text.endswith((".npz", ".json")):
+        raise argparse.ArgumentTypeError(f"{text!r} ends neither in .npz nor in .json, the formats of ranges")
+    return _file(text)
+
+
 def _out(parser: _Parser) -> None:
     parser.add_argument("out", metavar="OUT", nargs="?", type=_file, help=_WRITES)
     parser.add_argument("--in-place", action="store_true", help="write over FILE itself")
@@ -406,7 +413,9 @@ def _add_running(add: _Add) -> None:
     _forms(evaluate)
     calibrate = add(running.calibrate, "write the ranges of a float model's activations, for quantize", "FILE")
     _samples(calibrate, required=True)
-    calibrate.add_argument("-o", "--output", type=_file, required=True, metavar="OUT", help=_WRITES + "; .npz or .json")
+    calibrate.add_argument(
+        "-o", "--output", type=_ranges_file, required=True, metavar="OUT", help=_WRITES + "; .npz or .json"
+    )
     calibrate.add_argument("--observer", default="minmax", metavar="NAME", help="as of quantize (minmax)")
     calibrate.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
     _most(calibrate)

@@ -98,8 +98,8 @@ def quantize(args: argparse.Namespace) -> Result:
     grids = f"; {placed} of {trained} weights lie on the trained grid" if trained else ""
     text = f"{out}: {len(data)} bytes, {len(data) / model.nbytes:.3f} of {model.nbytes}{grids}"
     floats = "" if improves else _floats(plan_quantization(model, args.recipe, **options))
-    facts = {"bytes": len(data), "of": model.nbytes, "float32": floats}
-    return written(args, out, f"{text}\n{floats}" if floats else text, **facts), FINE
+    facts = {"bytes": len(data), "of": model.nbytes, "float32": floats, "notes": list(data.notes)}
+    return written(args, out, "\n".join(filter(None, (text, floats, *_first(data.notes)))), **facts), FINE
 
 
 def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> dict[str, Any]:
@@ -120,6 +120,11 @@ def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> d
         )
     nothing_runs = {"max_memory": None, "max_multiply_adds": None, "num_threads": None}
     return {"calibration": made, "observer": None, "percentile": 99.99, **nothing_runs}
+
+
+def _first(notes: tuple[str, ...]) -> list[str]:
+    """Of many notes the first ones, and how many there are."""
+    return [*notes[:3], f"{len(notes) - 3} more notes: --json has them"] if len(notes) > 3 else list(notes)
 
 
 def _floats(plan: QuantizationPlan) -> str:

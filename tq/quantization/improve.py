@@ -62,7 +62,7 @@ def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
         data = _corrected(model, data, samples, options, may_lack_layers)
     if options.rounds_weights:
         data = _rounded(model, data, samples, options, may_lack_layers)
-    return QuantizedModel.of(data, quantized.weights_on_grid)
+    return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
 
 
 def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, given: Options) -> Candidate:

@@ -109,8 +109,10 @@ def quantize_model(
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
-    scale, n have it.  Rounded to the nearest, int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to
-    the bit (but no scale of a block is 0).
+    scale, n have it, and notes, which say of constants why they do not get the scale of their training, of the
+    calibration, or of the min and max that the file stores (an error where these are no range).
+    Rounded to the nearest, int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit (but no
+    scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
     ValueError: no such recipe; a model that is quantized already, weights that are not finite, nothing to quantize;
     a calibration that is missing, empty, of another model, or without a finite value of a tensor; overrides of a tensor
