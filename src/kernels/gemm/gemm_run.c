@@ -143,8 +143,8 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_tile tile = {
         .step = call->block,
-        .runs = call->reads_lines ? (size_t)call->rows->scan->filter_h : g->runs,
-        .length = call->reads_lines ? call->line * g->depth : g->length,
+        .runs = call->runs,
+        .length = call->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
@@ -327,6 +327,8 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     };
     call.limit = end_of_rows(gemm, rows, call.plain);
     call.reads_lines = tq_gemm_reads_lines(&call);
+    call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
+    call.length = call.reads_lines ? call.line * gemm->depth : gemm->length;
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
