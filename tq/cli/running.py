@@ -203,10 +203,12 @@ def compare(args: argparse.Namespace) -> Result:
             _interpreter(path, args, preserve=True, numerics=name, rounding=rounding)
             for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
         )
-        floats = all(item["dtype"] == np.float32 for item in two.get_input_details())
-        samples = samples_of(args, (two if floats else one).model, quantizes=True)
+        floats = [all(item["dtype"] == np.float32 for item in each.get_input_details()) for each in (one, two)]
+        base = two if floats == [False, True] else one
+        samples = samples_of(args, base.model, quantizes=True)
         if samples is None:
-            comparison = compare(one, two, _inputs(args, one.get_input_details()))
+            inputs = _inputs(args, base.get_input_details())
+            comparison = compare(one, two, inputs) if floats[0] == floats[1] else compare(one, two, samples=[inputs])
         else:
             _alone(args)
             comparison = compare(one, two, samples=samples)

@@ -256,12 +256,10 @@ class TensorFields(OnlyPart):
             names = ("scale", "zero_point", "min", "max")
             arrays = {name: getattr(value, name) for name in names if len(getattr(value, name))}
             value = {**arrays, "quantized_dimension": value.quantized_dimension}
-        self.node.set("quantization", None)
         if value is not None:
-            made = {
-                name: item for name, item in mapped(value, f"{self._where()}, quantization").items() if item is not None
-            }
-            self.put("quantization", made)
+            given = mapped(value, f"{self._where()}, quantization")
+            value = {name: item for name, item in given.items() if item is not None}
+        self.put("quantization", value)
 
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
