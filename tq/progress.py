@@ -85,9 +85,11 @@ class Progress:
             self._bar.close()
 
 
-def tracked(items: Iterable[_T], total: Any, text: str, wanted: bool | None = None) -> Iterator[_T]:
+def tracked(
+    items: Iterable[_T], total: Any, text: str, wanted: bool | None = None, unit: str = " samples"
+) -> Iterator[_T]:
     """The items, with progress.  total: an object with their number as its length; text: the name of the work."""
-    with Progress(wanted, total, text) as bar:
+    with Progress(wanted, total, text, unit) as bar:
         for item in items:
             yield item
             bar.add()

@@ -43,6 +43,14 @@ def changed():
     return tq.diff(DEMO, editor.to_bytes())
 
 
+def misquantized():
+    """The demonstration with another scale of a bias."""
+    with tq.edit(DEMO) as e:
+        bias = next(tensor for tensor in e.tensors if tensor.name.endswith("bias"))
+        bias.quantization.scale = bias.quantization.scale * 2
+        return e.to_bytes()
+
+
 RESULTS = {
     "compare": (lambda: tq.compare(DEMO, tq.dequantize_model(DEMO), samples=SAMPLES), "Comparison"),
     "profile": (lambda: run().profile(3), "Profile"),
@@ -51,6 +59,7 @@ RESULTS = {
     "diff": (changed, "Differences"),
     "explain_requantize": (lambda: tq.explain_requantize(1000, 0.01, 3), "RequantizeExplanation"),
     "sensitivity": (ranked, "Sensitivity"),
+    "check": (lambda: tq.check(tq.Model(misquantized())), "Findings"),
     "evaluate": (lambda: tq.evaluate(DEMO, [(X, 1)]), "Evaluation"),
 }
 

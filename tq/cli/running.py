@@ -93,13 +93,15 @@ def _check_shapes(args: argparse.Namespace, found: Any, details: list[dict[str, 
         found if isinstance(found, dict) else {item["name"]: value for item, value in zip(details, found, strict=False)}
     )
     for item in details:
-        wanted, shape = [int(n) for n in item["shape_signature"]], list(np.shape(by_name.get(item["name"], ())))
-        if args.resize or len(shape) != len(wanted):  # of another number of dimensions: no model runs so
+        wanted = [int(n) for n in item["shape_signature"]]
+        if args.resize or item["name"] not in by_name or not wanted:  # [] is also a shape that the file leaves open
             continue
+        shape = list(np.shape(by_name[item["name"]]))
+        said = f"input {item['name']!r} has the shape {wanted}; --input gives {shape}"
+        if len(shape) != len(wanted):
+            raise Failure(said)
         if any(n not in (-1, m) for n, m in zip(wanted, shape, strict=True)):
-            raise Failure(
-                f"input {item['name']!r} has the shape {wanted}; --input gives {shape}: --resize runs the model so"
-            )
+            raise Failure(f"{said}: --resize runs the model so")
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:

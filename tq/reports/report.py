@@ -132,7 +132,7 @@ def report(
     )
     if advise:
         tries = attempts(a, fed, num_threads, limits)
-        made.advice = list(tracked(tries, OPTIONS, "trying other options"))
+        made.advice = list(tracked(tries, OPTIONS, "trying other options", unit=" options"))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)
