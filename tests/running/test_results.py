@@ -173,6 +173,15 @@ def test_warming_up_takes_at_least_a_run_and_is_bounded():
 # ---- pictures ----
 
 
+@pytest.mark.parametrize("of", ["profile", "memory_plan"])
+def test_a_picture_without_matplotlib_is_told_in_a_line(of, monkeypatch):
+    result = getattr(run(), of)()
+    for name in ("matplotlib", "matplotlib.patches"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"^drawing needs matplotlib, .*: pip install matplotlib .it is in tq.plot"):
+        result.plot()
+
+
 def test_the_arenas_picture_names_tensors():
     pytest.importorskip("matplotlib").use("Agg")
     words = [text.get_text() for text in run().memory_plan().plot().texts]
