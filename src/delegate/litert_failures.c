@@ -23,6 +23,19 @@ bool tq_litert_failure_no_bias(const tq_node *node)
     return !tq_view_input(node, 2);
 }
 
+bool tq_litert_failure_no_shuffled_bias(const tq_node *node)
+{
+    const int64_t format = tq_get_int(&node->options.table, TQ_FullyConnectedOptions_weights_format);
+    return format == TQ_FullyConnectedOptionsWeightsFormat_SHUFFLED4x16INT8 && !tq_view_input(node, 2) &&
+           tq_view_type(tq_view_input(node, 1)) == TQ_TensorType_UINT8;
+}
+
+bool tq_litert_failure_no_wide_bias(const tq_node *node)
+{
+    return tq_view_type(tq_view_input(node, 0)) == TQ_TensorType_UINT8 && !tq_view_input(node, 2) &&
+           tq_view_type(tq_view_output(node, 0)) == TQ_TensorType_INT16;
+}
+
 bool tq_litert_failure_one_bias_scale(const tq_node *node)
 {
     const tq_tensor *w = tq_view_input(node, 1), *bias = tq_view_input(node, 2);

@@ -4,26 +4,9 @@
  */
 #include "base/stop.h"
 #include "ops/check.h"
-#include "ops/kernel_types.h"
 #include "runtime/begin.h"
+#include "runtime/node_call.h"
 #include "runtime/run.h"
-
-tq_status tq_node_call(tq_node *node, tq_op_fn function, tq_error *error)
-{
-    const uint64_t flips = tq_step_of(node)->flips;
-    tq_flip_types(node, flips);
-    const tq_status status = function(node, error);
-    tq_flip_types(node, flips);
-    return tq_run_heard(tq_graph_of(node)->run, status, error);
-}
-
-void tq_node_pack(tq_node *node)
-{
-    const uint64_t flips = tq_step_of(node)->flips;
-    tq_flip_types(node, flips);
-    node->request.pack(node);
-    tq_flip_types(node, flips);
-}
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)
 {

@@ -254,11 +254,6 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
 
 /* ---- eval.c ---- */
 
-/* Calls a function of the node (prepare, eval), and its request.pack, with operands of the types that the runtime's
-   kernel takes them for. */
-tq_status tq_node_call(tq_node *node, tq_op_fn function, tq_error *error);
-void tq_node_pack(tq_node *node);
-
 /* Calls node->eval, with constants prepacked and the mode of denormal floats for the node's numerics (tq_run_flush), in
    which the thread stays. */
 tq_status tq_node_eval(tq_node *node, tq_error *error);

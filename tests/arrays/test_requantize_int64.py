@@ -95,3 +95,19 @@ def test_bits_that_there_are_not_are_refused():
             tq.quantize_multiplier(0.3, bits=bits)
     with pytest.raises(ValueError, match="31 with rounding='single'"):
         tq.quantize_multiplier(0.3, bits=16, rounding="single")
+
+
+def test_the_default_rule_of_an_accumulator_is_requantize_s():
+    for acc in (np.int32(7984), np.int64(7984)):
+        explained = tq.explain_requantize(acc, 0.0014402704)
+        assert explained.code == tq.requantize(acc, 0.0014402704)
+        assert explained.rounding == ("double" if acc.dtype == np.int32 else "int64-up")
+    with pytest.raises(ValueError, match="accumulators need 'int64-up' or 'float64-away'"):
+        tq.explain_requantize(2**40, 1e-9)
+
+
+def test_multipliers_of_fewer_bits_are_no_multipliers_of_the_rules():
+    short = tq.quantize_multiplier(0.3, bits=8)
+    assert short.bits == 8 and tq.quantize_multiplier([0.3, 0.4]).bits == 31
+    with pytest.raises(ValueError, match="multiplier has 8 bits; the rules need 31"):
+        tq.explain_requantize(1000, short)

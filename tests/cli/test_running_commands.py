@@ -129,6 +129,11 @@ def test_calibrate_writes_what_quantize_reads(tq_, folder):
         assert tq.compare(classifier(), folder / "q.tflite", samples=IMAGES).outputs[0].sqnr_db > 25
 
 
+def test_calibrate_refuses_names_of_other_formats(tq_, folder):
+    code, _, error = tq_("calibrate", "f.tflite", "--samples", "s.npz", "-o", "c.txt")
+    assert code == 2 and "'c.txt' ends neither in .npz nor in .json" in error and not (folder / "c.txt").exists()
+
+
 def test_quantize_says_what_stays_float_and_why(tq_, tmp_path):
     assert tq_("demo", "--write", tmp_path)[0] == 0
     words = ("quantize", "demo_float.tflite", "q.tflite", "--recipe", "int8", "--samples", "demo_samples.npz")
@@ -141,6 +146,27 @@ def test_another_shape_asks_for_resize(tq_):
     code, _, err = tq_("run", "f.tflite", "--input", "wide.npz")
     assert code == 2 and "has the shape [1, 2, 2, 3]; --input gives [1, 4, 4, 3]: --resize runs the model so" in err
     assert tq_("run", "f.tflite", "--input", "wide.npz", "--resize")[2] != err
+    for command in ("run", "profile"):
+        assert "--resize is given and has no effect: --input gives no shapes" in tq_(command, "f.tflite", "--resize")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing", "0"), "tq: no tensor is called 'nothing'"),
+        (("0", "99999999"), "there is nothing to explain"),
+        (("77", "0"), "there is no tensor 77"),
+    ],
+)
+def test_an_element_that_there_is_not_is_named_in_a_line(tq_, words, said):
+    code, _, err = tq_("explain", "f.tflite", *words)
+    assert code == 2 and said in err and err.count("\n") == 1
+
+
+def test_a_range_from_a_negative_number_on_needs_no_equals_sign(tq_):
+    words = ("quantize", "f.tflite", "q.tflite", "--recipe", "int8", "--min-elements", "0", "--default-ranges")
+    assert [tq_(*words, ends)[0] for ends in ("-1,6", "-.5,1")] == [0, 0]
+    assert "--default-ranges: expected one argument" in tq_(*words)[2]
 
 
 # ---- JSON and CSV ----

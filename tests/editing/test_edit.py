@@ -270,6 +270,20 @@ def test_quantization_as_a_whole():
     assert features["scale"] == [0.125] and features["min"] is None
 
 
+@pytest.mark.parametrize(("scale", "zero", "needed"), [(0.5, 3, ([0.5], [3])), ([0.5, 0.25], 1, ([0.5, 0.25], [1, 1]))])
+def test_quantization_may_be_params(scale, zero, needed):
+    m = tq.Model(edited(CONV, lambda e: setattr(e.tensors[0], "quantization", tq.QuantizationParams((scale, zero)))))
+    found = m.tensors[0].quantization
+    assert (found.scale.tolist(), found.zero_point.tolist()) == needed
+
+
+def test_quantization_of_another_type_is_an_error_and_changes_nothing():
+    with tq.edit(CONV) as e:
+        with pytest.raises(TypeError, match="quantization is a tuple; it must be a dict of scale"):
+            e.tensors[0].quantization = (0.5, 3)
+        assert e.to_bytes() == CONV
+
+
 def test_blockwise_details_are_kept_and_renumbered():
     data = zoo.MODELS["blockwise"]
     before = tq.Model(data)
@@ -317,7 +331,7 @@ BAD_FIELDS = [
     (lambda e: e.add_signature("s", {"x": "no"}, {}), "subgraph 0 has no tensor 'no'"),
     (lambda e: setattr(e, "version", "3"), r"Model\.version needs an integer"),
     (lambda e: setattr(e.tensors[0], "shape", 3), "tensor 'image', shape: a list is needed, not 3"),
-    (lambda e: setattr(e.tensors[0], "quantization", 3), "tensor 'image', quantization: a dict is needed, not 3"),
+    (lambda e: setattr(e.tensors[0], "quantization", {"scales": 1}), "has no field 'scales'"),
     (lambda e: setattr(e.operators[0], "inputs", 3), "operator CONV_2D: a list of tensors is needed, not 3"),
     (lambda e: e.operators[0].replace_inputs({e.tensors[0]: OTHER.tensors[1]}), "belongs to another"),
     (lambda e: e.main.insert_before(OTHER.operators[0], "RELU", [0], [3]), "the operator belongs to another subgraph"),

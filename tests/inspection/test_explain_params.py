@@ -20,7 +20,22 @@ def test_scale_and_zero_point_are_the_rules_own(rule, ends, dtype):
     assert (np.float32(e.scale), e.zero_point) == (chosen.scale, chosen.zero_point)
     assert e.representable == (e.scale * (e.low - e.zero_point), e.scale * (e.high - e.zero_point))
     assert min(e.clipped) >= 0 and e.widened[0] <= 0 <= e.widened[1]
-    assert rule in str(e) and e.as_dict()["scale"] == e.scale
+    assert rule in str(e) and e.as_dict()["scale"] == e.scale and "<table" in e._repr_html_()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(ends=st.tuples(ENDS, ENDS).map(sorted), power=st.integers(-14, 0))
+def test_the_zero_point_is_the_candidate_that_was_taken_rounded_and_clamped(rule, ends, power):
+    e = tq.explain_quantization_params(*(end * 10.0**power for end in ends), rule=rule)
+    if e.nudge is not None:
+        taken = {"min": e.from_min, "max": e.from_max}[e.taken]
+        rounded = round(taken) if rule == "ai-edge-quantizer" else int(np.copysign(np.floor(abs(taken) + 0.5), taken))
+        assert e.zero_point == min(max(rounded, e.low), e.high) and e.nudge == e.zero_point - taken
+
+
+def test_a_range_that_a_rule_widens_is_shown_as_wide():
+    e = tq.explain_quantization_params(0.0, 1e-8, rule="mlir")
+    assert e.widened == (-5e-7, 5e-7) and e.clipped == (0, 0) and abs(e.nudge) <= 0.5
 
 
 def test_both_candidates_of_the_zero_point_are_shown():

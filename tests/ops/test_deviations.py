@@ -9,6 +9,7 @@ import differential
 import generators
 import oracle
 import pytest
+import refusals
 
 import tq
 
@@ -45,6 +46,19 @@ def test_row(row):
         for index, (meant, slack) in zip(item.output_indices, means, strict=True)
     ]
     assert any(wrong), "LiteRT agrees: the row is not needed"
+
+
+@pytest.mark.parametrize("row", refusals.ROWS, ids=str)
+def test_what_litert_runs_and_tq_refuses(row):
+    draft = differential.Draft(7, str(row))
+    draft.fixed = True
+    row.example(draft)
+    case = draft.case()
+    questions = [differential.question(case.model, who, case.runs) for who in generators.NUMERICS.values()]
+    assert not all(isinstance(answer, oracle.Refusal) for answer in oracle.ask("tensors", questions))
+    for numerics in generators.NUMERICS:
+        with pytest.raises(tq.RunError, match=row.message):
+            tq.Interpreter(model_content=case.model, numerics=numerics).allocate_tensors()
 
 
 def test_the_document_is_the_table():

@@ -141,6 +141,11 @@ def bounded(m):
     m.operator("FULLY_CONNECTED", [x, w], [y], fused_activation_function="RELU6", version=2)
 
 
+def relu6(m):
+    x = m.input("int8", [3, 20], scale=0.05, zero_point=3)
+    m.operator("RELU6", [x], [m.output("int8", [3, 20], scale=0.05, zero_point=-1000)])
+
+
 RULES = {
     "FULLY_CONNECTED of INT8 by INT4 with the zero point 8": (narrow("int8"), ["xnnpack"]),
     "FULLY_CONNECTED of floats by INT4 with the zero point 8": (narrow("float32"), ["xnnpack"]),
@@ -158,7 +163,12 @@ RULES = {
     **{f"{name} of INT16 with zero points": (int16(name), NUMERICS) for name in ("EQUAL", "GELU", "PRELU")},
     "shuffled weights with zero points": (shuffled, NUMERICS),
     "ADD with a zero point of 200": (sum_of(200), ["reference", "optimized"]),
-    "ADD with a zero point of -768": (sum_of(-768), ["reference", "optimized"]),
+    "CONV_2D with a zero point of 1000": (
+        lambda m: convolution(m, image={"scale": 0.05, "zero_point": 1000}),
+        ["reference", "optimized"],
+    ),
+    "RELU6 with an upper bound below its type": (relu6, NUMERICS),
+    "ADD with a zero point of 1792": (sum_of(1792), ["reference", "optimized"]),
 }
 
 
@@ -194,12 +204,46 @@ def test_int4_weights_with_the_zero_point_8_are_explained_and_their_kernels_name
     assert dict(kernels) == {"reference": "refuses", "optimized": "refuses", "xnnpack": "runs"}
 
 
+def test_an_output_has_the_type_that_litert_gives_it_and_operators_behind_read_it_so():
+    """ADD's output is INT16 in the file; RESHAPE and DEQUANTIZE read what ADD writes."""
+    builder = tq.ModelBuilder()
+    grid = {"scale": [0.05], "zero_point": [3]}
+    x, y = (builder.tensor(name, (3, 20), "int8", **grid) for name in "xy")
+    total = builder.tensor("total", (3, 20), "int16", **grid)
+    flat, real = builder.tensor("flat", (60,), "uint8", **grid), builder.tensor("real", (3, 20), "float32")
+    builder.operator("ADD", [x, y], [total], version=2)
+    builder.operator("RESHAPE", [total], [flat], new_shape=[60])
+    builder.operator("DEQUANTIZE", [total], [real], version=2)
+    builder.inputs, builder.outputs = [x, y], [total, flat, real]
+    model = builder.to_bytes()
+    values = {i: np.random.default_rng(i).integers(-128, 128, (3, 20)).astype(np.int8) for i in (0, 1)}
+    for numerics, resolver in generators.NUMERICS.items():
+        questions = [(model, who, [values] * 2, {}, [2, 3, 4], False) for who in (resolver, f"TQ {numerics}")]
+        theirs, mine = oracle.ask("tensors", questions)
+        assert [str(v.dtype) for v in theirs[1].values()] == ["int8", "uint8", "float32"]
+        for index in theirs[1]:
+            assert mine[1][index].dtype == theirs[1][index].dtype
+            assert np.array_equal(mine[1][index], theirs[1][index]), (numerics, index)
+    run = tq.Interpreter(model_content=model, experimental_preserve_all_tensors=True)
+    run.allocate_tensors()
+    for index, value in values.items():
+        run.set_tensor(index, value)
+    run.invoke()
+    assert [tq.explain(run, 2, at).code for at in np.ndindex(3, 20)] == run.get_tensor(2).ravel().tolist()
+    again = tq.Interpreter(model_content=model, num_threads=1)
+    for shape in ((2, 30), (3, 20)):
+        again.resize_tensor_input(0, shape)
+        again.resize_tensor_input(1, shape)
+        again.allocate_tensors()
+        assert again.get_output_details()[0]["dtype"] == np.int8
+
+
 def test_zero_points_too_far_outside_the_type_are_refused():
     m = Draft(3)
     m.fixed = True
-    sum_of(769)(m)
+    sum_of(1793)(m)
     interpreter = tq.Interpreter(model_content=m.case().model)
-    with pytest.raises(tq.RunError, match="zero point far outside its type; it needs one from -768 to 768"):
+    with pytest.raises(tq.RunError, match="zero point far outside its type; it needs one from -1792 to 1792"):
         interpreter.allocate_tensors()
 
 

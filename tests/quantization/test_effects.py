@@ -37,7 +37,7 @@ IDLE = [
     ([*STATIC, "--fallback", "int8", "--target-sqnr", "10"], ["fallback", "the recipe itself"]),
     ([*STATIC, "--min-elements", "5000"], ["--min-elements", "weights of any size"]),
     ([*STATIC, "--block-size", "64"], ["--block-size", "blockwise_int4"]),
-    (["--recipe", "float16", "--per-tensor"], ["--per-tensor", "makes no scales"]),
+    (["--recipe", "float16", "--per-tensor"], ["--per-tensor", "has no scales of channels"]),
     (["--recipe", "int9"], ["there is no recipe 'int9'", "did you mean 'int8'"]),
     ([*STATIC[:2], "--samples", "nokey=demo_samples.npz"], ["no signature is called 'nokey'"]),
 ]
@@ -81,6 +81,15 @@ def quantized(recipe="int8", **options):
     return tq.quantize_model(FLOAT, recipe, **options)
 
 
+def one_layer(columns=64):
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, columns]), b.tensor("y", [1, 32])
+    weights = np.random.default_rng(0).standard_normal((32, columns)).astype(np.float32)
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", weights)], [y])
+    b.output(y)
+    return b.to_bytes()
+
+
 # Keywords of functions that have no effect, and words of the error.
 CALLS = {
     "rule tensor": (lambda: quantized(rules=[Rule("float", tensor="^socres")]), "did you mean 'scores"),
@@ -97,6 +106,34 @@ CALLS = {
     "bias_correction": (
         lambda: quantized("float16", samples=PICTURES, bias_correction=True),
         "bias_correction has no effect",
+    ),
+    "max_memory": (
+        lambda: quantized("dynamic_int8", calibration=None, max_memory=1 << 30),
+        "max_memory is given and has no effect: it limits runs, and nothing is run",
+    ),
+    "per_axis in blocks": (
+        lambda: tq.quantize_model(one_layer(), "blockwise_int4", per_axis=False),
+        "per_axis is given and has no effect: all weights have scales of blocks",
+    ),
+    "block_size of no row": (
+        lambda: tq.quantize_model(one_layer(96), "blockwise_int4", block_size=64),
+        "block_size is given and has no effect: 64 divides no row",
+    ),
+    "range of int2 weights": (
+        lambda: tq.quantize_model(one_layer(), "dynamic_int2", overrides={"w": (-1.0, 1.0)}),
+        "'w' cannot have these parameters: int2 weights get scales of their own values",
+    ),
+    "range of weights in blocks": (
+        lambda: tq.quantize_model(one_layer(), "blockwise_int4", overrides={"w": (-1.0, 1.0)}),
+        "'w' cannot have these parameters: int4 weights in blocks get scales of their own values",
+    ),
+    "range of 0 to 0": (
+        lambda: tq.quantize_model(one_layer(), "dynamic_int8", overrides={"w": (0.0, 0.0)}),
+        "'w' cannot have these parameters: its values pass -127 or 127",
+    ),
+    "scales of int4 weights": (
+        lambda: tq.quantize_model(one_layer(), "dynamic_int4", overrides={"w": tq.QuantizationParams((0.01, 0))}),
+        "'w' cannot have these parameters: its values pass -8 or 7",
     ),
     "observer": (lambda: quantized(observer="percentil"), "did you mean 'percentile'"),
     "calibrate percentile": (lambda: tq.calibrate(FLOAT, PICTURES, percentile=99), "percentile is given"),

@@ -65,6 +65,8 @@ def test_weights_of_custom_operators():
         ({"MyOp": [0]}, r"'MyOp' has no effect: its inputs \[0\] are no float32 constants"),
         ({"MyOp": [1, 7]}, "'MyOp' has no weights at input 7"),
         ({"MyOp": ["a"]}, "the indices of inputs are needed"),
+        ({"MyOp": 1}, "'MyOp' gets 1; the indices of inputs are needed"),
+        ({"MyOp": [True]}, "the indices of inputs are needed"),
     ],
 )
 def test_custom_weights_that_are_none(given, words):
@@ -72,6 +74,7 @@ def test_custom_weights_that_are_none(given, words):
         tq.quantize_model(custom(), "dynamic_int8", custom_weights=given)
 
 
-def test_custom_weights_beside_recipes_that_leave_them():
-    with pytest.raises(ValueError, match="custom_weights is given and has no effect"):
-        tq.quantize_model(custom(), "float16", custom_weights={"MyOp": [1]})
+@pytest.mark.parametrize("recipe", ["float16", "dynamic_int2", "blockwise_int4"])
+def test_custom_weights_beside_recipes_that_leave_them(recipe):
+    with pytest.raises(ValueError, match=f"custom_weights is given and has no effect: recipe '{recipe}' leaves them"):
+        tq.quantize_model(custom(), recipe, custom_weights={"MyOp": [1]})

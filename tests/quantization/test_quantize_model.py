@@ -173,8 +173,10 @@ def test_runs_in_every_runtime(name, recipe, per_axis):
     """What is written runs under each of LiteRT's resolvers and in tq, with about the float model's numbers."""
     model = MODELS[name]()
     refusal = None if takes(name, RECIPES[recipe]) else f"recipe '{recipe}' finds nothing to quantize"
-    if recipe == "float16" and not per_axis:
-        refusal = "per_axis is given and has no effect: recipe 'float16' makes no scales"
+    if refusal is None and recipe in ("float16", "blockwise_int4") and not per_axis:
+        refusal = (
+            "per_axis is given and has no effect: (recipe 'float16' has no scales|all weights have scales of blocks)"
+        )
     if refusal:
         with pytest.raises(ValueError, match=refusal):
             quantized(model, recipe, per_axis=per_axis)

@@ -234,3 +234,23 @@ def test_mean_and_std_of_inputs(recipe, mean, zero):
 def test_what_they_cannot_be(options, words):
     with pytest.raises(ValueError, match=words):
         quantized(network(), **{"recipe": "int8", **options})
+
+
+@pytest.mark.parametrize("high", [0.0, 1e-9, 9e-7])
+def test_activations_that_are_next_to_nothing_have_scales_that_every_kernel_takes(high):
+    b = tq.ModelBuilder()
+    x, z, product, y = b.input("x", [1, 4]), b.input("z", [1, 4]), b.tensor("product", [1, 4]), b.tensor("y", [1, 4])
+    b.operator("MUL", [x, z], [product])
+    b.operator("ADD", [product, x], [y])
+    b.output(y)
+    sample = {"x": np.float32([[-1, 1, 2, 3]]), "z": np.float32([[0, 0, 0, high]])}
+    data = bytes(tq.quantize_model(b.to_bytes(), "uint8", calibration=[sample]))
+    assert not tq.check(data) and not tq.Model(data).problems
+    made = tq.Model(data)
+    given = {item.index: sample[item.name] for item in made.inputs}
+    kernels = ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "BUILTIN", "TQ", "TQ optimized", "TQ xnnpack")
+    place = made.outputs[0].index
+    for (values,) in oracle.ask("tensors", [(data, name, [given], {}, [place], False) for name in kernels]):
+        np.testing.assert_allclose(values[place], sample["x"], atol=1e-5)
+    again = tq.quantize_model(tq.dequantize_model(data), "uint8")
+    assert parameters(bytes(again)) == parameters(data)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq in the place of TFLite's packages."""
 
+import os
 import sys
 
 import numpy as np
@@ -58,7 +59,8 @@ def test_the_analyzer_prints_the_listing_with_litert_s_lines_on_the_gpu(capsys, 
     path.write_bytes(permute())
     listing = str(tq.Model(permute()))
     assert listed(capsys, model_content=permute()) == f"=== TFLite ModelAnalyzer ===\n\n{listing}\n"
-    assert listed(capsys, model_path=str(path)) == f"=== {path} ===\n\n{listing}\n"
+    for given in (path, str(path), os.fsencode(path)):
+        assert listed(capsys, model_path=given) == f"=== {path} ===\n\n{listing}\n"
     (of_litert,) = oracle.ask("gpu_lines", [permute()])
     with_lines = listed(capsys, model_content=permute(), gpu_compatibility=True)
     assert of_litert in with_lines
@@ -73,6 +75,10 @@ def test_the_analyzer_refuses_what_it_cannot_do(capsys):
         listed(capsys, model_content=permute(), experimental_use_mlir=True)
     with pytest.raises(tq.ModelError):
         listed(capsys, model_content=b"no model at all")
+    with pytest.raises(ValueError, match="`model_path` and `model_content` are provided; give one of them"):
+        listed(capsys, model_path="m.tflite", model_content=permute())
+    with pytest.raises(TypeError, match="`model_content` is a str; it needs the bytes of a model"):
+        listed(capsys, model_content="m.tflite")
 
 
 def test_load_delegate_is_refused():

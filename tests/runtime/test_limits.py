@@ -157,6 +157,9 @@ RUNS = {
         DENSE, calibration=[X], min_elements=1, target_sqnr=1.0, bias_correction=True, **limits
     ),
     "sensitivity": lambda **limits: tq.sensitivity(DENSE, [X], min_elements=1, **limits),
+    "sensitivity of weights": lambda **limits: tq.sensitivity(
+        DENSE, [X], recipe="weight_only_int8", min_elements=1, **limits
+    ),
     "report": lambda **limits: tq.report(DENSE, QUANTIZED, [X], **limits),
 }
 QUANTIZED = tq.quantize_model(DENSE, calibration=[X], min_elements=1)

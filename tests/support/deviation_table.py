@@ -5,6 +5,7 @@ python tests/support/deviation_table.py > docs/deviations.md
 """
 
 import deviations
+import refusals
 
 HEAD = """# Where tq and TFLite's reference kernels differ
 
@@ -19,12 +20,24 @@ their own: `in` says where.
 |---|---|---|---|---|
 """
 
+REFUSALS = """
+## What LiteRT runs and tq refuses
+
+Where LiteRT runs models by reading or writing past its tensors, or beyond C++'s defined behaviour, tq says what it
+needs (`tests/support/refusals.py`, pinned by `tests/ops/test_deviations.py`).
+
+| operator | when | LiteRT | tq's error has |
+|---|---|---|---|
+"""
+
 
 def document():
     """The file's text."""
     rows = sorted(deviations.ROWS, key=lambda row: (row.operators, row.when))
     where = {row: "all" if row.numerics == deviations.EVERY else ", ".join(row.numerics) for row in rows}
-    return HEAD + "".join(f"| {', '.join(r.operators)} | {where[r]} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+    table = "".join(f"| {', '.join(r.operators)} | {where[r]} | {r.when} | {r.litert} | {r.tq} |\n" for r in rows)
+    refused = "".join(f"| {r.operators} | {r.when} | {r.litert} | `{r.message}` |\n" for r in refusals.ROWS)
+    return HEAD + table + REFUSALS + refused
 
 
 if __name__ == "__main__":

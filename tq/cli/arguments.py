@@ -79,8 +79,19 @@ class _Parser(argparse.ArgumentParser):
                 found |= action.choices
         return found
 
+    def _joined(self, args: Sequence[str]) -> list[str]:
+        """ "--default-ranges", "-1,6" as one argument: argparse takes "-1,6" alone for an option."""
+        taking = {name for action in self._actions if action.nargs is None for name in action.option_strings}
+        made: list[str] = []
+        for arg in args:
+            if made and made[-1] in taking and re.match(r"-[\d.]+,", arg):
+                made[-1] += f"={arg}"
+            else:
+                made.append(arg)
+        return made
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(None if args is None else self._joined(args), namespace)
         if unknown:  # refused here, where the command's own options are known
             known = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
             options = [item.partition("=")[0] for item in unknown if item.startswith("--")]
@@ -216,6 +227,13 @@ _WRITES = "the file to write; -: standard output"
 def _file(text: str) -> str:
     """The path of a file to write; "-" is standard output."""
     return "/dev/stdout" if text == "-" else text
+
+
+def _ranges_file(text: str) -> str:
+    """The path of a file of ranges, whose name says the format; "-" is standard output, of .npz."""
+    if text != "-" and not text.endswith((".npz", ".json")):
+        raise argparse.ArgumentTypeError(f"{text!r} ends neither in .npz nor in .json, the formats of ranges")
+    return _file(text)
 
 
 def _out(parser: _Parser) -> None:
@@ -379,6 +397,11 @@ def _add_running(add: _Add) -> None:
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=50, metavar="N", help="runs to measure (50)")
     profile.add_argument("--warm-up", type=_count, metavar="N", help="runs before these (0.1 s, at most 50)")
+    profile.add_argument(
+        "--peak",
+        action="store_true",
+        help="add multiply-adds a second, and the part of what a large product reaches here",
+    )
     _samples(profile, "the first of these is the input: ")
     _forms(profile)
     evaluate = add(running.evaluate, "measure a model against the labels of samples", "FILE")
@@ -391,7 +414,9 @@ def _add_running(add: _Add) -> None:
     _forms(evaluate)
     calibrate = add(running.calibrate, "write the ranges of a float model's activations, for quantize", "FILE")
     _samples(calibrate, required=True)
-    calibrate.add_argument("-o", "--output", type=_file, required=True, metavar="OUT", help=_WRITES + "; .npz or .json")
+    calibrate.add_argument(
+        "-o", "--output", type=_ranges_file, required=True, metavar="OUT", help=_WRITES + "; .npz or .json"
+    )
     calibrate.add_argument("--observer", default="minmax", metavar="NAME", help="as of quantize (minmax)")
     calibrate.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
     _most(calibrate)
@@ -405,6 +430,8 @@ def _add_running(add: _Add) -> None:
     _samples(explain, "the first of these is the input: ")
     _limits(explain)
     _numerics(explain)
+    explain.add_argument("--rounding", choices=("double", "single"), help="how the reference kernels round (double)")
+    explain.add_argument("--float", metavar="FLOAT", help="the float model: its value, and the error of each step")
     _forms(explain)
     backends = add(
         running.backends,
@@ -420,13 +447,15 @@ def _add_quantizing(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
-    _samples(quantize, "for int8, int16x8: ")
+    _samples(quantize, "for recipes of integer activations: ")
     quantize.add_argument(
         "--calibration",
         metavar="X",
-        help="for int8, int16x8: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
+        help="in place of --samples: an .npz or .json of Calibration.save, ONNX Runtime or AIMET",
     )
-    quantize.add_argument("--io", choices=IO_TYPES, default="float32", help="for int8, int16x8: of inputs and outputs")
+    quantize.add_argument(
+        "--io", choices=IO_TYPES, default="float32", help="of inputs and outputs that are integers inside (float32)"
+    )
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
@@ -472,6 +501,9 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
     )
+    quantize.add_argument(
+        "--effort", default="fast", metavar="NAME", help="fast, or search for smaller errors: better or best"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
@@ -479,6 +511,9 @@ def _add_quantizing(add: _Add) -> None:
         type=float,
         metavar="DB",
         help="let the operators with the most error fall back until it is reached",
+    )
+    quantize.add_argument(
+        "--budget", metavar="BYTES", help="let operators fall back while the file grows by at most BYTES, or 10%%"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(

@@ -26,6 +26,7 @@ from tq.cli.commands import (
     using,
     written,
 )
+from tq.cli.peaks import with_peaks
 from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def _inputs(args: argparse.Namespace, details: list[dict[str, Any]]) -> Any:
         found = arrays[0] if len(arrays) == 1 and isinstance(arrays[0], dict) else arrays
         _check_shapes(args, found, details)
         return found
+    if args.resize:
+        raise Failure("--resize is given and has no effect: --input gives no shapes")
     random = np.random.default_rng(args.seed or 0)
     result, is_random = [], False
     for item in details:
@@ -219,7 +222,10 @@ def compare(args: argparse.Namespace) -> Result:
 
 def profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
-    return shown(args, interpreter.profile(runs=args.runs, warm_up=args.warm_up)), FINE
+    found = interpreter.profile(runs=args.runs, warm_up=args.warm_up)
+    if args.peak:
+        found.rows = with_peaks(found.rows, interpreter.model, args.numerics, args.threads)
+    return shown(args, found), FINE
 
 
 def evaluate(args: argparse.Namespace) -> Result:
@@ -256,17 +262,39 @@ def calibrate(args: argparse.Namespace) -> Result:
 def explain(args: argparse.Namespace) -> Result:
     from tq.explanation.element import explain as explain_element
 
-    interpreter = _fed(_interpreter(args.file, args, preserve=True, numerics=args.numerics), args)
+    with refusing():
+        made = _interpreter(args.file, args, preserve=True, numerics=args.numerics, rounding=args.rounding)
+    interpreter = _fed(made, args)
     interpreter.invoke()
     tensor = int(args.tensor) if args.tensor.isdecimal() else args.tensor
+    index = args.index if len(args.index) > 1 else args.index[0]
     try:
         with refusing():
-            explanation = explain_element(interpreter, tensor, args.index if len(args.index) > 1 else args.index[0])
-    except RuntimeError as error:
-        raise Failure(str(error)) from error
+            real = None if args.float is None else _float_run(args, interpreter)
+            explanation = explain_element(interpreter, tensor, index, float_run=real)
+    except (KeyError, IndexError, RuntimeError) as error:
+        raise Failure(str(error.args[0])) from error
     if args.csv:
         return csv_of(explanation.table()), FINE
     return dumps(explanation.as_dict()) if args.json else str(explanation), FINE
+
+
+def _float_run(args: argparse.Namespace, quantized: Interpreter) -> Interpreter:
+    """A run of --float on the real values of the quantized run's inputs."""
+    from tq.accuracy.comparison import feed
+
+    real = _interpreter(args.float, args, preserve=True)
+    given, wanted = quantized.get_input_details(), real.get_input_details()
+    if len(given) != len(wanted):
+        raise Failure(f"{args.float} has {len(wanted)} inputs and {args.file} {len(given)}: it is no float form of it")
+    values = []
+    for item, other in zip(given, wanted, strict=True):
+        value, (scale, zero_point) = quantized.get_tensor(item["index"]), item["quantization"]
+        is_real = np.dtype(other["dtype"]).kind == "f" and value.dtype.kind in "iu" and scale
+        values.append(((value.astype(np.float32) - zero_point) * np.float32(scale)) if is_real else value)
+    feed(real, values)
+    real.invoke()
+    return real
 
 
 def backends(args: argparse.Namespace) -> Result:

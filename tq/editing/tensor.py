@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tq import _core, enums
-from tq._core import ModelError, Quantization, _Node
+from tq._core import ModelError, Quantization, QuantizationParams, _Node
 from tq.editing import fields
 from tq.editing.constants import dtype_of, encode, type_number, type_row
-from tq.editing.parts import OnlyPart, as_tuple, listed, mapped
+from tq.editing.parts import OnlyPart, as_tuple, listed
 
 
 @cache
@@ -240,15 +240,19 @@ class TensorFields(OnlyPart):
 
     @property
     def quantization(self) -> QuantizationPart:
-        """Its quantization parameters.  Assign those of another tensor, a tq.Quantization, a dict with the names of
-        QuantizationParameters' fields, or None, which removes all.
+        """Its quantization parameters.  Assign those of another tensor, a tq.Quantization, tq.QuantizationParams (whose
+        scales, if several, are those of dimension 0), a dict with the names of QuantizationParameters' fields, or None,
+        which removes all.
 
-        ValueError: a dict has another field, or a value that does not fit.
+        TypeError: an assigned value is none of these.  ValueError: a dict has another field, or a value that does not
+        fit.
         """
         return QuantizationPart(self.node)
 
     @quantization.setter
-    def quantization(self, value: QuantizationPart | Quantization | Mapping[str, Any] | None) -> None:
+    def quantization(
+        self, value: QuantizationPart | Quantization | QuantizationParams | Mapping[str, Any] | None
+    ) -> None:
         if isinstance(value, QuantizationPart):
             node = value.node()
             value = None if node is None else fields.as_dict(node)
@@ -256,9 +260,16 @@ class TensorFields(OnlyPart):
             names = ("scale", "zero_point", "min", "max")
             arrays = {name: getattr(value, name) for name in names if len(getattr(value, name))}
             value = {**arrays, "quantized_dimension": value.quantized_dimension}
+        elif isinstance(value, QuantizationParams):
+            scale, zero = np.broadcast_arrays(np.atleast_1d(value.scale), value.zero_point)
+            value = {"scale": scale, "zero_point": zero}
+        elif value is not None and not isinstance(value, Mapping):
+            raise TypeError(
+                f"quantization is a {type(value).__name__}; it must be a dict of scale, zero_point and other fields, "
+                "tq.QuantizationParams, another tensor's quantization, or None"
+            )
         if value is not None:
-            given = mapped(value, f"{self._where()}, quantization")
-            value = {name: item for name, item in given.items() if item is not None}
+            value = {name: item for name, item in value.items() if item is not None}
         self.put("quantization", value)
 
     @property

@@ -81,6 +81,7 @@ def _sum(trail: Trail, node: Node, a: int, b: int, sign: int, way: str) -> int:
         scaled.append(trail.add(f"{name} scaled", value, f"q{name} - z{name} times {note}"))
     total = trail.add("sum" if sign > 0 else "difference", scaled[0] + sign * scaled[1], "")
     real = twice / float(f32(f32(1 << left) * node.out_scale))
+    trail.stands_for(total * real * float(node.out_scale))
     trail.add("real multiplier", real, "T / (2^L so)")
     return finish(trail, node, fixed_steps(trail, total, node.parts(real), node.rule("double")))
 
@@ -93,6 +94,7 @@ def _xnnpack_sum(trail: Trail, node: Node, a: int, b: int) -> int:
     for name, factor in zip("ab", factors, strict=True):
         trail.add(f"m{name}", factor, f"s{name} / so 2^n to the nearest, ties to even")
     total = trail.add("sum", a * factors[0] + b * factors[1], "ma (qa - za) + mb (qb - zb)")
+    trail.stands_for(total * 2.0**-right * float(node.out_scale))
     rounded = trail.add("rounded", fx.shift_up(total, right), "the sum / 2^n to the nearest, ties up")
     return finish(trail, node, fx.clamp(rounded, -32768, 32767))
 

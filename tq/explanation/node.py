@@ -18,12 +18,14 @@ ACTIVATIONS = {**_BOUNDS, "RELU_0_TO_1": (0.0, 1.0)}
 
 
 class Node:
-    """values: an array per input; zero_point, scale: an input's parameters; element: the output's index."""
+    """values: an array per input; zero_point, scale: an input's parameters; element: the index in output `place`."""
 
-    def __init__(self, run: Any, op: Operator, numerics: str, element: tuple[int, ...], single: bool) -> None:
+    def __init__(
+        self, run: Any, op: Operator, numerics: str, element: tuple[int, ...], single: bool, place: int = 0
+    ) -> None:
         self.run, self.op, self.numerics, self.element, self.single = run, op, numerics, element, single
-        self.options = op.options or {}
-        out = op.outputs[0]
+        self.options, self.place = op.options or {}, place
+        out = op.outputs[place]
         assert out is not None
         self.out: Tensor = out
         self.shape: tuple[int, ...] = run.get_tensor(out.index).shape
@@ -37,11 +39,18 @@ class Node:
         return tensor
 
     def type_of(self, place: int) -> str:
-        return str(self.needed(place).type.name)
+        return self._type_in_run(self.needed(place))
 
     @property
     def out_type(self) -> str:
-        return str(self.out.type.name)
+        return self._type_in_run(self.out)
+
+    def _type_in_run(self, tensor: Tensor) -> str:
+        """The file's type, or the quantized one that the operator before it gave."""
+        name = str(tensor.type.name)
+        if name not in RANGES or tensor.is_constant:
+            return name
+        return str(self.run.get_tensor(tensor.index).dtype).upper()
 
     def values(self, place: int) -> Any:
         """An input's quantized values, as int64."""
@@ -73,6 +82,10 @@ class Node:
     def channel_zero_point(self, element: tuple[int, ...]) -> int:
         """The output's zero point for an element."""
         return int(self._of_channel(self.out.quantization.zero_point, element))
+
+    def real_value(self, q: int) -> float:
+        """The real value of a quantized value of the element, also of one beyond its type."""
+        return float(self.channel_scale(self.element)) * (q - self.channel_zero_point(self.element))
 
     def _of_channel(self, values: Any, element: tuple[int, ...]) -> Any:
         return values[element[self.out.quantization.quantized_dimension] if len(values) > 1 else 0]

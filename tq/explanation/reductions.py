@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AVERAGE_POOL_2D, MAX_POOL_2D, MEAN and SUM of quantized values.  The formulas are those of src/ops/reductions."""
+"""Pooling, MEAN, SUM, REDUCE_MAX and REDUCE_MIN of quantized values.  The formulas are those of src/ops/reductions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def average_pool(trail: Trail, node: Node) -> int:
     trail.accumulator = total = trail.add("accumulator", int(values.sum()), "the sum of their quantized values")
     if count == 0:
         return finish(trail, node, 0, 0)
+    trail.stands_for((total / count - node.zero_point(0)) * float(node.scale(0)))
     half = count // 2 if total > 0 or node.out_type == "UINT8" else -(count // 2)
     quotient = abs(total + half) // count * (1 if total + half >= 0 else -1)
     ties = "ties up" if node.out_type == "UINT8" else "ties away from zero"
@@ -68,6 +69,7 @@ def mean_or_sum(trail: Trail, node: Node) -> int:
     if node.numerics == "optimized" and _is_optimized_mean(node, axes):
         return _optimized_mean(trail, node, total, n)
     trail.add("accumulator", trail.accumulator, f"sum(q) - n z, z {zero}")
+    trail.stands_for(trail.accumulator * float(node.scale(0)) / (n if mean else 1) if n else 0.0)
     if n == 0:
         return finish(trail, node, 0)
     by = node.parts(float(node.scale(0)) / float(node.out_scale))
@@ -75,6 +77,15 @@ def mean_or_sum(trail: Trail, node: Node) -> int:
         by = _divided(by, n)
         trail.add("real multiplier", float(node.scale(0)) / float(node.out_scale) / n, "s / so / n")
     return finish(trail, node, fixed_steps(trail, trail.accumulator, by, node.rule("double")))
+
+
+def extreme(trail: Trail, node: Node) -> int:
+    values, _ = _reduced(node)
+    trail.add("n", len(values), "inputs of this output")
+    is_most = node.op.name == "REDUCE_MAX"
+    none = node.limits[0 if is_most else 1]
+    found = int((values.max() if is_most else values.min()) if len(values) else none)
+    return int(trail.add("quantized value", found, "the greatest of them" if is_most else "the least of them"))
 
 
 def _divided(by: tuple[int, int], n: int) -> tuple[int, int]:

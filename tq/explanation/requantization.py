@@ -18,16 +18,18 @@ def finish(
     zero = node.out_zero_point if zero_point is None else zero_point
     low, high = bounds or node.bounds
     total = rounded + zero
+    trail.stands_for(node.real_value(total))
     trail.add("zero point", zero, "added")
     activation = "" if node.activation == "NONE" else f", fused {node.activation}"
     code = fx.clamp(total, low, high)
     note = f"{_DTYPES[node.out_type]}: {low} to {high}{activation}" + (f"; {total} clamped" if code != total else "")
-    return int(trail.add("quantized value", code, note))
+    return int(trail.add("quantized value", code, note, node.real_value(code)))
 
 
 def requantize(trail: Trail, node: Node, accumulator: int, real: float, rule: str) -> int:
     """The quantized value of an int32 accumulator, by a rule of tq.rules()["requantize"]."""
     rule = node.rule(rule)
+    trail.stands_for(accumulator * real * float(node.channel_scale(node.element)), "accumulator")
     steps = explain_requantize(accumulator, real, 0, dtype="int32", rounding=rule)
     trail.add("real multiplier", steps.real_multiplier, "input scale * weight scale / output scale, by their order")
     if steps.multiplier is None or steps.shift is None:
@@ -58,6 +60,7 @@ def fixed_steps(trail: Trail, x: int, by: tuple[int, int], rule: str = "double")
 def requantize_wide(trail: Trail, node: Node, accumulator: int, real: float) -> int:
     """The quantized value of an int64 accumulator: a multiplier of 15 bits, one rounding, ties up."""
     multiplier, shift = fx.parts(real)
+    trail.stands_for(accumulator * real * float(node.out_scale), "accumulator")
     trail.add("real multiplier", real, "input scale * weight scale / output scale")
     trail.add("M0", multiplier, "the multiplier's 31 bits")
     trail.add("n", shift, "its shift: real multiplier = M0 * 2^(n - 31)")

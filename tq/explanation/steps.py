@@ -18,6 +18,8 @@ class Step(NamedTuple):
     name: str
     value: int | float
     note: str
+    real: float | None = None  #: the real value that the result has by this step; None: it is not yet one
+    error: float | None = None  #: real less the float model's value, where one is given
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Explanation:
 
     def _rows(self) -> Iterator[tuple[str, str, str]]:
         for step in self.steps:
-            yield step.name, repr(step.value), step.note
+            beside = "" if step.error is None else f"stands for {step.real:.6g}, error {step.error:.3g}"
+            yield step.name, repr(step.value), "; ".join(filter(None, (step.note, beside)))
         if self.real is not None:
             yield "float model", repr(self.real), "the same element there"
         for name, error in self.errors.items():
@@ -79,7 +82,14 @@ class Trail:
         self.steps: list[Step] = []
         self.accumulator: int | None = None
 
-    def add(self, name: str, value: Any, note: str = "") -> Any:
+    def add(self, name: str, value: Any, note: str = "", real: float | None = None) -> Any:
         """Adds a step; the value."""
-        self.steps.append(Step(name, value, note))
+        self.steps.append(Step(name, value, note, real))
         return value
+
+    def stands_for(self, real: float, name: str | None = None) -> None:
+        """The real value of the last step, or of the last one of a name, if there is one."""
+        for place in range(len(self.steps) - 1, -1, -1):
+            if name in (None, self.steps[place].name):
+                self.steps[place] = self.steps[place]._replace(real=float(real))
+                return

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import floor, ldexp
 from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from tq import _core
@@ -135,6 +136,8 @@ def _multiplier(value: Any, rounding: str) -> float | tuple[int, int]:
     if isinstance(value, tuple):
         if len(value) != 2:
             raise ValueError(f"multiplier has {len(value)} parts; it must be a number, or (multiplier, shift)")
+        if isinstance(value, _core.QuantizedMultiplier) and value.bits != 31:
+            raise ValueError(f"multiplier has {value.bits} bits; the rules need 31, quantize_multiplier's default")
         parts = _integer(value[0], "multiplier[0]", 0, _INT32[1]), _integer(value[1], "multiplier[1]", -31, 1024)
         if rounding == "float32-even" and ldexp(parts[0], parts[1] - 31) >= _FLOAT32_OVERFLOW:
             raise ValueError(f"multiplier is {value!r}; it must be finite as float32")
@@ -168,16 +171,17 @@ def explain_requantize(
     *,
     input_zero_point: int = 0,
     dtype: DTypeLike = "int8",
-    rounding: str = "double",
+    rounding: str | None = None,
 ) -> RequantizeExplanation:
     """The steps of requantizing one value; `requantize` and the operators compute the same for arrays.
 
     acc: an int32 accumulator, or a quantized value with the zero point `input_zero_point`; an int64 accumulator under
-        the rules of tq.rules()["requantize_int64"], which are those of 16x8 operators.
+        the rules of 16x8 operators.
     multiplier: the real multiplier (input scale * weight scale / output scale), finite and not negative, or the pair
         (multiplier, shift) of quantize_multiplier.
     zero_point: the output's, in the range of dtype.  dtype: the output's.
-    rounding: a name of tq.rules()["requantize"].
+    rounding: a name of tq.rules()["requantize"], "double" where it is left out; of int64 accumulators one of
+        tq.rules()["requantize_int64"], "int64-up" where it is left out and acc is numpy.int64.
     TypeError, ValueError: an argument is not a number, or out of range; the message names it.
 
     >>> print(explain_requantize(7984, 0.0014402704, 3))
@@ -193,11 +197,18 @@ def explain_requantize(
     zero point                    3  added
     quantized                    15  int8: -128 to 127
     """
-    if rounding in _core.rules()["requantize_int64"] and (
-        rounding == "int64-up" or not _INT32[0] <= operator.index(acc) <= _INT32[1]
-    ):
+    if rounding is None:
+        rounding = "int64-up" if isinstance(acc, np.int64) else "double"
+    acc = _integer(acc, "acc", *_INT64)
+    is_wide, wide_rules = not _INT32[0] <= acc <= _INT32[1], _core.rules()["requantize_int64"]
+    if rounding in wide_rules and (is_wide or rounding == "int64-up"):
         return _explain_int64(acc, multiplier, zero_point, input_zero_point, dtype, rounding)
-    acc = _integer(acc, "acc", *_INT32)
+    if is_wide and rounding in _core.rules()["requantize"]:
+        names = " or ".join(map(repr, wide_rules))
+        raise ValueError(
+            f"acc is {acc}; it must be from {_INT32[0]} to {_INT32[1]} under rounding {rounding!r}, and int64 "
+            f"accumulators need {names}"
+        )
     acc = _integer(acc - _integer(input_zero_point, "input_zero_point", *_INT32), "acc - input_zero_point", *_INT32)
     zero_point = _integer(zero_point, "zero_point", *_INT32)
     multiplier = _multiplier(multiplier, rounding)
@@ -226,7 +237,7 @@ def _explain_int64(
     rounding: str,
 ) -> RequantizeExplanation:
     """The same of an int64 accumulator, on Python's integers."""
-    acc = _integer(acc, "acc", *_INT64) - _integer(input_zero_point, "input_zero_point", *_INT32)
+    acc -= _integer(input_zero_point, "input_zero_point", *_INT32)
     acc = min(max(acc, _INT64[0]), _INT64[1])
     given = _multiplier(multiplier, rounding)
     real = ldexp(given[0], given[1] - 31) if isinstance(given, tuple) else given

@@ -14,7 +14,7 @@ from tq import _core
 from tq.editing.graph import OperatorPart, TensorPart
 from tq.quantization import recurrent, unsigned
 from tq.quantization.choice import Choice
-from tq.quantization.grids import NARROW, Weights, own_scales
+from tq.quantization.grids import NARROW, Weights, own_scales, passes
 from tq.quantization.parameters import of_range
 from tq.quantization.ranges import Parameters
 from tq.quantization.recipes import WEIGHTS
@@ -124,7 +124,7 @@ class _Planner:
         data = np.asarray(weights.data)
         made, grids = unsigned.weights(data, self._view.ranges.grids.get(weights)), self._view.ranges.grids
         if not made.is_on_grid:
-            grids.leave(weights, "recipe 'uint8' takes one scale")
+            grids.leave(weights, "recipe 'uint8' takes one scale, and no range of 0 to 0")
         if bias is not None and bias.data is not None:
             fitted = np.float32(self._fitted(np.asarray(made.scale), input_scale, bias.data))
             if fitted != made.scale:
@@ -143,7 +143,7 @@ class _Planner:
         types = ("int4",) if op in self._int4 else _types_of(op)
         made = grid.weights(data, axis, types)
         if made is None:
-            self._view.ranges.grids.leave(weights)
+            self._view.ranges.grids.leave(weights, passes(types[0]))
         return made
 
     def _computed_weights(self, op: OperatorPart, index: int, weights: TensorPart) -> ComputedWeights:

@@ -59,7 +59,7 @@ class _Real(NamedTuple):
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
         scale, zero = float(self.scale[0]), int(self.zero_point[0]) - shift
-        zeros = type_ == "int8" and ends.of_zeros(scale, zero, type_, rule)
+        zeros = type_ == "int8" and ends.of_zeros(scale, zero, type_)
         return zeros or ends.of_activation(scale, zero, type_, rule)
 
     @property

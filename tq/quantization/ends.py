@@ -60,10 +60,9 @@ def of_activation(scale: float, zero_point: int, type: str, rule: str = "mlir") 
     return searched(scale, zero_point, (least, most), made)
 
 
-def of_zeros(scale: float, zero_point: int, type: str, rule: str) -> tuple[float, float] | None:
-    """0 and 0, which the rule widens, and others to more, where the parameters are made of them."""
-    shift = 128 if rule == "toco" else 0
-    made = _parameters(0.0, 0.0, "uint8" if rule == "toco" else type, rule, shift)
+def of_zeros(scale: float, zero_point: int, type: str) -> tuple[float, float] | None:
+    """0 and 0, which rule "mlir" widens, and others to more, where the parameters are made of them."""
+    made = _parameters(0.0, 0.0, type, "mlir")
     return (0.0, 0.0) if made == (np.float32(scale), zero_point) else None
 
 

@@ -7,17 +7,30 @@ A default that is given explicitly is no error.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tq.calibration.calibrate import Calibration
 from tq.calibration.samples import Data
 from tq.quantization.ranges import Override
-from tq.quantization.recipes import DEQUANTIZED, HYBRID, NEAREST, STATIC, Recipe, Rule, check_rounding, find
+from tq.quantization.recipes import (
+    CUSTOM_WEIGHTS,
+    DEQUANTIZED,
+    FAST,
+    HYBRID,
+    NEAREST,
+    STATIC,
+    Recipe,
+    Rule,
+    check_effort,
+    check_rounding,
+    find,
+)
 from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
+ROUNDED = ("int8", "int4", "int2")  # types of weights that weight_rounding concerns
 _BLOCK_SIZES = (32, 64, 128, 256)
 
 
@@ -35,10 +48,12 @@ class Options:
     overrides: Mapping[str, Override] = field(default_factory=dict)
     min_elements: int = 1024
     block_size: int = 32
+    effort: str = FAST
     weight_rounding: str = NEAREST
     equalize: bool = False
     bias_correction: bool = False
     target_sqnr: float | None = None
+    budget: int | str | None = None
     fallback: str = "float"
     samples: Data | None = None
     num_threads: int | None = None
@@ -82,19 +97,48 @@ class Options:
         )
 
     @property
+    def falls_back(self) -> bool:
+        """Whether operators may fall back."""
+        return self.target_sqnr is not None or self.budget is not None
+
+    @property
     def runs_samples(self) -> bool:
-        """Whether equalization, rounding of weights, bias correction or fallback is asked for."""
-        asked = self.equalize or self.bias_correction or self.target_sqnr is not None
+        """Whether effort, equalization, rounding of weights, bias correction or fallback is asked for."""
+        asked = self.effort != FAST or self.equalize or self.bias_correction or self.falls_back
         return bool(asked or self.rounds_weights)
+
+    @property
+    def runs_models(self) -> bool:
+        """Whether ranges are found in samples, or runs_samples."""
+        has_samples = self.calibration is not None and not isinstance(self.calibration, Calibration)
+        return self.runs_samples or (self.is_static and has_samples)
 
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
     """Whether tq.quantize_model with these arguments looks at samples."""
-    names = ("rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
+    options = _unchecked(recipe, given)
+    return options.runs_samples or options.is_static
+
+
+def runs_models(recipe: str, given: Mapping[str, Any]) -> bool:
+    """Whether tq.quantize_model with these arguments runs models, which limits concern."""
+    return _unchecked(recipe, given).runs_models
+
+
+def _unchecked(recipe: str, given: Mapping[str, Any]) -> Options:
+    names = (
+        "calibration",
+        "rules",
+        "effort",
+        "equalize",
+        "bias_correction",
+        "target_sqnr",
+        "budget",
+        "weight_rounding",
+    )
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
-    options = Options(find(recipe), **some)
-    return options.runs_samples or options.is_static
+    return Options(find(recipe), **some)
 
 
 def check(options: Options) -> Options:
@@ -109,8 +153,9 @@ def check(options: Options) -> Options:
     if options.io not in _IO_TYPES:
         raise ValueError(f"io is {options.io!r}; it must be one of {', '.join(map(repr, _IO_TYPES))}")
     for name, indices in options.custom_weights.items():
-        if isinstance(indices, str) or not all(isinstance(index, int) and index >= 0 for index in indices):
+        if not _are_indices(indices):
             raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
+    check_effort(options.effort)
     check_rounding(options.weight_rounding)
     _check_numbers(options)
     others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
@@ -120,6 +165,12 @@ def check(options: Options) -> Options:
         if row.is_idle:
             raise ValueError(f"{row.option} is given and has no effect: {row.why}")
     return options
+
+
+def _are_indices(given: Any) -> bool:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        return False
+    return all(isinstance(index, int) and not isinstance(index, bool) and index >= 0 for index in given)
 
 
 def _check_numbers(options: Options) -> None:
@@ -144,12 +195,17 @@ class _Row(NamedTuple):
 
 def _rows(options: Options) -> list[_Row]:
     used = options.recipes
-    if options.target_sqnr is not None:
+    if options.falls_back:
         used.append(find(options.fallback))
     names = " and ".join(dict.fromkeys(repr(item.name) for item in used))
     is_static = any(item.form == STATIC for item in used)
     has_integers = any(item.form in (HYBRID, DEQUANTIZED) and item.weights != "float16" for item in used)
     floats = f"recipe {names} leaves activations float32"
+    takes_custom = any(
+        (item.form == DEQUANTIZED and item.weights != "float16")
+        or (item.form == HYBRID and item.weights in CUSTOM_WEIGHTS and not item.in_blocks)
+        for item in used
+    )  # fmt: skip
     no_ranges = f"{floats}, and needs no ranges"
     has_channels = any(item.form == STATIC and item.weights != "uint8" for item in used)
     chooses_observer = options.observer not in (None, "minmax")
@@ -159,25 +215,39 @@ def _rows(options: Options) -> list[_Row]:
         _Row("overrides", bool(options.overrides) and not (is_static or has_integers), no_ranges),
         _Row("observer", chooses_observer and not is_static, no_ranges),
         _Row(
-            "per_axis", not options.per_axis and not (has_channels or has_integers), f"recipe {names} makes no scales"
+            "per_axis",
+            not options.per_axis and not (has_channels or has_integers),
+            f"recipe {names} has no scales of channels",
         ),
         _Row("min_elements", sets_least and not has_integers, f"recipe {names} quantizes weights of any size"),
         _Row("default_ranges", options.default_ranges is not None and not is_static, no_ranges),
         _Row("input_stats", bool(options.input_stats) and not is_static, no_ranges),
-        _Row("custom_weights", bool(options.custom_weights) and not has_integers, f"recipe {names} leaves them float"),
+        _Row("custom_weights", bool(options.custom_weights) and not takes_custom, f"recipe {names} leaves them float"),
         _Row(
             "block_size",
             options.block_size != 32 and not any(item.in_blocks for item in used),
             f"recipe {names} makes no blocks, as 'blockwise_int4' does",
         ),
         _Row(
+            "effort",
+            options.effort != FAST and not (is_static or any(item.weights in ROUNDED for item in used)),
+            f"recipe {names} makes no integers that it could choose",
+        ),
+        _Row("equalize", options.equalize and options.effort != FAST, f"effort {options.effort!r} scales channels"),
+        _Row(
             "weight_rounding",
-            options.rounds_weights and not any(item.weights in ("int8", "int4", "int2") for item in used),
+            options.rounds_weights and not any(item.weights in ROUNDED for item in used),
             f"recipe {names} makes no int8, int4 or int2 weights",
         ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
         *_fallback_rows(options),
+        *_limit_rows(options),
     ]
+
+
+def _limit_rows(options: Options) -> list[_Row]:
+    given, why = options.limits._asdict(), "it limits runs, and nothing is run"
+    return [_Row(name, value is not None and not options.runs_models, why) for name, value in given.items()]
 
 
 def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_ranges: str) -> list[_Row]:
@@ -191,7 +261,7 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
         _Row(
             "samples",
             has_samples and not runs,
-            "only equalize, weight_rounding, bias_correction and target_sqnr run samples; "
+            "only effort, equalize, weight_rounding, bias_correction, target_sqnr and budget run samples; "
             "calibration= takes samples for ranges",
         ),
         _Row(
@@ -213,8 +283,13 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
 
 
 def _fallback_rows(options: Options) -> list[_Row]:
-    fallback, has_target = options.fallback, options.target_sqnr is not None
+    fallback = options.fallback
     return [
-        _Row("fallback", fallback != "float" and not has_target, "operators fall back to reach a target_sqnr"),
-        _Row("fallback", has_target and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
+        _Row(
+            "fallback",
+            fallback != "float" and not options.falls_back,
+            "a target_sqnr or a budget lets operators fall back",
+        ),
+        _Row("budget", options.budget is not None and options.target_sqnr is not None, "target_sqnr decides"),
+        _Row("fallback", options.falls_back and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
     ]

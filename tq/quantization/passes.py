@@ -169,6 +169,7 @@ def _check(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
         check_overrides(given, _used(prepared, subgraphs), names)
     if not options.own_rules:
         _check_ranges(prepared, subgraphs)
+        _check_scales(options, subgraphs)
 
 
 def _check_ranges(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None:
@@ -184,9 +185,22 @@ def _check_ranges(prepared: Prepared, subgraphs: Sequence[SubgraphPlan]) -> None
         raise ValueError("calibration is given and has no effect: no weights can have the scales that it has")
 
 
+def _check_scales(options: Options, subgraphs: Sequence[SubgraphPlan]) -> None:
+    """ValueError: block_size is given, and no weights are in blocks, or per_axis, and all are."""
+    uses = [use for subgraph in subgraphs for use in subgraph.uses]
+    in_blocks = [use.target.block_size for use in uses if use.target.block_size]
+    if options.block_size != Options.block_size and not in_blocks:
+        raise ValueError(f"block_size is given and has no effect: {options.block_size} divides no row of weights")
+    if not options.per_axis and in_blocks and len(in_blocks) == len(uses) and not options.is_static:
+        raise ValueError("per_axis is given and has no effect: all weights have scales of blocks")
+
+
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
         why = "no operator has an integer kernel, and a range with an end for what it reads and writes"
-        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}"
+        more = (
+            "; operators that only move data become integers where io= asks for it" if options.io == "float32" else ""
+        )
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}{more}"
     least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"

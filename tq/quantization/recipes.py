@@ -18,6 +18,9 @@ from tq.nearest import hint
 NEAREST = "nearest"
 ROUNDINGS = (NEAREST, "gptq", "comq")
 
+# How long to search for a model with small errors (tq/quantization/effort.py).
+FAST, BETTER, BEST = EFFORTS = ("fast", "better", "best")
+
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes the activations as it runs
 GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
@@ -72,6 +75,9 @@ class Weights(NamedTuple):
 _LSTM = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 16)
 _TWO_LSTMS = (*_LSTM, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 33, *range(40, 48))
 
+# The types that the dynamic recipes hand over to custom operators, which the caller says are weights.
+CUSTOM_WEIGHTS = ("int8", "int4")
+
 WEIGHTS = {
     "CONV_2D": Weights((1,), 0, ("int8", "int4"), integer=("int8", "int4")),
     "DEPTHWISE_CONV_2D": Weights((1,), 3, ("int8",), scale_per_channel=True),
@@ -100,6 +106,12 @@ def find(name: str) -> Recipe:
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}; there are: {', '.join(RECIPES)}{hint(name, RECIPES)}")
     return RECIPES[name]
+
+
+def check_effort(name: str) -> None:
+    """ValueError: there is no such effort."""
+    if name not in EFFORTS:
+        raise ValueError(f"effort is {name!r}; there are: {', '.join(EFFORTS)}{hint(name, EFFORTS)}")
 
 
 def check_rounding(name: str) -> None:

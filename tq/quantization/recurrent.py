@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tq import _core
 from tq.editing.graph import OperatorPart, TensorPart
-from tq.quantization.grids import NARROW, own_scales
+from tq.quantization.grids import NARROW, own_scales, passes
 from tq.quantization.ranges import Parameters, Ranges
 from tq.quantization.records import Constant, Intermediate, Intermediates, Record, State
 from tq.quantization.view import is_float
@@ -203,7 +203,7 @@ class _Planner:
         grid = grids.get(tensor)
         found = None if grid is None else grid.weights(data, None, ("int8",))
         if found is None:
-            grids.leave(tensor)
+            grids.leave(tensor, passes())
         made, is_on_grid = found or own_scales(data, None, "int8"), found is not None
         scale = np.float32(made.scale)
         if bias is not None:
@@ -222,7 +222,7 @@ class _Planner:
         grid = self._ranges.grids.get(self._tensor(index))
         found = None if grid is None else grid.symmetric(data, most)
         if found is None:
-            self._ranges.grids.leave(self._tensor(index))
+            self._ranges.grids.leave(self._tensor(index), passes())
             bound = np.abs(data).max(initial=0)
             scale = np.float32(bound / np.float32(most)) if bound > 0 else np.float32(1)
             found = np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), scale

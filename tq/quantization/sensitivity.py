@@ -12,7 +12,7 @@ from tq.accuracy.measuring import Samples
 from tq.accuracy.sensitivities import WAYS, Sensitivity, measure
 from tq.calibration.calibrate import Calibration
 from tq.calibration.samples import Data
-from tq.quantization.options import needs_samples
+from tq.quantization.options import needs_samples, runs_models
 from tq.quantization.quantize import quantize_model
 from tq.running.limits import Limits
 from tq.sources import Source, opened
@@ -55,7 +55,9 @@ def sensitivity(
     limits = Limits(max_memory, max_multiply_adds)
     if needs_samples(recipe, options) or isinstance(given, Calibration):
         options["calibration"] = given
-    quantized = Model(quantize_model(model, recipe, **limits._asdict(), **options))
+    if runs_models(recipe, options):
+        options |= limits._asdict()
+    quantized = Model(quantize_model(model, recipe, **options))
     return measure(model, quantized, run, by=by, num_threads=num_threads, limits=limits, progress=progress)
 
 

@@ -38,7 +38,9 @@ def weights(data: NDArray[np.float32], grid: Grid | None) -> Unsigned:
     """With the scale of their own range, or on the grid that training, the caller or the file chose.
 
     ValueError: they are not finite."""
-    if grid is not None and grid.axis is None and grid.most == np.iinfo(np.int8).max:
+    grid = None if grid is None else grid.of_all()
+    takes = grid is not None and grid.axis is None and grid.most == np.iinfo(np.int8).max
+    if grid is not None and takes and not grid.is_empty(data):
         if grid.ends is not None and grid.source not in TRAINED:
             low, high = float(grid.ends[0][0]), float(grid.ends[1][0])
             made = _core.quantize_weights(data, None, "uint8", rule="toco", min=low, max=high, narrow_range=True)

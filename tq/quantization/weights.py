@@ -13,7 +13,7 @@ from tq import _core
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
 from tq.nearest import hint
 from tq.quantization import recipes
-from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights
+from tq.quantization.grids import WEIGHT_LIMITS, Grid, Grids, Weights, passes
 from tq.quantization.options import Options
 from tq.quantization.recipes import DEQUANTIZED, FLOAT, GATHERED, HYBRID, STATIC, WEIGHTS, Recipe
 from tq.quantization.rules import Ruling
@@ -74,8 +74,16 @@ def place_on_grids(uses: Iterable[Use], grids: Grids) -> list[Use]:
         key = use.tensor, *use.target[1:]  # the form changes no value
         if key not in made:
             made[key] = _on_grid(use.tensor, use.target, grid)
+        if made[key] is None:
+            grids.leave(use.tensor, _why_not(use.target))
         found.append(use._replace(on_grid=made[key]))
     return found
+
+
+def _why_not(target: Target) -> str:
+    if target.type in WEIGHT_LIMITS and not target.block_size:
+        return passes(target.type)
+    return f"{target.type} weights{' in blocks' if target.block_size else ''} get scales of their own values"
 
 
 def _on_grid(tensor: TensorPart, target: Target, grid: Grid) -> Weights | None:
@@ -170,7 +178,7 @@ def row_of(operator: OperatorPart, options: Options) -> recipes.Weights | None:
     """The weights of an operator, of a custom one as the caller says."""
     if operator.builtin_name == "CUSTOM":
         indices = options.custom_weights.get(operator.name)
-        return None if indices is None else recipes.Weights(tuple(indices), None, ("int8", "int4"))
+        return None if indices is None else recipes.Weights(tuple(indices), None, recipes.CUSTOM_WEIGHTS)
     return WEIGHTS.get(operator.builtin_name or "")
 
 

@@ -56,9 +56,9 @@ class Tried(NamedTuple):
 def attempts(model: Model, fed: measuring.Samples, num_threads: int | None, limits: Limits) -> Iterator[Tried]:
     """Quantizes a float model with one option after another, and runs it on the samples."""
     for option in OPTIONS:
-        arguments: dict[str, Any] = {**option.arguments, **limits._asdict()}
+        arguments: dict[str, Any] = dict(option.arguments)
         if arguments["recipe"] in _CALIBRATED:
-            arguments["calibration"] = fed.all()
+            arguments |= {"calibration": fed.all(), **limits._asdict()}
         try:
             data = quantize_model(model, **arguments)
             found = _sqnr(model, Model(data), fed, num_threads, limits)

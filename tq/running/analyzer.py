@@ -27,7 +27,7 @@ class Analyzer:
 
     @staticmethod
     def analyze(
-        model_path: str | os.PathLike[str] | None = None,
+        model_path: str | bytes | os.PathLike[str] | None = None,
         model_content: bytes | None = None,
         gpu_compatibility: bool = False,
         *,
@@ -35,15 +35,20 @@ class Analyzer:
     ) -> None:
         """Prints the model's listing, and for gpu_compatibility what LiteRT's analyzer says of every model.
 
-        ValueError: neither a path nor content is given, or experimental_use_mlir, which needs TensorFlow.
-        ModelError: the model cannot be opened.
+        ValueError: neither a path nor content is given, or both, of which TensorFlow's leaves the content out, or
+        experimental_use_mlir, which needs TensorFlow.  TypeError: content is a str.  OSError, ModelError: the model
+        cannot be opened.
         """
         if not model_path and not model_content:
             raise ValueError("neither `model_path` nor `model_content` is provided")
+        if model_path and model_content:
+            raise ValueError("`model_path` and `model_content` are provided; give one of them")
+        if isinstance(model_content, str):
+            raise TypeError("`model_content` is a str; it needs the bytes of a model, and `model_path` a path")
         if experimental_use_mlir:
             raise ValueError("experimental_use_mlir needs TensorFlow's converter; tq lists models without it")
         if model_path:
-            model = Model(os.fspath(model_path))
+            model = Model(os.fsdecode(model_path))
         else:
             assert model_content is not None
             model = Model(model_content)
@@ -51,5 +56,5 @@ class Analyzer:
         if gpu_compatibility:
             place = lines.index(RULE) if RULE in lines else len(lines)
             lines[place:place] = ["", *_COMPATIBLE]
-        print(f"=== {os.fspath(model_path)} ===\n" if model_path else "=== TFLite ModelAnalyzer ===\n")
+        print(f"=== {os.fsdecode(model_path)} ===\n" if model_path else "=== TFLite ModelAnalyzer ===\n")
         print("\n".join(lines))

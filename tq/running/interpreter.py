@@ -378,10 +378,11 @@ class Interpreter(_core.Interpreter):
         return self._now(self.model.get_output_details(), 0)
 
     def _now(self, details: list[Details], subgraph: int) -> list[Details]:
-        changed = self._changed_shapes(subgraph)
-        if not changed:
+        changed, given = self._changed_shapes(subgraph), self._given_types(subgraph)
+        if not changed and not given:
             return details
         for item in details:
+            item["dtype"] = given.get(item["index"], item["dtype"])
             if item["index"] in changed:
                 self._set_shape(item, changed[item["index"]])
         return details

@@ -11,13 +11,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from tq._core import Error, Model
 from tq.running.backends import Backend
 from tq.running.interpreter import Interpreter
-from tq.specification.operands import one_scale, type_of, zero_points
 from tq.specification.rule import Found
+from tq.specification.verdict_conditions import (
+    converts,
+    counts_others,
+    has_channels,
+    has_no_bias,
+    has_no_mixed_bias,
+    has_no_shuffled_bias,
+    has_one_uint8_scale,
+    has_other_scale,
+    has_packed_weights,
+    has_uint8_weights,
+    is_all_negative,
+    is_below,
+    is_bias,
+    is_channels_output,
+    is_far,
+    is_input,
+    is_mixed,
+    is_no_mixed_output,
+    is_no_number,
+    is_no_sum,
+    is_nothing,
+    is_one_bias,
+    is_output,
+    is_outside,
+    is_tiny_input,
+    is_tiny_output,
+    is_unbounded,
+    is_unsigned,
+    others_have_scales,
+    pads_otherwise,
+    reads_one_type,
+    writes_another_type,
+)
 
 RUNS, REFUSES, DIES = "runs", "refuses", "dies"
 
@@ -38,7 +69,12 @@ _NO_UINT8 = """ABS BATCH_MATMUL ELU EXP LOG NEG REDUCE_PROD RSQRT SQRT SQUARED_D
 _NO_INT16 = """ARG_MAX ARG_MIN DEPTH_TO_SPACE ELU HARD_SWISH L2_NORMALIZATION LOG_SOFTMAX LSTM RELU_0_TO_1 RELU_N1_TO_1
     SCATTER_ND SPACE_TO_DEPTH SPARSE_TO_DENSE SQUARED_DIFFERENCE SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
 _COMPARISONS = "EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL"
-_SUMS = "ADD SUB SQUARED_DIFFERENCE"
+# Rules of scales that kernels read as 0, or as none.
+_SCALE = "scale-missing scale-value activation-per-axis"
+# Kernels that give their output the input's type, or do not look at it.
+_TYPED = """ADD SUB SQUARED_DIFFERENCE DIV MAXIMUM MINIMUM SELECT SELECT_V2 DYNAMIC_UPDATE_SLICE FILL MATRIX_DIAG
+    REDUCE_MAX REDUCE_MIN EXPAND_DIMS GATHER GATHER_ND PRELU RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR SPLIT
+    SPLIT_V"""
 
 
 class Row(NamedTuple):
@@ -53,60 +89,6 @@ class Row(NamedTuple):
     xnnpack: str = ""  # "": those of the optimized kernels, where the delegate does not take it
 
 
-def _is_far(item: Found) -> bool:
-    """Whether kernels of one weight scale take the bias for one of another operator."""
-    v = item.operands
-    needed, output = v.bias_scale(), one_scale(v.outputs[0].tensor) if v.outputs else None
-    if needed is None or output is None or needed.size != 1 or v.bias is None:
-        return False
-    have = v.bias.tensor.quantization.scale
-    return bool(np.abs(have.astype(np.float64) - float(needed[0])).max(initial=0.0) > 0.02 * float(output))
-
-
-def _counts_others(item: Found) -> bool:
-    """Whether there is not a scale for each channel of the operator."""
-    v = item.operands
-    if v.weights is None or v.row is None or v.row.axis is None:
-        return False
-    return v.weights.tensor.quantization.scale_count != v.weights.tensor.shape[v.row.axis]
-
-
-def _is_input(item: Found) -> bool:
-    return item.operand is not None and item.operand.side == "inputs"
-
-
-def _reads_one_type(item: Found) -> bool:
-    """Whether the operator writes another type than all that it reads have, such as a tensor that it reads twice."""
-    v = item.operands
-    types = {type_of(operand.tensor) for operand in v.data}
-    return len(v.data) > 1 and len(types) == 1 and types != {type_of(operand.tensor) for operand in v.outputs}
-
-
-def _is_outside(item: Found) -> bool:
-    """Whether the zero point, too, is none of the tensor's type."""
-    tensor = None if item.operand is None else item.operand.tensor
-    if tensor is None or type_of(tensor) not in ("int8", "uint8"):
-        return False
-    info = np.iinfo(type_of(tensor))
-    return any(not info.min <= zero <= info.max for zero in zero_points(tensor))
-
-
-def _has_channels(item: Found) -> bool:
-    weights = item.operands.weights
-    return weights is not None and weights.tensor.quantization.scale_count > 1
-
-
-def _is_output(item: Found) -> bool:
-    return item.operand is not None and item.operand.side == "outputs"
-
-
-def _converts(item: Found) -> bool:
-    """Whether the input has another type than the output."""
-    inputs, outputs = item.operands.op.inputs, item.operands.op.outputs
-    types = {tensor.type_name for tensor in (*inputs[:1], *outputs[:1]) if tensor is not None}
-    return len(types) > 1
-
-
 ROWS = (
     Row("no-row", "", _NO_INTEGERS, REFUSES, REFUSES),
     Row("no-row", "", "FAKE_QUANT", DIES, DIES),
@@ -115,11 +97,14 @@ ROWS = (
     Row("no-row", "int8", "REVERSE_SEQUENCE", REFUSES, REFUSES),
     Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
-    Row("type", "", "", RUNS, RUNS, lambda item: item.operands.mixed is not None),
-    Row("type", "", "ADD SUB MINIMUM MAXIMUM", RUNS, RUNS, _reads_one_type),
-    Row("type", "int8", "BATCH_MATMUL", REFUSES, REFUSES, _is_outside, xnnpack=DIES),
-    Row("type", "int8", "FULLY_CONNECTED", REFUSES, REFUSES, _has_channels),
-    Row("type", "int16x8", "FULLY_CONNECTED", DIES, RUNS, lambda item: item.operands.bias is None),
+    Row("", "", "FULLY_CONNECTED", DIES, DIES, has_no_shuffled_bias),
+    Row("type", "", "FULLY_CONNECTED", DIES, RUNS, has_no_mixed_bias),
+    Row("type", "", "", RUNS, RUNS, is_mixed),
+    Row("type", "", "ADD SUB MINIMUM MAXIMUM", RUNS, RUNS, reads_one_type),
+    Row("type zero-point-range", "", _TYPED, RUNS, RUNS, writes_another_type),
+    Row("type", "int8", "BATCH_MATMUL", REFUSES, REFUSES, is_outside, xnnpack=DIES),
+    Row("type", "int8", "FULLY_CONNECTED", REFUSES, REFUSES, has_channels),
+    Row("type", "int16x8", "FULLY_CONNECTED", DIES, RUNS, has_no_bias),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
     Row("type", "int16x8", "EXP REDUCE_PROD GATHER RESHAPE", RUNS, RUNS),
     Row(
@@ -132,47 +117,69 @@ ROWS = (
         RUNS,
     ),
     Row("type", "", "", REFUSES, REFUSES),
-    Row("scale-missing", "", f"{_PRODUCTS} REDUCE_PROD SVDF", REFUSES, REFUSES),
+    Row(_SCALE, "", "ADD SQUARED_DIFFERENCE", DIES, DIES, is_no_sum),
+    Row(_SCALE, "uint8", "AVERAGE_POOL_2D", REFUSES, REFUSES, is_unbounded),
+    Row(_SCALE, "", "AVERAGE_POOL_2D MAX_POOL_2D", RUNS, RUNS, is_output),
+    Row("scale-value activation-per-axis", "", "SVDF", RUNS, RUNS, is_output),
+    Row("scale-missing", "int16x8", "MUL", RUNS, RUNS),
+    Row("scale-value", "", "SUB", DIES, DIES, is_no_number),
+    Row(_SCALE, "", "", REFUSES, REFUSES, is_unbounded, xnnpack=REFUSES),
+    Row(_SCALE, "uint8", _PRODUCTS, REFUSES, REFUSES, is_far, xnnpack=REFUSES),
+    Row(_SCALE, "", "FULLY_CONNECTED", REFUSES, REFUSES, is_far, xnnpack=REFUSES),
+    Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_bias),
+    Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_channels_output),
+    Row("scale-missing", "", f"{_PRODUCTS} SVDF", REFUSES, REFUSES),
+    Row("scale-missing", "", "REDUCE_PROD", REFUSES, REFUSES, is_input),
+    Row("scale-missing", "", _COMPARING, REFUSES, REFUSES, others_have_scales),
+    Row("scale-missing", "int8", "CONCATENATION", REFUSES, REFUSES, is_output),
+    Row("scale-missing activation-per-axis", "", "L2_NORMALIZATION LOGISTIC LOG_SOFTMAX", REFUSES, REFUSES, is_output),
+    Row("scale-missing activation-per-axis", "int8", "SOFTMAX", REFUSES, REFUSES, is_no_mixed_output),
+    Row("scale-missing activation-per-axis", "int16x8", "SOFTMAX TANH", REFUSES, REFUSES, is_no_mixed_output),
+    Row("scale-missing", "int16x8", "ABS LOG SQRT RSQRT", REFUSES, REFUSES, is_output),
+    Row(f"{_SCALE} zero-point-range same-scale", "", "PADV2", REFUSES, REFUSES, pads_otherwise),
+    Row("zero-point-range", "", "PAD PADV2", REFUSES, REFUSES, is_output),
+    Row("scale-value", "int8 int16x8", "BATCH_MATMUL SQRT", REFUSES, REFUSES, is_below),
+    Row("scale-value", "", "HARD_SWISH", REFUSES, REFUSES, is_tiny_output),
+    Row(_SCALE, "", "SUB", RUNS, RUNS, is_output),
     Row("scale-missing", "int8", "LOG SQRT RSQRT ABS", REFUSES, REFUSES),
     Row("scale-missing", "int16x8", "LOG SQRT RSQRT", DIES, DIES),
-    Row("scale-missing scale-value activation-per-axis", "", _SUMS, DIES, DIES),
-    Row("scale-missing scale-value activation-per-axis", "int8 uint8", _COMPARISONS, DIES, DIES, _is_input),
-    Row(
-        "scale-missing scale-value activation-per-axis",
-        "int8 uint8",
-        "SOFTMAX LOG_SOFTMAX",
-        DIES,
-        RUNS,
-        _is_input,
-    ),
-    Row("scale-missing", "", "QUANTIZE", REFUSES, REFUSES, _is_output),
-    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, _converts),
+    Row(_SCALE, "", "SUB", DIES, DIES, is_no_sum),
+    Row(_SCALE, "int8 uint8", _COMPARISONS, DIES, DIES, is_nothing),
+    Row("scale-value activation-per-axis", "int16x8", "EQUAL NOT_EQUAL", DIES, DIES, is_nothing),
+    Row(_SCALE, "int8 uint8", "SOFTMAX LOG_SOFTMAX", DIES, RUNS, is_nothing),
+    Row("scale-value", "int8 uint8", "SOFTMAX LOG_SOFTMAX", DIES, RUNS, is_tiny_input),
+    Row("scale-missing", "", "QUANTIZE", REFUSES, REFUSES, is_output),
+    Row("zero-point-range activation-symmetric", "int16x8", "QUANTIZE", RUNS, RUNS, converts),
+    Row("zero-point-range activation-symmetric", "int16x8", "MUL", RUNS, RUNS, is_mixed),
     Row("zero-point-range activation-symmetric", "int16x8", _SYMMETRIC, REFUSES, REFUSES),
-    Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE SQRT RSQRT", REFUSES, REFUSES),
+    Row("zero-point-range", "", "SUB SQUARED_DIFFERENCE", REFUSES, REFUSES),
+    Row("zero-point-range", "", "SQRT RSQRT", REFUSES, REFUSES, is_all_negative),
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "int8", "CONCATENATION", REFUSES, REFUSES),
-    Row("activation-per-axis", "", "EMBEDDING_LOOKUP", REFUSES, REFUSES),
+    Row("activation-per-axis", "", "EMBEDDING_LOOKUP", REFUSES, REFUSES, is_input),
     Row("weights-type", "int8", "UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS),
     Row("bias-type", "int8", "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM", REFUSES, REFUSES),
     Row("scale-value zero-point-range", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("same-scale", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
+    Row("weights-type", "int16x8", "CONV_2D DEPTHWISE_CONV_2D", RUNS, RUNS, has_uint8_weights),
+    Row("weights-type", "int8", "FULLY_CONNECTED", RUNS, RUNS, has_one_uint8_scale),
     Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "", "", REFUSES, REFUSES),
-    Row("weights-zero-point", "", "FULLY_CONNECTED", REFUSES, REFUSES, lambda item: _is_narrow(item)),
+    Row("weights-zero-point", "", "FULLY_CONNECTED", REFUSES, REFUSES, has_packed_weights),
     Row("weights-zero-point", "", "CONV_2D", REFUSES, REFUSES),
     Row("weights-axis", "", "FULLY_CONNECTED", REFUSES, REFUSES),
-    Row("weights-axis", "", _PRODUCTS, REFUSES, REFUSES, _counts_others),
+    Row("weights-axis", "", _PRODUCTS, REFUSES, REFUSES, counts_others),
     Row("weights-per-axis", "uint8", "", REFUSES, REFUSES),
     Row("bias-missing", "", "", REFUSES, REFUSES),
     Row("bias-type", "int16x8", "CONV_2D TRANSPOSE_CONV", RUNS, RUNS),
     Row("bias-type", "", "CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV", REFUSES, REFUSES),
-    Row("bias-zero-point", "uint8", "CONV_2D DEPTHWISE_CONV_2D", REFUSES, REFUSES),
-    Row("bias-scale", "uint8", _PRODUCTS, REFUSES, REFUSES, _is_far),
-    Row("bias-scale", "", "FULLY_CONNECTED", REFUSES, REFUSES, _is_far),
+    Row("bias-zero-point", "", "CONV_2D DEPTHWISE_CONV_2D", REFUSES, REFUSES, is_one_bias),
+    Row("bias-scale", "uint8", _PRODUCTS, REFUSES, REFUSES, is_far),
+    Row("bias-scale", "", "FULLY_CONNECTED", REFUSES, REFUSES, is_far),
     Row("fixed-output", "uint8", "SOFTMAX", RUNS, RUNS),
     Row("fixed-output", "int8 uint8", "TANH", RUNS, RUNS),
-    Row("fixed-output", "int8 uint8", "LOGISTIC", REFUSES, REFUSES, lambda item: _has_other_scale(item)),
+    Row("fixed-output", "int8 uint8", "LOGISTIC", REFUSES, REFUSES, has_other_scale),
     Row("fixed-output", "int8 uint8", "LOGISTIC", RUNS, RUNS),
     Row("fixed-output", "", "", REFUSES, REFUSES),
 )
@@ -186,25 +193,6 @@ DELEGATED = (
     ("type same-scale", "", REFUSES),
     ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
 )
-
-
-def _has_other_scale(item: Found) -> bool:
-    rule = item.operands.rule
-    own = None if item.operand is None else one_scale(item.operand.tensor)
-    return isinstance(rule, tuple) and own is not None and own != np.float32(rule[0])
-
-
-def _is_narrow(item: Found) -> bool:
-    weights = item.operands.weights
-    return weights is not None and type_of(weights.tensor) == "int4"
-
-
-def _is_unsigned(item: Found) -> bool:
-    """Whether XNNPACK takes the weights for unsigned ones, less 8."""
-    weights = item.operands.weights
-    if not _is_narrow(item) or weights is None or item.rule != "weights-zero-point":
-        return False
-    return _has_channels(item) and set(zero_points(weights.tensor).tolist()) <= {0, 8}
 
 
 def _row(item: Found) -> Row | None:
@@ -223,7 +211,7 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
     xnnpack = optimized if row is None else row.xnnpack or optimized
     if backend is not None and backend.numerics == "xnnpack":
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
-        xnnpack = ("" if _is_unsigned(item) else next(found, "")) or (REFUSES if backend.litert is not None else RUNS)
+        xnnpack = ("" if is_unsigned(item) else next(found, "")) or (REFUSES if backend.litert is not None else RUNS)
     if backend is not None and "process ends" in (backend.litert or ""):
         xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}

@@ -136,6 +136,7 @@ static PyStructSequence_Field multiplier_fields[] = {
     {"multiplier", "int32, a scalar or an array"},
     {"shift", "int32, a scalar or an array"},
     {"error", "float64: multiplier * 2^(shift - bits) less the real number; not an item of the tuple"},
+    {"bits", "int: the multiplier's; not an item of the tuple"},
     {NULL, NULL},
 };
 
@@ -175,7 +176,7 @@ PyDoc_STRVAR(
     quantize_multiplier_doc,
     "quantize_multiplier(real, *, rounding='double', bits=31)\n--\n\n"
     "(multiplier, shift) with real = multiplier * 2^(shift - bits), 2^(bits - 1) <= |multiplier| < 2^bits, ties away\n"
-    "from zero; its attribute `error` is multiplier * 2^(shift - bits) - real.\n\n"
+    "from zero; its attributes `error`, multiplier * 2^(shift - bits) - real, and `bits` are no items.\n\n"
     "real: finite numbers, of any shape and sign. 0 and what is below 2^-32 gives (0, 0). bits: 2 to 31, of the\n"
     "multiplier; TFLite's kernels have 31, other hardware 16 or 8. With rounding='single', which needs 31 bits, a "
     "shift\n"
@@ -185,7 +186,7 @@ PyDoc_STRVAR(
     "(tflite/kernels/internal/quantization_util.cc).");
 
 /* Steals the arrays. */
-static PyObject *multiplier_result(tq_state *state, PyArrayObject *out[3])
+static PyObject *multiplier_result(tq_state *state, PyArrayObject *out[3], int bits)
 {
     PyObject *made = PyStructSequence_New((PyTypeObject *)state->QuantizedMultiplier);
     for (int i = 0; i < 3; i++) {
@@ -195,6 +196,11 @@ static PyObject *multiplier_result(tq_state *state, PyArrayObject *out[3])
         else
             Py_XDECREF(value);
     }
+    PyObject *width = made ? PyLong_FromLong(bits) : NULL;
+    if (width)
+        PyStructSequence_SetItem(made, 3, width);
+    else
+        Py_CLEAR(made);
     return made;
 }
 
@@ -217,7 +223,7 @@ static PyObject *quantize_multiplier(PyObject *module, PyObject *args, PyObject 
                             form.is_single ? "31 with rounding='single'" : "from 2 to 31");
     if (tq_py_broadcast_doubles(state, &value, (const char *const *)names, 1, types, 3, out, run_quantize, &form) < 0)
         return NULL;
-    return multiplier_result(state, out);
+    return multiplier_result(state, out, form.bits);
 }
 
 /* A real multiplier, or a pair of quantize_multiplier. */

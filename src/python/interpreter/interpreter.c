@@ -309,6 +309,7 @@ static PyMethodDef methods[] = {
      "get_tensor($self, /, tensor_index, subgraph_index=0)\n--\n\nA copy of a tensor's value."},
     {"_view", (PyCFunction)(void (*)(void))tq_py_view_tensor, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"_changed_shapes", tq_py_changed_shapes, METH_VARARGS, NULL},
+    {"_given_types", tq_py_given_types, METH_VARARGS, NULL},
     {"_memory_plan", tq_py_memory_plan, METH_VARARGS, NULL},
     {"_memory_used", tq_py_memory_used, METH_NOARGS, NULL},
     {"_profile_start", tq_py_profile_start, METH_VARARGS, NULL},

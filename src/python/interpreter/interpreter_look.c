@@ -5,6 +5,7 @@
 #include "python/interpreter/interpreter_methods.h"
 
 #include "python/convert.h"
+#include "python/dtypes.h"
 
 /* The graph of the optional argument `subgraph`, after tq_py_enter; NULL with an exception. */
 static tq_graph_run *enter_graph(InterpreterObject *self, PyObject *args)
@@ -59,6 +60,35 @@ PyObject *tq_py_changed_shapes(PyObject *op, PyObject *args)
         const tq_tensor *tensor = &graph->tensors[i];
         bool known = tensor->has_shape || graph->slots[i].resized;
         if (known && !graph->slots[i].problem && differs(tensor) && add_shape(dict, tensor) < 0)
+            Py_CLEAR(dict);
+    }
+    tq_py_leave(self);
+    return dict;
+}
+
+/* ---- types ---- */
+
+static int add_type(PyObject *dict, tq_state *state, const tq_tensor *tensor)
+{
+    PyObject *index = PyLong_FromUnsignedLong(tensor->index), *class = tq_py_details_class(state, tensor->type);
+    const int failed = !index || !class || PyDict_SetItem(dict, index, class) < 0;
+    Py_XDECREF(index);
+    Py_XDECREF(class);
+    return failed ? -1 : 0;
+}
+
+/* {tensor index: class of its values} of the tensors whose type is not the file's: their operators give it. */
+PyObject *tq_py_given_types(PyObject *op, PyObject *args)
+{
+    InterpreterObject *self = (InterpreterObject *)op;
+    tq_graph_run *graph = enter_graph(self, args);
+    if (!graph)
+        return NULL;
+    PyObject *dict = PyDict_New();
+    for (uint32_t i = 0; dict && i < graph->tensor_count; i++) {
+        const tq_tensor *tensor = &graph->tensors[i];
+        if (tensor->type != (int32_t)tq_get_int(&tensor->table, TQ_Tensor_type) &&
+            add_type(dict, tq_state_of(op), tensor) < 0)
             Py_CLEAR(dict);
     }
     tq_py_leave(self);

@@ -30,6 +30,7 @@ void tq_py_custom_free(InterpreterObject *self); /* releases the rows, after the
 /* ---- interpreter_look.c: methods, described there ---- */
 
 PyObject *tq_py_changed_shapes(PyObject *self, PyObject *args);
+PyObject *tq_py_given_types(PyObject *self, PyObject *args);
 PyObject *tq_py_memory_plan(PyObject *self, PyObject *args);
 PyObject *tq_py_profile_start(PyObject *self, PyObject *args);
 PyObject *tq_py_profile_read(PyObject *self, PyObject *args);
