@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
+from tq.extras import missing
+
 _T = TypeVar("_T")
 _DELAY, _EVERY = 1.0, 0.2  # seconds until the first line, and between two
 
@@ -68,7 +70,7 @@ class Progress:
             make = _tqdm()
         except ImportError:
             if wanted:
-                raise ImportError("progress=True needs tqdm, which is not installed: pip install tqdm") from None
+                raise ImportError(missing("progress=True", "tqdm", "progress")) from None
             self._bar = _Line(total, text, unit, _DELAY)
             return
         self._bar = make(total=total, desc=text, unit=unit, delay=0 if wanted else _DELAY, leave=bool(wanted))
@@ -85,9 +87,11 @@ class Progress:
             self._bar.close()
 
 
-def tracked(items: Iterable[_T], total: Any, text: str, wanted: bool | None = None) -> Iterator[_T]:
+def tracked(
+    items: Iterable[_T], total: Any, text: str, wanted: bool | None = None, unit: str = " samples"
+) -> Iterator[_T]:
     """The items, with progress.  total: an object with their number as its length; text: the name of the work."""
-    with Progress(wanted, total, text) as bar:
+    with Progress(wanted, total, text, unit) as bar:
         for item in items:
             yield item
             bar.add()

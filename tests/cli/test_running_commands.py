@@ -101,7 +101,9 @@ def test_a_missing_optional_library_is_told_in_a_line(words, tq_, folder, monkey
     monkeypatch.setitem(sys.modules, "PIL", None)
     samples = ("--samples", "pictures", "--mean", "1", "--std", "1")
     code, out, err = tq_(words[0], "f.tflite", *words[1:], *samples)
-    assert (code, out) == (2, "") and err.endswith("pip install pillow\n") and err.count("\n") == 1
+    assert (
+        (code, out) == (2, "") and err.endswith("pip install pillow (it is in tq[pictures])\n") and err.count("\n") == 1
+    )
 
 
 def test_evaluate_takes_a_folder_of_pictures(tq_, folder):
@@ -310,7 +312,7 @@ def test_completion_is_shtabs(tq_, monkeypatch):
     assert tq_("--print-completion", "bash") == (0, "tq bash\n", "")
     monkeypatch.setitem(sys.modules, "shtab", None)
     code, _, err = tq_("--print-completion", "zsh")
-    assert code == 2 and "pip install 'tq[completion]'" in err
+    assert code == 2 and "pip install shtab (it is in tq[completion])" in err
 
 
 def test_messages_name_options(tq_):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq.edit: what changes, what must not, and files that are never left half written."""
 
+import inspect
 import io
 import os
 import random
@@ -20,6 +21,12 @@ from models import build_model, operator, signature, tensor
 
 import tq
 from tq.editing import fields
+from tq.editing.editor import Editor
+from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.editing.names import Metadata, SignaturePart
+from tq.editing.operator import Options
+from tq.editing.parts import Part, Parts
+from tq.editing.tensor import QuantizationPart
 
 
 def changes(before, after):
@@ -294,6 +301,8 @@ def test_blockwise_details_are_kept_and_renumbered():
             e.main.remove_tensor(next(i for i, user in users.items() if "quantization" in user and i > 0))
 
 
+OTHER = tq.edit(CONV)
+
 BAD_FIELDS = [
     (lambda e: setattr(e.tensors[0], "shape", [1.5]), r"Tensor\.shape needs integers, not float64"),
     (lambda e: setattr(e.tensors[0], "shape", [1 << 31]), "needs integers from -2147483648 to 2147483647"),
@@ -321,6 +330,15 @@ BAD_FIELDS = [
     (lambda e: e.main.add_operator("RELU", [0], [3], at=9), "there is no position 9 among 2 operators"),
     (lambda e: e.add_signature("s", {"x": "no"}, {}), "subgraph 0 has no tensor 'no'"),
     (lambda e: setattr(e, "version", "3"), r"Model\.version needs an integer"),
+    (lambda e: setattr(e.tensors[0], "shape", 3), "tensor 'image', shape: a list is needed, not 3"),
+    (lambda e: setattr(e.tensors[0], "quantization", {"scales": 1}), "has no field 'scales'"),
+    (lambda e: setattr(e.operators[0], "inputs", 3), "operator CONV_2D: a list of tensors is needed, not 3"),
+    (lambda e: e.operators[0].replace_inputs({e.tensors[0]: OTHER.tensors[1]}), "belongs to another"),
+    (lambda e: e.main.insert_before(OTHER.operators[0], "RELU", [0], [3]), "the operator belongs to another subgraph"),
+    (lambda e: e.main.remove_operator(OTHER.operators[0]), "the operator belongs to another subgraph"),
+    (lambda e: e.main.remove_unused([OTHER.tensors[0]]), "belongs to another"),
+    (lambda e: e.main.replace_ends("inputs", {OTHER.tensors[0]: e.tensors[0]}), "belongs to another"),
+    (lambda e: e.main.replace_ends("input", {}), "side is 'inputs' or 'outputs', not 'input'"),
 ]
 
 
@@ -330,6 +348,31 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(change, text):
         with pytest.raises(ValueError, match=text):
             change(e)
         assert_equal_models(tq.Model(CONV), e.to_model())
+
+
+PARTS = (
+    TensorPart,
+    OperatorPart,
+    SubgraphPart,
+    SignaturePart,
+    QuantizationPart,
+    Options,
+    Metadata,
+    Parts,
+    Part,
+    Editor,
+)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_each_member_of_a_part_has_a_docstring(part):
+    members = {
+        name: value for base in part.__mro__ if base.__module__.startswith("tq.") for name, value in vars(base).items()
+    }
+    told = {
+        name: inspect.getdoc(value) for name, value in members.items() if isinstance(value, property) or callable(value)
+    }
+    assert [name for name, text in told.items() if not name.startswith("_") and not text] == []
 
 
 # ---- operators ----

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Second-order rounding of weights in tq.quantize_model: what it changes, what it gains, what it refuses."""
 
+import io
 import os
 import pickle
 import subprocess
@@ -13,6 +14,7 @@ from commands import failed, fine
 from repository import import_path
 
 import tq
+from tq import progress
 from tq.accuracy import measuring
 from tq.accuracy.matching import constant_of
 from tq.calibration.hessians import HessianObserver, Shape, matrices_of, shape_of, weights_of
@@ -348,3 +350,13 @@ def test_inputs_of_zeros_give_nearest_rounding():
         scale = weights.quantization.scale.astype(float)[:, None, None, None]
         nearest = np.clip(np.rint(np.asarray(exact.inputs[1].data, float) / scale), -8, 7)
         assert np.array_equal(np.asarray(weights.data, int), nearest)
+
+
+def test_a_terminal_sees_the_layers(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    monkeypatch.setattr(progress, "_DELAY", 0.0)
+    tq.quantize_model(FLOAT, "int8", calibration=SEEN[:2], weight_rounding="comq")
+    assert "rounding weights 1 of 4 layers, 0 s" in terminal.getvalue()

@@ -376,7 +376,7 @@ def test_the_commands_of_the_readme_make_both_pages(run, tmp_path):
     commands = [line.split("#")[0].split() for line in block.splitlines()]
     assert all(command[0] == "tq" for command in commands)
     said = {command[1]: fine(run(*command[1:])) for command in commands}
-    assert list(said) == ["demo", "quantize", "check", "view", "report", "profile"]
+    assert list(said) == ["demo", "quantize", "problems", "check", "view", "report", "profile"]
     assert said["demo"].split() == ["./demo_float.tflite", "./demo_samples.npz"]
     assert "32 samples" in said["report"] and said["report"].startswith("report.html")
     Page((tmp_path / "report.html").read_text("utf-8"))

@@ -5,10 +5,12 @@ import differential
 import generators
 import numpy as np
 import pytest
+import zoo
 from generators.draft import Draft
 
 import tq
 from tq.accuracy.comparison import feed
+from tq.cli import demo_float
 
 PAIR = ("reference", "xnnpack")
 CODES = ("int8", "uint8", "channel", "per_channel")
@@ -79,6 +81,28 @@ def test_how_far_a_difference_has_grown():
     text = str(made)
     assert "rne(256 * ratio)" in text and "ties away from zero" in text
     assert f"{last.different} of 64 elements differ" in text or "': equal" in text
+
+
+CONV = zoo.MODELS["conv"]
+
+
+def test_models_that_do_not_belong_together_are_told_by_the_shapes_of_their_inputs():
+    x = np.zeros((1, 32, 32, 3), np.float32)
+    text = r"do not belong together: input 0 has the shape \[1, 32, 32, 3\] in one, \[1, 5, 5, 1\] in the other"
+    for given in ({"inputs": [x]}, {"samples": [[x]]}):
+        with pytest.raises(ValueError, match=text):
+            tq.compare(demo_float.float_model(), CONV, **given)
+
+
+def test_models_without_tensors_in_common_are_not_equal():
+    a, b = (tq.ModelBuilder() for _ in range(2))
+    for builder, name in ((a, "a"), (b, "b")):
+        x = builder.input(f"{name}0", [1, 4])
+        y = builder.tensor(f"{name}1", [1, 4])
+        builder.operator("RELU" if name == "a" else "NEG", [x], [y])
+        builder.output(y)
+    found = tq.compare(a.to_bytes(), b.to_bytes(), [np.zeros((1, 4), np.float32)])
+    assert "the two models do not belong together: they have no tensors in common" in str(found)
 
 
 def test_names_of_kernels_are_two_and_of_models():

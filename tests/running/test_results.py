@@ -43,6 +43,14 @@ def changed():
     return tq.diff(DEMO, editor.to_bytes())
 
 
+def misquantized():
+    """The demonstration with another scale of a bias."""
+    with tq.edit(DEMO) as e:
+        bias = next(tensor for tensor in e.tensors if tensor.name.endswith("bias"))
+        bias.quantization.scale = bias.quantization.scale * 2
+        return e.to_bytes()
+
+
 RESULTS = {
     "compare": (lambda: tq.compare(DEMO, tq.dequantize_model(DEMO), samples=SAMPLES), "Comparison"),
     "profile": (lambda: run().profile(3), "Profile"),
@@ -51,6 +59,7 @@ RESULTS = {
     "diff": (changed, "Differences"),
     "explain_requantize": (lambda: tq.explain_requantize(1000, 0.01, 3), "RequantizeExplanation"),
     "sensitivity": (ranked, "Sensitivity"),
+    "check": (lambda: tq.check(tq.Model(misquantized())), "Findings"),
     "evaluate": (lambda: tq.evaluate(DEMO, [(X, 1)]), "Evaluation"),
 }
 
@@ -162,6 +171,15 @@ def test_warming_up_takes_at_least_a_run_and_is_bounded():
 
 
 # ---- pictures ----
+
+
+@pytest.mark.parametrize("of", ["profile", "memory_plan"])
+def test_a_picture_without_matplotlib_is_told_in_a_line(of, monkeypatch):
+    result = getattr(run(), of)()
+    for name in ("matplotlib", "matplotlib.patches"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=r"^drawing needs matplotlib, .*: pip install matplotlib .it is in tq.plot"):
+        result.plot()
 
 
 def test_the_arenas_picture_names_tensors():

@@ -297,6 +297,7 @@ LATE = {
     "tq/cli/checking.py",
     "tq/cli/commands.py",
     "tq/cli/editing.py",
+    "tq/cli/peaks.py",
     "tq/cli/quantize.py",
     "tq/cli/running.py",
     "tq/cli/samples.py",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tq.accuracy.measuring import Samples
+from tq.accuracy.measuring import STRANGERS, Samples, telling_strangers
 from tq.nearest import hint
 from tq.pages.tables import Result, Table, aligned
 from tq.progress import tracked
@@ -91,7 +91,9 @@ class Comparison(Result):
         """Which tensor differs first, and by how much the outputs do."""
         runs = f" over {self.samples} samples" if self.samples > 1 else ""
         first = self.first_difference
-        if first is None:
+        if not self.rows:
+            lines = [f"{STRANGERS}: they have no tensors in common"]
+        elif first is None:
             lines = [f"all {len(self.rows)} tensors are equal{runs}"]
         else:
             lines = [
@@ -252,8 +254,9 @@ def compare(
     order).  Equality compares stored values; errors compare real values, so a float model can be compared with a
     quantized one.  Where both run the same operators, `Comparison.steps` has, for an element of the first tensor that
     differs, the accumulator and each run's steps from it to the quantized value.
-    ValueError: the inputs do not fit a model; numerics or rounding is not two names.  TypeError: inputs and samples are
-    missing, or b with numerics and rounding.  RunError: a model cannot be run.
+    ValueError: the inputs do not fit a model; the models do not belong together; numerics or rounding is not two
+    names.  TypeError: inputs and samples are missing, or b with numerics and rounding.  RunError: a model cannot be
+    run.
     """
     names: Sequence[str | None] = (None, None) if numerics is None else tuple(numerics)
     if isinstance(numerics, str) or len(names) != 2:
@@ -273,9 +276,12 @@ def compare(
     one, two = _interpreter(a, names[0], rounds[0], limits), _interpreter(b, names[1], rounds[1], limits)
     if samples is not None:
         return _compare_samples(one, two, samples, max_samples, progress)
-    for interpreter in (one, two):
-        feed(interpreter, inputs)
-        interpreter.invoke()
+    ends = [each.get_input_details() for each in (one, two)]
+    feed(one, inputs)
+    one.invoke()
+    with telling_strangers([(x["shape"], y["shape"]) for x, y in zip(*ends, strict=False)]):
+        feed(two, inputs)
+    two.invoke()
     pair = _Pair(one, two)
     pair.add()
     return pair.comparison()

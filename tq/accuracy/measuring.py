@@ -7,8 +7,9 @@ and b the real values of the quantized ones.  Equal elements have no error, also
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
+
+STRANGERS = "the two models do not belong together"
 
 _ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # types of whole bytes that tq.dequantize takes
 _PART = 1 << 15  # elements summed at a time, which fit the cache
@@ -120,6 +123,22 @@ def real(value: Array, tensor: Tensor) -> Array | None:
         return (np.asarray(value, np.float64) - float(zero_point)) * float(quantization.scale.flat[0])
 
 
+@contextlib.contextmanager
+def telling_strangers(shapes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[None]:
+    """Turns an error of allocating into a ValueError that says why, where the inputs of two models differ.
+
+    shapes: of each input in the first model and in the second, which is being allocated.
+    """
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        for number, (a, b) in enumerate(shapes):
+            if list(a) != list(b):
+                said = f"input {number} has the shape {[*map(int, a)]} in one, {[*map(int, b)]} in the other"
+                raise ValueError(f"{STRANGERS}: {said}") from error
+        raise
+
+
 class Samples:
     """Checked samples of a float model's inputs, for interpreters of it and of models quantized from it.
 
@@ -174,16 +193,19 @@ class Samples:
         """Sets the inputs of an interpreter to one sample after another, and yields its number; the caller runs it.
 
         Inputs of another model are matched by name where all names are equal, else by order; integer inputs get the
-        samples quantized by their own parameters.  ValueError: the number or type of inputs differs.
+        samples quantized by their own parameters.  ValueError: the number or type of inputs differs, or the other model
+        does not run with inputs of these shapes.
         """
         partners = self.partners(interpreter.model)
         shapes: dict[int, tuple[int, ...]] | None = None
         for number, values in enumerate(self.values):
             now = {partners[index].index: value.shape for index, value in values.items()}
             if now != shapes:
-                for index, shape in now.items():
-                    interpreter.resize_tensor_input(index, shape)
-                interpreter.allocate_tensors()
+                pairs = [(tensor.shape, partners[tensor.index].shape) for tensor in self.model.inputs if tensor]
+                with telling_strangers(pairs):
+                    for index, shape in now.items():
+                        interpreter.resize_tensor_input(index, shape)
+                    interpreter.allocate_tensors()
                 shapes = now
             interpreter.reset_all_variables()
             for index, value in values.items():
@@ -195,7 +217,7 @@ class Samples:
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):
-            raise ValueError(f"the float model has {len(mine)} inputs, the quantized one {len(theirs)}")
+            raise ValueError(f"{STRANGERS}: one has {len(mine)} inputs, the other {len(theirs)}")
         names = {tensor.name: tensor for tensor in theirs}
         if len(names) == len(theirs) and all(tensor.name in names for tensor in mine):
             theirs = [names[tensor.name] for tensor in mine]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tq._core import Model, Tensor
 from tq.calibration.normalization import Normalization, normalization
+from tq.extras import missing
 
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by channels
@@ -76,7 +77,7 @@ def _pillow() -> Any:
     try:
         return importlib.import_module("PIL.Image")
     except ImportError:
-        raise ImportError("a folder of pictures needs Pillow, which is not installed: pip install pillow") from None
+        raise ImportError(missing("a folder of pictures", "Pillow", "pictures")) from None
 
 
 def _form(tensor: Tensor) -> tuple[tuple[int, int], str]:

@@ -21,6 +21,7 @@ from tq.cli import checking, commands, editing, running, terminal, viewing
 from tq.cli import quantize as commands_quantize
 from tq.cli.commands import FINE, Failure, Result, complain, in_options
 from tq.cli.manual import manual
+from tq.extras import missing
 from tq.nearest import hint
 
 # The names in tq.quantization.recipes, which only its commands import; a test compares the two.
@@ -618,7 +619,7 @@ def _completion(parser: _Parser, shell: str) -> str:
     try:
         shtab = importlib.import_module("shtab")
     except ImportError:
-        raise Failure("--print-completion needs shtab, which is not installed: pip install 'tq[completion]'") from None
+        raise Failure(missing("--print-completion", "shtab", "completion")) from None
     return str(shtab.complete(parser, shell))
 
 

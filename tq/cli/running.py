@@ -96,13 +96,15 @@ def _check_shapes(args: argparse.Namespace, found: Any, details: list[dict[str, 
         found if isinstance(found, dict) else {item["name"]: value for item, value in zip(details, found, strict=False)}
     )
     for item in details:
-        wanted, shape = [int(n) for n in item["shape_signature"]], list(np.shape(by_name.get(item["name"], ())))
-        if args.resize or len(shape) != len(wanted):  # of another number of dimensions: no model runs so
+        wanted = [int(n) for n in item["shape_signature"]]
+        if args.resize or item["name"] not in by_name or not wanted:  # [] is also a shape that the file leaves open
             continue
+        shape = list(np.shape(by_name[item["name"]]))
+        said = f"input {item['name']!r} has the shape {wanted}; --input gives {shape}"
+        if len(shape) != len(wanted):
+            raise Failure(said)
         if any(n not in (-1, m) for n, m in zip(wanted, shape, strict=True)):
-            raise Failure(
-                f"input {item['name']!r} has the shape {wanted}; --input gives {shape}: --resize runs the model so"
-            )
+            raise Failure(f"{said}: --resize runs the model so")
 
 
 def _fed(interpreter: Interpreter, args: argparse.Namespace) -> Interpreter:
@@ -206,10 +208,12 @@ def compare(args: argparse.Namespace) -> Result:
             _interpreter(path, args, preserve=True, numerics=name, rounding=rounding)
             for path, name, rounding in zip((args.a, args.b or args.a), names, rounds, strict=True)
         )
-        floats = all(item["dtype"] == np.float32 for item in two.get_input_details())
-        samples = samples_of(args, (two if floats else one).model, quantizes=True)
+        floats = [all(item["dtype"] == np.float32 for item in each.get_input_details()) for each in (one, two)]
+        base = two if floats == [False, True] else one
+        samples = samples_of(args, base.model, quantizes=True)
         if samples is None:
-            comparison = compare(one, two, _inputs(args, one.get_input_details()))
+            inputs = _inputs(args, base.get_input_details())
+            comparison = compare(one, two, inputs) if floats[0] == floats[1] else compare(one, two, samples=[inputs])
         else:
             _alone(args)
             comparison = compare(one, two, samples=samples)

@@ -62,6 +62,7 @@ class Editor(Tables):
 
     @property
     def description(self) -> str:
+        """The model's description; "" where none is stored.  ValueError: an assigned value is no str."""
         return self.root.get("description") or ""
 
     @description.setter
@@ -70,7 +71,7 @@ class Editor(Tables):
 
     @property
     def version(self) -> int:
-        """The schema's version."""
+        """The schema's version.  ValueError: an assigned value is no uint32."""
         return int(self.root.get("version"))
 
     @version.setter
@@ -84,6 +85,7 @@ class Editor(Tables):
 
     @property
     def subgraphs(self) -> Parts[SubgraphPart]:
+        """The subgraphs, by index or name.  KeyError, IndexError: there is no such subgraph."""
         return Parts("subgraph", self._subgraphs, lambda graph: graph.name)
 
     def subgraph_index(self, graph: object) -> int:
@@ -97,27 +99,31 @@ class Editor(Tables):
         return position
 
     def tensor_nodes(self) -> Iterator[_Node]:
+        """The tables of all subgraphs' tensors."""
         return (tensor.node for graph in self._subgraphs for tensor in graph.tensors)
 
     def operator_nodes(self) -> Iterator[_Node]:
+        """The tables of all subgraphs' operators."""
         return (operator.node for graph in self._subgraphs for operator in graph.operators)
 
     @property
     def main(self) -> SubgraphPart:
-        """The first subgraph."""
+        """The first subgraph.  IndexError: the model has none."""
         return self.subgraphs[0]
 
     @property
     def tensors(self) -> Parts[TensorPart]:
-        """The tensors of the first subgraph, as are operators, inputs and outputs."""
+        """SubgraphPart.tensors of the first subgraph."""
         return self.main.tensors
 
     @property
     def operators(self) -> Parts[OperatorPart]:
+        """SubgraphPart.operators of the first subgraph."""
         return self.main.operators
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
+        """SubgraphPart.inputs of the first subgraph."""
         return self.main.inputs
 
     @inputs.setter
@@ -126,6 +132,7 @@ class Editor(Tables):
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
+        """SubgraphPart.outputs of the first subgraph."""
         return self.main.outputs
 
     @outputs.setter
@@ -143,7 +150,10 @@ class Editor(Tables):
 
     def store(self, field: str, value: Any) -> None:
         """Stores a field of the schema's Model as it is given: operator_codes, external_buffers, metadata_buffer, as
-        Part.store does.  Subgraphs and buffers, which have methods of their own, only go (None), all of them."""
+        Part.store does.  "subgraphs" and "buffers", which have methods of their own, take None alone: it removes all.
+
+        ValueError: as Part.store, or another value for "subgraphs" or "buffers".
+        """
         lists: dict[str, list[Any]] = {"subgraphs": self._subgraphs, "buffers": self._buffers}
         empty_if_parts(self.root, field, value, lists, self._store)
         fields.put(self.root, field, value)
@@ -155,6 +165,7 @@ class Editor(Tables):
 
     @property
     def signatures(self) -> Parts[SignaturePart]:
+        """The signatures, by index or key.  KeyError, IndexError: there is no such signature."""
         found = [SignaturePart(self, node, self.subgraphs) for node in self.root_nodes("signature_defs")]
         return Parts("signature", found, lambda signature: signature.key)
 
@@ -178,7 +189,7 @@ class Editor(Tables):
         self.set_rows("signature_defs", [node for node in self.root_nodes("signature_defs") if node != gone])
 
     def signatures_of(self, graph: SubgraphPart) -> list[SignaturePart]:
-        """The signatures of a subgraph."""
+        """The signatures of a subgraph.  ValueError: the subgraph was removed."""
         index = graph.index
         return [signature for signature in self.signatures if signature.subgraph_index == index]
 
@@ -293,7 +304,10 @@ class Editor(Tables):
     # -- types of inputs and outputs
 
     def set_io_types(self, inputs: Any = None, outputs: Any = None, subgraph: int = 0) -> None:
-        """Changes the types of a subgraph's inputs and outputs: see tq.editing.io_types.set_io_types."""
+        """Changes the types of a subgraph's inputs and outputs: see tq.editing.io_types.set_io_types.
+
+        IndexError: there is no such subgraph.  ValueError: as there.
+        """
         io_types.set_io_types(self.subgraphs[subgraph], inputs, outputs)
 
     # -- writing
@@ -337,7 +351,7 @@ class Editor(Tables):
         self._saved = self.tree.changes
 
     def to_model(self) -> Model:
-        """The model, written and opened.  ModelError: as to_bytes."""
+        """The model, written and opened.  ModelError: as for to_bytes."""
         return Model(self.to_bytes())
 
     def _store(self) -> None:

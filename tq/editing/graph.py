@@ -19,7 +19,7 @@ from tq._core import Quantization, _Node
 from tq.editing import fields
 from tq.editing.constants import encode, type_number, type_of_array
 from tq.editing.operator import OperatorFields, check_name
-from tq.editing.parts import Part, Parts, as_tuple, empty_if_parts, renumber, renumber_one
+from tq.editing.parts import Part, Parts, as_tuple, empty_if_parts, listed, renumber, renumber_one
 from tq.editing.tables import Tables
 from tq.editing.tensor import QuantizationPart, TensorFields
 from tq.nearest import hint
@@ -42,7 +42,10 @@ def _names_tensor(field: str, value: int | None) -> bool:
 
 
 class TensorPart(TensorFields):
-    """A tensor of a model that is being edited."""
+    """A tensor of a model that is being edited.
+
+    subgraph: the SubgraphPart that has it.
+    """
 
     def __init__(self, editor: Tables, node: _Node, subgraph: SubgraphPart) -> None:
         super().__init__(editor, node)
@@ -55,13 +58,13 @@ class TensorPart(TensorFields):
 
     @property
     def producer(self) -> OperatorPart | None:
-        """The operator that writes it; None: no operator."""
+        """The first operator that writes it; None: no operator.  ValueError: the tensor was removed."""
         index = self.index
         return next((op for op in self.subgraph.operators if index in op.output_indices), None)
 
     @property
     def consumers(self) -> list[OperatorPart]:
-        """The operators that read it."""
+        """The operators that read it, in execution order.  ValueError: the tensor was removed."""
         index = self.index
         return [op for op in self.subgraph.operators if index in op.input_indices]
 
@@ -70,7 +73,10 @@ TensorLike = Union[TensorPart, int, str, None]  # noqa: UP007 - evaluated on Pyt
 
 
 class OperatorPart(OperatorFields):
-    """An operator of a model that is being edited."""
+    """An operator of a model that is being edited.
+
+    subgraph: the SubgraphPart that has it.
+    """
 
     def __init__(self, editor: Tables, node: _Node, subgraph: SubgraphPart) -> None:
         super().__init__(editor, node)
@@ -102,7 +108,10 @@ class OperatorPart(OperatorFields):
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
         """Its input tensors; None: left out, or an index out of range.  Assign tensors, their names or their
-        indices."""
+        indices, and None for an input that is left out.
+
+        ValueError: an assigned value is no list, or the subgraph has no such tensor.
+        """
         return self.subgraph.tensors_at(self.input_indices)
 
     @inputs.setter
@@ -122,14 +131,18 @@ class OperatorPart(OperatorFields):
         self.put("inputs", indices)
 
     def replace_inputs(self, new: Mapping[TensorPart, TensorPart]) -> None:
-        """Replaces inputs; new: {old: new}."""
+        """Replaces inputs; new: {old: new}.  ValueError: a new tensor is not of the operator's subgraph."""
         indices, tensors = self.input_indices, self.inputs
-        changed = [new[t].index if t is not None and t in new else i for i, t in zip(indices, tensors, strict=True)]
+        changed = [
+            self.subgraph.index_of(new[t]) if t is not None and t in new else i
+            for i, t in zip(indices, tensors, strict=True)
+        ]
         if changed != list(indices):
             self.put("inputs", changed)
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
+        """Its output tensors, as `inputs`.  ValueError: as for `inputs`."""
         return self.subgraph.tensors_at(self.output_indices)
 
     @outputs.setter
@@ -138,6 +151,10 @@ class OperatorPart(OperatorFields):
 
     @property
     def intermediates(self) -> tuple[TensorPart | None, ...]:
+        """The tensors with the parameters of an LSTM's inner values, as `inputs`; () where none are stored.
+
+        ValueError: as for `inputs`.
+        """
         return self.subgraph.tensors_at(as_tuple(self.node.get("intermediates")))
 
     @intermediates.setter
@@ -161,7 +178,10 @@ class SubgraphPart(Part):
         return super().stored(field)
 
     def store(self, field: str, value: Any) -> None:
-        """As Part.store.  "tensors" and "operators" take None alone, which removes all of them."""
+        """As Part.store.  "tensors" and "operators" take None alone, which removes all of them.
+
+        ValueError: as Part.store, or another value for "tensors" or "operators".
+        """
         lists: dict[str, list[Any]] = {"tensors": self._tensors, "operators": self._operators}
         if empty_if_parts(self.node, field, value, lists, self.write_lists):
             self._indices = None
@@ -175,6 +195,7 @@ class SubgraphPart(Part):
 
     @property
     def name(self) -> str | None:
+        """Its name; None: not stored.  ValueError: an assigned value is no str."""
         name: str | None = self.node.get("name")
         return name
 
@@ -184,15 +205,21 @@ class SubgraphPart(Part):
 
     @property
     def tensors(self) -> Parts[TensorPart]:
+        """Its tensors, by index or name.  KeyError, IndexError: there is no such tensor."""
         return Parts("tensor", self._tensors, lambda tensor: tensor.name)
 
     @property
     def operators(self) -> Parts[OperatorPart]:
-        """In execution order."""
+        """Its operators in execution order, by index or name ("CONV_2D": the first).  KeyError, IndexError: there is
+        no such operator."""
         return Parts("operator", self._operators, lambda operator: operator.name)
 
     @property
     def inputs(self) -> tuple[TensorPart | None, ...]:
+        """Its input tensors; None: an index out of range.  Assign tensors, their names or their indices.
+
+        ValueError: an assigned value is no list, or the subgraph has no such tensor.
+        """
         return self.tensors_at(self.node.numbers("inputs"))
 
     @inputs.setter
@@ -201,6 +228,7 @@ class SubgraphPart(Part):
 
     @property
     def outputs(self) -> tuple[TensorPart | None, ...]:
+        """Its output tensors, as `inputs`.  ValueError: as for `inputs`."""
         return self.tensors_at(self.node.numbers("outputs"))
 
     @outputs.setter
@@ -243,14 +271,19 @@ class SubgraphPart(Part):
 
     def indices_of(self, value: Iterable[TensorLike], where: str) -> list[int]:
         """The indices of tensors (as find takes them), -1 for None.  ValueError: not a list, or no such tensor."""
-        if isinstance(value, (str, TensorPart)):
-            raise ValueError(f"{where}: a list of tensors is needed, not {value!r}")
-        return [self._optional_index(item) for item in value]
+        return [self._optional_index(item) for item in listed(value, where, "a list of tensors")]
 
     def _optional_index(self, given: TensorLike) -> int:
         if isinstance(given, TensorPart):
             return self.index_of(given)
         return -1 if given is None or given == -1 else self.index_of(self.find(given))
+
+    def _position(self, given: OperatorPart | int) -> int:
+        """The position of an operator, given as itself or by its index.  ValueError, IndexError: none such."""
+        operator = given if isinstance(given, OperatorPart) else self.operators[given]
+        if operator.subgraph is not self:
+            raise ValueError("the operator belongs to another subgraph")
+        return operator.index
 
     # -- adding
 
@@ -293,7 +326,7 @@ class SubgraphPart(Part):
         if type is None:
             type = "FLOAT32" if data is None or isinstance(data, bytes) else type_of_array(np.asarray(data))
         number = type_number(type)
-        wanted = None if shape is None else tuple(shape)
+        wanted = None if shape is None else tuple(listed(shape, f"{where}, shape"))
         content: bytes | None = None
         if data is not None:
             content, found = encode(data, number, wanted, where)
@@ -374,7 +407,9 @@ class SubgraphPart(Part):
     def constant(self, name: str | None, data: Any, type: Any = None, **parameters: Any) -> TensorPart:
         """A new constant; data: an array, which gives shape and type unless `shape` and `type` are given.
 
-        parameters: as for add_tensor."""
+        parameters: as for add_tensor.
+        ValueError: as for add_tensor.
+        """
         return self.add_tensor(name, parameters.pop("shape", None), type, data=data, **parameters)
 
     def insert_before(
@@ -386,8 +421,11 @@ class SubgraphPart(Part):
         /,
         **more: Any,
     ) -> OperatorPart:
-        """A new operator directly before another one; `more` as for add_operator."""
-        return self.add_operator(name, inputs, outputs, at=operator.index, **more)
+        """A new operator directly before another one; `more` as for add_operator.
+
+        ValueError: as for add_operator, or `operator` is not of this subgraph.
+        """
+        return self.add_operator(name, inputs, outputs, at=self._position(operator), **more)
 
     def insert_after(
         self,
@@ -398,14 +436,20 @@ class SubgraphPart(Part):
         /,
         **more: Any,
     ) -> OperatorPart:
-        """A new operator directly behind another one; `more` as for add_operator."""
-        return self.add_operator(name, inputs, outputs, at=operator.index + 1, **more)
+        """A new operator directly behind another one; `more` as for add_operator.
+
+        ValueError: as for add_operator, or `operator` is not of this subgraph.
+        """
+        return self.add_operator(name, inputs, outputs, at=self._position(operator) + 1, **more)
 
     # -- removing
 
     def remove_operator(self, operator: OperatorPart | int) -> None:
-        """Removes an operator; its tensors stay (see Editor.prune)."""
-        self._operators.remove(operator if isinstance(operator, OperatorPart) else self.operators[operator])
+        """Removes an operator, given as itself or by its index; its tensors stay (see Editor.prune).
+
+        ValueError, IndexError: the subgraph has no such operator.
+        """
+        del self._operators[self._position(operator)]
         self._is_stored = False
 
     def replace_operator(
@@ -417,21 +461,28 @@ class SubgraphPart(Part):
         /,
         **arguments: Any,
     ) -> OperatorPart:
-        """Replaces an operator by a new one at the same position; arguments as for add_operator."""
-        old = operator if isinstance(operator, OperatorPart) else self.operators[operator]
-        made = self.add_operator(name, inputs, outputs, at=old.index, **arguments)
-        self.remove_operator(old)
+        """Replaces an operator, given as itself or by its index, by a new one at the same position.
+
+        arguments: as for add_operator.
+        ValueError: as for add_operator.  ValueError, IndexError: the subgraph has no such operator.
+        """
+        position = self._position(operator)
+        made = self.add_operator(name, inputs, outputs, at=position, **arguments)
+        del self._operators[position + 1]
         return made
 
     def replace_tensor(self, old: TensorLike, new: TensorLike) -> None:
-        """Replaces `old` by `new` wherever it is read, written or named, and removes `old`."""
+        """Replaces `old` by `new` wherever it is read, written or named, and removes `old`.
+
+        ValueError: the subgraph has no such tensor.
+        """
         gone, made = self.find(old), self.find(new)
         if gone != made:
             self._renumber_tensors({gone.index: made.index}, self._tensors)
             self.remove_tensors({gone})
 
     def remove_tensor(self, tensor: TensorLike) -> None:
-        """Removes a tensor.  ValueError: it is used; the message names a user."""
+        """Removes a tensor.  ValueError: it is used (the message names a user), or the subgraph has no such tensor."""
         found = self.find(tensor)
         user = self.users().get(found.index)
         if user:
@@ -439,15 +490,19 @@ class SubgraphPart(Part):
         self.remove_tensors({found})
 
     def remove_unused(self, tensors: Iterable[TensorPart]) -> None:
-        """Removes the given tensors that nothing uses."""
+        """Removes the given tensors that nothing uses.  ValueError: one is not of this subgraph."""
         users = self.users()
-        self.remove_tensors({tensor for tensor in tensors if tensor.index not in users})
+        self.remove_tensors({tensor for tensor in tensors if self.index_of(tensor) not in users})
 
     def replace_ends(self, side: str, new: Mapping[TensorPart, TensorPart]) -> None:
         """Replaces inputs or outputs of the subgraph and its signatures; new: {old: new}.
 
-        side: "inputs" or "outputs"."""
-        indices = {old.index: made.index for old, made in new.items()}
+        side: "inputs" or "outputs".
+        ValueError: another side, or a tensor is not of this subgraph.
+        """
+        if side not in _GRAPH_INDICES:
+            raise ValueError(f"side is 'inputs' or 'outputs', not {side!r}")
+        indices = {self.index_of(old): self.index_of(made) for old, made in new.items()}
         renumber(self.node, side, indices)
         for signature in self.editor.signature_nodes(self.index):
             for item in signature.get(side) or ():

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from tq._core import _Node
 from tq.editing import fields
 from tq.editing.graph import SubgraphPart, TensorLike, TensorPart
-from tq.editing.parts import Part, Parts
+from tq.editing.parts import Part, Parts, mapped
 from tq.editing.tables import Tables
 from tq.nearest import hint
 
 
 class SignaturePart(Part):
-    """A signature: names for a subgraph's inputs and outputs."""
+    """A signature: names for a subgraph's inputs and outputs.
+
+    ValueError: an assigned value does not fit the field, or the subgraph has no such tensor.
+    """
 
     def __init__(self, editor: Tables, node: _Node, subgraphs: Parts[SubgraphPart]) -> None:
         super().__init__(editor, node)
@@ -22,6 +25,7 @@ class SignaturePart(Part):
 
     @property
     def key(self) -> str:
+        """Its name; "" where none is stored."""
         return self.node.get("signature_key") or ""
 
     @key.setter
@@ -30,6 +34,7 @@ class SignaturePart(Part):
 
     @property
     def subgraph_index(self) -> int:
+        """The index of its subgraph, as stored."""
         return int(self.node.get("subgraph_index"))
 
     def _tensor_map(self, field: str) -> dict[str, TensorPart | None]:
@@ -43,12 +48,16 @@ class SignaturePart(Part):
         return found
 
     def _set_map(self, field: str, value: Mapping[str, TensorLike]) -> None:
+        given = mapped(value, f"signature {self.key!r}, {field}")
         graph = self._subgraphs[self.subgraph_index]
-        self.put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in value.items()])
+        self.put(field, [{"name": name, "tensor_index": graph.find(item).index} for name, item in given.items()])
 
     @property
     def inputs(self) -> dict[str, TensorPart | None]:
-        """{name: tensor}; assign a dict to change."""
+        """{name: tensor}; None: an index out of range.  Assign a dict of tensors, their names or their indices.
+
+        ValueError: the subgraph has no assigned tensor.  IndexError: the model does not have the subgraph.
+        """
         return self._tensor_map("inputs")
 
     @inputs.setter
@@ -57,6 +66,7 @@ class SignaturePart(Part):
 
     @property
     def outputs(self) -> dict[str, TensorPart | None]:
+        """{name: tensor}, as `inputs`.  ValueError, IndexError: as for `inputs`."""
         return self._tensor_map("outputs")
 
     @outputs.setter
@@ -68,7 +78,10 @@ class SignaturePart(Part):
 
 
 class Metadata(MutableMapping[str, bytes]):
-    """The model's metadata, {name: bytes}; of equal names the last counts."""
+    """The model's metadata, {name: bytes}; of equal names the last counts.
+
+    KeyError: a read or deleted name does not exist.  ValueError: an assigned value is neither bytes nor str.
+    """
 
     def __init__(self, editor: Tables) -> None:
         self.editor = editor

@@ -17,13 +17,16 @@ from tq.nearest import builtin_hint, hint
 class Options(MutableMapping[str, Any]):
     """An operator's builtin options by the schema's names; options that are not stored have their defaults.
 
-    ValueError (KeyError on reading): there is no such option; the message names similar ones.
+    Values are int, float, bool, str, enum members, and lists of them.  Enums are assigned as members, names or numbers.
+    KeyError: a read or deleted option does not exist; the message names similar ones.
+    ValueError: an assigned option does not exist, or does not hold the value.
     """
 
     def __init__(self, operator: OperatorFields) -> None:
         self._operator = operator
 
     def node(self) -> _Node | None:
+        """The stored table; None: not stored."""
         for field in ("builtin_options", "builtin_options_2"):
             node: _Node | None = self._operator.node.get(field)
             if node is not None:
@@ -92,7 +95,7 @@ def check_name(name: str) -> None:
 
 
 class OperatorFields(OnlyPart):
-    """An operator's own fields."""
+    """An operator's own fields.  ValueError: an assigned value does not fit the field; the message names it."""
 
     def _code(self) -> _Node | None:
         codes = self.editor.code_nodes()
@@ -116,15 +119,16 @@ class OperatorFields(OnlyPart):
 
     @property
     def version(self) -> int:
+        """The version of its operator code.  An assignment changes this operator alone: others with the same code keep
+        theirs.
+
+        ValueError: an assigned value is no int32, or the operator's code does not exist.
+        """
         code = self._code()
         return 1 if code is None else int(code.get("version"))
 
     @version.setter
     def version(self, value: int) -> None:
-        """The version of this operator alone: others with the same operator code keep theirs.
-
-        ValueError: its operator code does not exist.
-        """
         code = self._code()
         if code is None:
             raise ValueError(f"{self._where()}: its operator code does not exist, and so has no version")
@@ -137,7 +141,10 @@ class OperatorFields(OnlyPart):
 
     def share_version(self, value: int) -> None:
         """Sets the version, with one operator code for all operators of a name and version.  Editor.prune removes
-        unused operator codes."""
+        unused operator codes.  Nothing happens where its operator code does not exist.
+
+        ValueError: the value is no int32.
+        """
         if self._code() is not None and value != self.version:
             self.put("opcode_index", self.editor.code_of_version(int(self.node.get("opcode_index")), value))
 
@@ -148,18 +155,20 @@ class OperatorFields(OnlyPart):
 
     @property
     def output_indices(self) -> tuple[int, ...]:
+        """Tensor indices as stored."""
         return self.node.numbers("outputs")
 
     @property
     def options(self) -> Options:
+        """The builtin options, which can be changed one by one.  Assign a dict to set all: others get their defaults;
+        None stores no table of options.
+
+        ValueError: the schema does not know the operator, or it has no assigned option.
+        """
         return Options(self)
 
     @options.setter
     def options(self, value: Mapping[str, Any] | None) -> None:
-        """Sets all options: others get their defaults.  None: no table of options is stored.
-
-        ValueError: the schema does not know the operator, or it has no such option.
-        """
         name = self.builtin_name
         if name is None:
             raise ValueError(f"{self._where()}: an operator that the schema does not know has no known options")
@@ -180,7 +189,10 @@ class OperatorFields(OnlyPart):
 
     @property
     def custom_options(self) -> bytes | None:
-        """A custom operator's options as stored; None: not stored."""
+        """A custom operator's options as stored; None: not stored.  Assign bytes.
+
+        ValueError: an assigned value holds no uint8 values.
+        """
         value = self.node.get("custom_options")
         return None if value is None else bytes(value)
 

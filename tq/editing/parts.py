@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from numpy.typing import NDArray
@@ -68,7 +68,10 @@ class OnlyPart(Part):
 
 
 class Parts(Sequence[_P], Generic[_P]):
-    """A read-only sequence of parts, by index or name; the editor's methods add and remove parts."""
+    """A read-only sequence of parts, by index or name; the editor's methods add and remove parts.
+
+    KeyError: no part has the name; the message names similar ones.  IndexError: there is no such index.
+    """
 
     def __init__(self, what: str, items: list[_P], name_of: Callable[[_P], str | None]) -> None:
         self._what = what
@@ -111,6 +114,7 @@ class Parts(Sequence[_P], Generic[_P]):
         return [name for item in self._items if (name := self._name_of(item))]
 
     def index(self, value: Any, *bounds: int) -> int:
+        """The index of a part, given as itself, between `bounds`.  ValueError: it is not among them."""
         return self._items.index(value, *bounds)
 
     def __repr__(self) -> str:
@@ -131,6 +135,23 @@ def empty_if_parts(
     write()
     lists[field].clear()
     return True
+
+
+# ---- given values ----
+
+
+def listed(value: Any, where: str, need: str = "a list") -> list[Any]:
+    """The elements of a value.  ValueError: it is no list; the message begins with `where`."""
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ValueError(f"{where}: {need} is needed, not {value!r}")
+    return list(value)
+
+
+def mapped(value: Any, where: str) -> Mapping[str, Any]:
+    """The value.  ValueError: it is no dict; the message begins with `where`."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where}: a dict is needed, not {value!r}")
+    return value
 
 
 # ---- indices ----

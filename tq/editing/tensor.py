@@ -14,7 +14,7 @@ from tq import _core, enums
 from tq._core import ModelError, Quantization, QuantizationParams, _Node
 from tq.editing import fields
 from tq.editing.constants import dtype_of, encode, type_number, type_row
-from tq.editing.parts import OnlyPart, as_tuple
+from tq.editing.parts import OnlyPart, as_tuple, listed
 
 
 @cache
@@ -28,15 +28,19 @@ def _type_names() -> dict[int, str]:
 
 
 class QuantizationPart:
-    """A tensor's quantization parameters.  Each is a read-only array, empty where none is stored; assign to change.
+    """A tensor's quantization parameters: real = scale * (quantized - zero_point).
 
-    An assignment changes its field alone: a new zero_point leaves every bit of scale, min and max.
+    scale, zero_point, min and max are read-only arrays of one axis, empty where none is stored.  Assign one value, or
+    one a channel, to change; None stores none.  An assignment changes its field alone: a new zero_point leaves every
+    bit of scale, min and max.  False where the tensor stores no parameters.
+    ValueError: an assigned value is no number, or out of the range of the field's dtype.
     """
 
     def __init__(self, tensor: _Node) -> None:
         self._tensor = tensor
 
     def node(self) -> _Node | None:
+        """The stored table; None: not stored."""
         node: _Node | None = self._tensor.get("quantization")
         return node
 
@@ -61,7 +65,7 @@ class QuantizationPart:
 
     @property
     def scale(self) -> NDArray[np.float32]:
-        """float32: one scale, or one a channel."""
+        """float32, [1] or [channels]: the real value of one step of the quantized values."""
         return self._get("scale", np.float32)
 
     @scale.setter
@@ -76,7 +80,7 @@ class QuantizationPart:
 
     @property
     def zero_point(self) -> NDArray[np.int64]:
-        """int64: one a scale, or one."""
+        """int64, [1] or [channels]: the quantized value of the real value 0."""
         return self._get("zero_point", np.int64)
 
     @zero_point.setter
@@ -85,7 +89,7 @@ class QuantizationPart:
 
     @property
     def min(self) -> NDArray[np.float32]:
-        """The stored least real value, float32; one, or one a channel."""
+        """float32, [1] or [channels]: the stored least real value."""
         return self._get("min", np.float32)
 
     @min.setter
@@ -94,7 +98,7 @@ class QuantizationPart:
 
     @property
     def max(self) -> NDArray[np.float32]:
-        """The stored greatest real value, float32; one, or one a channel."""
+        """float32, [1] or [channels]: the stored greatest real value."""
         return self._get("max", np.float32)
 
     @max.setter
@@ -103,7 +107,10 @@ class QuantizationPart:
 
     @property
     def quantized_dimension(self) -> int:
-        """The axis of several scales."""
+        """The axis of the tensor's shape that several scales lie along; 0 where it is not stored.
+
+        ValueError: an assigned value is no int32.
+        """
         node = self.node()
         return int(node.get("quantized_dimension")) if node else 0
 
@@ -113,7 +120,10 @@ class QuantizationPart:
 
     @property
     def details(self) -> dict[str, Any] | None:
-        """The table of the details union as a dict, with its name under "type"; None: not stored."""
+        """The table of the details union as a dict, with its name under "type"; None: not stored.
+
+        ValueError: an assigned dict names no such table, or a field that the table does not have.
+        """
         node = self.node()
         details: dict[str, Any] | None = fields.plain(node, "details") if node else None
         return details
@@ -132,10 +142,11 @@ class QuantizationPart:
 
 
 class TensorFields(OnlyPart):
-    """A tensor's own fields."""
+    """A tensor's own fields.  ValueError: an assigned value does not fit the field; the message names it."""
 
     @property
     def name(self) -> str:
+        """Its name; "" where none is stored."""
         return self.node.get("name") or ""
 
     @name.setter
@@ -144,26 +155,30 @@ class TensorFields(OnlyPart):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Its dimensions, int32; () for a scalar, and where none is stored.  The data do not change."""
         return self.node.numbers("shape")
 
     @shape.setter
     def shape(self, value: Iterable[int]) -> None:
-        self.put("shape", list(value))
+        self.put("shape", listed(value, f"{self._where()}, shape"))
 
     @property
     def shape_signature(self) -> tuple[int, ...] | None:
-        """The shape with -1 for dimensions of any length; None: not stored."""
+        """The shape with -1 for dimensions of any length, int32; None: not stored."""
         value = self.node.get("shape_signature")
         return None if value is None else as_tuple(value)
 
     @shape_signature.setter
     def shape_signature(self, value: Iterable[int] | None) -> None:
-        self.put("shape_signature", None if value is None else list(value))
+        self.put("shape_signature", None if value is None else listed(value, f"{self._where()}, shape_signature"))
 
     @property
     def type(self) -> Any:
         """A TensorType, or an int that the schema does not know.  Assign a member, name or dtype; the data do not
-        change."""
+        change.
+
+        ValueError: there is no type of an assigned name or dtype.
+        """
         number = self.node.get("type")
         return _types().get(number, number)
 
@@ -178,6 +193,7 @@ class TensorFields(OnlyPart):
 
     @property
     def is_variable(self) -> bool:
+        """Whether it keeps its values from one run to the next: a state."""
         return bool(self.node.get("is_variable"))
 
     @is_variable.setter
@@ -191,6 +207,7 @@ class TensorFields(OnlyPart):
 
     @property
     def has_rank(self) -> bool:
+        """Whether the file says that its rank is known: the schema's has_rank, which LiteRT does not read."""
         return bool(self.node.get("has_rank"))
 
     @has_rank.setter
@@ -199,7 +216,7 @@ class TensorFields(OnlyPart):
 
     @property
     def buffer(self) -> int:
-        """The index of its buffer; 0: no data."""
+        """The index of its buffer; 0: no data.  ValueError: an assigned value is no uint32."""
         return int(self.node.get("buffer"))
 
     @buffer.setter
@@ -207,6 +224,7 @@ class TensorFields(OnlyPart):
         self.editor.set_buffer(self.node, value)
 
     def store(self, field: str, value: Any) -> None:
+        """As Part.store.  ValueError: as Part.store."""
         super().store(field, value)
         self.editor.forget_users()
 
@@ -222,14 +240,19 @@ class TensorFields(OnlyPart):
 
     @property
     def quantization(self) -> QuantizationPart:
+        """Its quantization parameters.  Assign those of another tensor, a tq.Quantization, tq.QuantizationParams (whose
+        scales, if several, are those of dimension 0), a dict with the names of QuantizationParameters' fields, or None,
+        which removes all.
+
+        TypeError: an assigned value is none of these.  ValueError: a dict has another field, or a value that does not
+        fit.
+        """
         return QuantizationPart(self.node)
 
     @quantization.setter
     def quantization(
         self, value: QuantizationPart | Quantization | QuantizationParams | Mapping[str, Any] | None
     ) -> None:
-        """None removes all parameters; a dict has the names of QuantizationParameters' fields; several scales of
-        tq.QuantizationParams are those of dimension 0."""
         if isinstance(value, QuantizationPart):
             node = value.node()
             value = None if node is None else fields.as_dict(node)
@@ -245,14 +268,13 @@ class TensorFields(OnlyPart):
                 f"quantization is a {type(value).__name__}; it must be a dict of scale, zero_point and other fields, "
                 "tq.QuantizationParams, another tensor's quantization, or None"
             )
-        self.node.set("quantization", None)
         if value is not None:
-            made = {name: item for name, item in value.items() if item is not None}
-            self.put("quantization", made)
+            value = {name: item for name, item in value.items() if item is not None}
+        self.put("quantization", value)
 
     @property
     def raw_data(self) -> NDArray[np.uint8] | None:
-        """The buffer's bytes, a read-only view; None: no data."""
+        """The buffer's bytes, uint8, a read-only view; None: no data."""
         index = self.node.get("buffer")
         node = self.editor.buffer_node(index) if index else None  # some files' buffer 0 holds data that no tensor has
         data: NDArray[np.uint8] | None = None if node is None else node.get("data")
@@ -262,7 +284,10 @@ class TensorFields(OnlyPart):
     def data(self) -> NDArray[Any] | None:
         """The constant in its shape and dtype, read-only; None: no constant.  Sparse and string tensors: raw bytes.
 
+        Assign an array of the tensor's shape and dtype (elements of less than a byte get packed), strings, the buffer's
+        bytes, or None.  If others use the buffer, the tensor gets a new one.
         ModelError: the buffer does not have the size that shape and type need.
+        ValueError: an assigned value has another shape or dtype, or values out of range.
         """
         data, row = self.raw_data, type_row(int(self.type))
         if data is None or row is None or not row[1] or self.is_sparse:
@@ -278,8 +303,6 @@ class TensorFields(OnlyPart):
 
     @data.setter
     def data(self, value: Any) -> None:
-        """An array of the tensor's shape and dtype (elements of less than a byte get packed), strings, the buffer's
-        bytes, or None.  If others use the buffer, the tensor gets a new one."""
         content = None
         if value is not None:
             content, _shape = encode(value, int(self.type), self.shape, self._where())
@@ -287,6 +310,7 @@ class TensorFields(OnlyPart):
 
     @property
     def is_constant(self) -> bool:
+        """Whether its buffer holds data."""
         index = self.node.get("buffer")
         node = self.editor.buffer_node(index) if index else None
         return node is not None and node.has("data")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tq.extras import missing
 from tq.inspection import histograms
 from tq.texts import visible
 
@@ -25,7 +26,7 @@ def new_axes() -> "Axes":
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("drawing needs matplotlib, which is not installed: pip install matplotlib") from error
+        raise ImportError(missing("drawing", "matplotlib", "plot")) from error
     _, ax = pyplot.subplots(figsize=(7.5, 4.2), layout="constrained")
     return ax
 

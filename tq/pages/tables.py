@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from tq.extras import missing
 from tq.pages import html
 from tq.texts import middle
 
@@ -64,7 +65,7 @@ class Result:
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
-            raise ImportError("to_pandas() needs pandas, which is not installed: pip install pandas") from None
+            raise ImportError(missing("to_pandas()", "pandas", "pandas")) from None
         table = self.table()
         return pandas.DataFrame(list(table.rows), columns=[head.removeprefix("#") for head in table.heads])
 

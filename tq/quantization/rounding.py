@@ -25,6 +25,7 @@ from tq.calibration.hessians import LAYERS, HessianObserver, Shape, matrices_of,
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart, TensorPart
+from tq.progress import tracked
 from tq.quantization.segments import Segments
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
@@ -88,7 +89,7 @@ def round_weights(
     means = _means(model, layers, samples, limits, num_threads)
     found = Segments(quantized, samples, limits, num_threads)
     changes: dict[int, Callable[[OperatorPart], None]] = {}
-    for layer in layers:
+    for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
         made = _round(model, layer, means, found, methods(layer.exact), num_threads)
         if made is not None:

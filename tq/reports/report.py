@@ -85,8 +85,7 @@ def report(
 
     Tensors are matched by the operators that write them (tq.accuracy.matching).
     ValueError: samples do not fit, or the models have no operators or not the same outputs in common.  RunError: a
-        model
-    cannot be run.  OSError: as Report.save.
+        model cannot be run.  OSError: as Report.save.
     """
     a, b = opened(float_model), opened(quantized)
     target(output, a, b, samples)
@@ -117,7 +116,7 @@ def report(
     written = [t for op in a.subgraphs[0].operators if is_computed(op) for t in op.outputs if t is not None]
     floats = {tensor.index: tensor.name for tensor in written if type_kind(tensor) == "f"}
     if floats and not matched:
-        raise ValueError("the models do not belong together: they have no operators in common")
+        raise ValueError(f"{measuring.STRANGERS}: they have no operators in common")
     made = Report(
         a,
         b,
@@ -133,7 +132,7 @@ def report(
     )
     if advise:
         tries = attempts(a, fed, num_threads, limits)
-        made.advice = list(tracked(tries, OPTIONS, "trying other options"))
+        made.advice = list(tracked(tries, OPTIONS, "trying other options", unit=" options"))
     made._input_files = files_of(a, b, samples)
     if output is not None:
         made.save(output)
@@ -357,8 +356,8 @@ class _Outputs:
         self.right = [tensor for tensor in b.outputs if tensor is not None]
         if len(self.left) != len(self.right):
             raise ValueError(
-                f"the float model has {len(self.left)} outputs, the quantized one {len(self.right)}: "
-                "they do not belong together"
+                f"{measuring.STRANGERS}: the float model has {len(self.left)} outputs, the quantized one "
+                f"{len(self.right)}"
             )
         self.noises = [measuring.Noise() for _ in self.left]
         self.products = [np.zeros(3) for _ in self.left]  # aa, ab, bb
@@ -372,7 +371,7 @@ class _Outputs:
                 continue
             if x.shape != y.shape:
                 raise ValueError(
-                    f"output {left.name!r} has the shape {list(x.shape)} in the float model, "
+                    f"{measuring.STRANGERS}: output {left.name!r} has the shape {list(x.shape)} in the float model, "
                     f"{list(y.shape)} in the quantized one"
                 )
             self.noises[position].add(x, y)

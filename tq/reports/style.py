@@ -81,7 +81,7 @@ svg.small { width: 110px; height: 12px; margin-top: .25rem; }
 .tq-axis { stroke: var(--tq-muted); fill: none; }
 .tq-values { fill: var(--tq-values); } .tq-range { fill: var(--tq-range); } .tq-stored { fill: var(--tq-stored); }
 .legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; margin: .3rem 0 .6rem; color: var(--tq-muted);
-  font-size: 12.5px; }
+  font-size: 12.5px; overflow-wrap: anywhere; }
 .legend i { display: inline-block; width: .75rem; height: .75rem; margin-right: .4rem; border-radius: 2px;
   vertical-align: -1px; }
 .legend .tq-values { background: var(--tq-values); } .legend .tq-range { background: var(--tq-range); }

@@ -86,9 +86,9 @@ class MemoryPlan(Result):
     def plot(self, ax: Axes | None = None) -> Axes:
         """A box for each tensor: its lifetime in operators to the right, its bytes upwards; ax: None: a new figure.
         Needs matplotlib."""
-        from matplotlib.patches import Rectangle
-
         ax = new_axes() if ax is None else ax
+        from matplotlib.patches import Rectangle  # new_axes says where it is missing
+
         colors = ["#3a8ee0", "#d5690f", "#7b8da3", "#4c9f70", "#b5539c"]
         tensors = sorted((item for item in self.placed if item.tensor is not None), key=lambda item: -item.nbytes)
         named = [item for item in tensors[:_MOST_NAMES] if item.nbytes >= _LEAST_SHARE * self.arena]

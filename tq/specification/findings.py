@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tq.pages.html import count, escaped, fold, page, table
-from tq.pages.tables import aligned
+from tq.pages.tables import Result, Table, aligned
 from tq.texts import middle
 
 VIOLATES, UNUSUAL = "violates", "unusual"
@@ -74,34 +74,37 @@ def _steps(effect: float) -> str:
     return f"{effect:.4g} step{'' if effect == 1 else 's'}"
 
 
-class Findings(list[Finding]):
+class Findings(Result, list[Finding]):
     """The findings of a model, in the order of its operators.  `str()` is a table; a notebook shows one."""
 
     __module__ = "tq"
 
     @property
     def violations(self) -> list[Finding]:
+        """The findings of level "violates"."""
         return [finding for finding in self if finding.level == VIOLATES]
 
     def counts(self) -> dict[str, int]:
         """How many there are of each rule, the most first."""
         return dict(Counter(finding.rule for finding in self).most_common())
 
-    def _summary(self) -> str:
-        levels = Counter(finding.level for finding in self)
-        return ", ".join(f"{levels[level]} {level}" for level in (VIOLATES, UNUSUAL)) if self else "no findings"
+    def table(self) -> Table:
+        """A row for each finding; `operator` has its subgraph in front where that is not 0."""
+        return Table(_HEADS, [finding.cells() for finding in self])
 
-    def __str__(self) -> str:
-        return self.text()
+    def summary(self) -> list[str]:
+        """How many findings there are of each level."""
+        levels = Counter(finding.level for finding in self)
+        return [", ".join(f"{levels[level]} {level}" for level in (VIOLATES, UNUSUAL)) if self else "no findings"]
 
     def text(self, width: int | None = None) -> str:
         """As str().  width: the characters of a line, to which long texts are cut in their middle."""
         if not self:
-            return self._summary()
+            return self.summary()[0]
         cells = [[middle(cell, _WIDTH) for cell in finding.cells()] for finding in self]
-        return "\n".join([*aligned(_HEADS, cells, width), self._summary()])
+        return "\n".join([*aligned(_HEADS, cells, width), *self.summary()])
 
     def _repr_html_(self) -> str:
         rows = [[escaped(cell) for cell in finding.cells()] for finding in self]
         body = [fold("findings", count(len(rows), "finding"), table(_HEADS, rows, len(rows), len(rows)), True)]
-        return page("quantization check", escaped(self._summary()), [], body if rows else [])
+        return page("quantization check", escaped(self.summary()[0]), [], body if rows else [])
