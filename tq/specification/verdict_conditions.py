@@ -247,9 +247,10 @@ _UNREAD = {"LSTM": (4, 8, 16), "UNIDIRECTIONAL_SEQUENCE_LSTM": (1, 3, 16), "SVDF
 
 
 def is_unread(item: Found) -> bool:
-    if item.operand is None or type_of(item.operand.tensor) != "uint8":
+    if item.operand is None or item.operand.place not in _UNREAD.get(item.operands.name, ()):
         return False
-    return item.operand.place in _UNREAD.get(item.operands.name, ())
+    # the kernel of sequences takes values of another width, too
+    return item.operands.name.endswith("SEQUENCE_LSTM") or type_of(item.operand.tensor) == "uint8"
 
 
 def is_input(item: Found) -> bool:
