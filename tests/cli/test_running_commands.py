@@ -127,6 +127,11 @@ def test_calibrate_writes_what_quantize_reads(tq_, folder):
         assert tq.compare(classifier(), folder / "q.tflite", samples=IMAGES).outputs[0].sqnr_db > 25
 
 
+def test_calibrate_refuses_names_of_other_formats(tq_, folder):
+    code, _, error = tq_("calibrate", "f.tflite", "--samples", "s.npz", "-o", "c.txt")
+    assert code == 2 and "'c.txt' ends neither in .npz nor in .json" in error and not (folder / "c.txt").exists()
+
+
 def test_quantize_says_what_stays_float_and_why(tq_, tmp_path):
     assert tq_("demo", "--write", tmp_path)[0] == 0
     words = ("quantize", "demo_float.tflite", "q.tflite", "--recipe", "int8", "--samples", "demo_samples.npz")

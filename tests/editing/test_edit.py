@@ -263,6 +263,20 @@ def test_quantization_as_a_whole():
     assert features["scale"] == [0.125] and features["min"] is None
 
 
+@pytest.mark.parametrize(("scale", "zero", "needed"), [(0.5, 3, ([0.5], [3])), ([0.5, 0.25], 1, ([0.5, 0.25], [1, 1]))])
+def test_quantization_may_be_params(scale, zero, needed):
+    m = tq.Model(edited(CONV, lambda e: setattr(e.tensors[0], "quantization", tq.QuantizationParams((scale, zero)))))
+    found = m.tensors[0].quantization
+    assert (found.scale.tolist(), found.zero_point.tolist()) == needed
+
+
+def test_quantization_of_another_type_is_an_error_and_changes_nothing():
+    with tq.edit(CONV) as e:
+        with pytest.raises(TypeError, match="quantization is a tuple; it must be a dict of scale"):
+            e.tensors[0].quantization = (0.5, 3)
+        assert e.to_bytes() == CONV
+
+
 def test_blockwise_details_are_kept_and_renumbered():
     data = zoo.MODELS["blockwise"]
     before = tq.Model(data)

@@ -338,9 +338,35 @@ def test_weights_that_do_not_fit_get_a_scale_and_say_what_it_costs():
     for change in made.changes:
         error = np.abs(old[change.tensor].dequantized().astype(np.float64) - new[change.tensor].dequantized())
         assert change.loss == pytest.approx(error.max(), rel=1e-3) and change.steps <= 0.51
-        assert change.scale == new[change.tensor].quantization.scale
-    assert new["w"].quantization.scale == pytest.approx(0.01 * 200 / 127)
+        assert change.scale == new[change.tensor].quantization.scale.max()
+    assert new["w"].quantization.scale[0] == pytest.approx(0.01 * 200 / 127)
     assert np.abs(new["w"].data).max() == 127
+    np.testing.assert_array_equal(outputs(made, "TQ"), outputs(made, "BUILTIN_REF"))
+
+
+@pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_channels_whose_weights_fit_stay_as_they_are(name):
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 4, 4, 4], "uint8", scale=2 / 255, zero_point=128)
+    steps = np.random.default_rng(7).integers(-50, 51, (4, 3, 3, 4) if name == "CONV_2D" else (1, 3, 3, 4))
+    axis = 0 if name == "CONV_2D" else 3
+    np.moveaxis(steps, axis, 0)[2].flat[0] = 200
+    w = b.constant("w", (steps + 55).astype(np.uint8), scale=0.01, zero_point=55)
+    bias = b.constant("bias", np.array([10, -2000, 3001, 7], np.int32), scale=2 / 255 * 0.01)
+    y = b.tensor("y", [1, 4, 4, 4], "uint8", scale=0.05, zero_point=100)
+    more = {"depth_multiplier": 1} if name == "DEPTHWISE_CONV_2D" else {}
+    b.operator(name, [x, w, bias], [y], padding="SAME", stride_h=1, stride_w=1, **more)
+    b.output(y)
+    made = tq.transcode(b.to_bytes())
+    new = tq.Model(made).tensors
+    scales = np.float32([0.01, 0.01, 0.01 * 200 / 127, 0.01])
+    np.testing.assert_allclose(new["w"].quantization.scale, scales, rtol=1e-6)
+    assert new["w"].quantization.quantized_dimension == axis
+    old = np.moveaxis(steps, axis, 0)
+    np.testing.assert_array_equal(np.moveaxis(new["w"].data, axis, 0)[[0, 1, 3]], old[[0, 1, 3]])
+    np.testing.assert_array_equal(new["bias"].data, [10, -2000, np.rint(3001 * 127 / 200), 7])
+    assert tq.check(made) == () or not [item for item in tq.check(made) if item.level == "violates"]
+    np.testing.assert_array_equal(outputs(made, "TQ"), outputs(made, "BUILTIN_REF"))
 
 
 def test_operators_of_uint8_alone_keep_it_between_quantizes():
@@ -364,6 +390,20 @@ def test_concatenations_of_several_scales_are_requantized():
     b.output(z)
     made = tq.transcode(b.to_bytes())
     assert names(made) == ["QUANTIZE", "CONCATENATION"] and not tq.Model(made).problems
+
+
+@pytest.mark.parametrize("scale", [0.03218776, 0.05, 0.0432779, 0.2])
+def test_a_requantization_before_concatenation_is_a_change_where_it_rounds_otherwise(scale):
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 256], "uint8", scale=scale, zero_point=140)
+    y = b.constant("y", np.uint8([[1, 2]]), scale=0.0865558, zero_point=183)
+    z = b.tensor("z", [1, 258], "uint8", scale=0.0865558, zero_point=183)
+    b.operator("CONCATENATION", [x, y], [z], axis=1)
+    b.output(z)
+    model, q = b.to_bytes(), np.arange(256).reshape(1, 256)
+    made = tq.transcode(model)
+    most = np.abs(run(made, (q - 128).astype(np.int8)) + 128.0 - run(model, q.astype(np.uint8))).max()
+    assert [(change.tensor, change.steps) for change in made.changes] == ([("x", most)] if most else [])
 
 
 def test_models_without_uint8_are_an_error():

@@ -646,3 +646,30 @@ def test_windows_that_add_or_multiply_quantized_values_stay_float(function, star
     assert op.outputs[0].type.name == "FLOAT32"
     check(model, data)
     assert f"reduce_function {function}" in str(tq.plan_quantization(model, "int8", **calibrated("int8", draws(model))))
+
+
+@pytest.mark.parametrize(("recipe", "io"), [("int8", "int8"), ("uint8", "uint8"), ("int16x8", "int16")])
+def test_operators_that_only_move_data_become_integers_where_io_asks_for_it(recipe, io):
+    b = tq.ModelBuilder()
+    x, y, z = b.input("x", [1, 4]), b.tensor("y", [1, 6]), b.tensor("z", [2, 3])
+    b.operator("PAD", [x, b.constant("pads", np.int32([[0, 0], [1, 1]]))], [y])
+    b.operator("RESHAPE", [y, b.constant("shape", np.int32([2, 3]))], [z])
+    b.output(z)
+    samples = [[np.float32([[-1, 2, 3, 0.5]])]]
+    made = tq.Model(tq.quantize_model(b.to_bytes(), recipe, calibration=samples, io=io))
+    assert [op.name for op in made.operators] == ["PAD", "RESHAPE"]
+    assert {made.inputs[0].type.name, made.outputs[0].type.name} == {io.upper()}
+    with pytest.raises(ValueError, match="operators that only move data become integers where io= asks for it"):
+        tq.quantize_model(b.to_bytes(), recipe, calibration=samples)
+
+
+def test_data_that_a_float_operator_reads_too_moves_as_float_also_with_io():
+    b = tq.ModelBuilder()
+    x, y, z, n = b.input("x", [1, 4]), b.tensor("y", [4]), b.tensor("z", [1, 4]), b.tensor("n", [4])
+    b.operator("RESHAPE", [x, b.constant("shape", np.int32([4]))], [y], new_shape=[4])
+    b.operator("COS", [y], [n])
+    b.operator("COS", [x], [z])
+    b.output(n)
+    b.output(z)
+    with pytest.raises(ValueError, match="finds nothing to quantize"):
+        tq.quantize_model(b.to_bytes(), "int8", calibration=[[np.float32([[-1, 2, 3, 0.5]])]], io="int8")

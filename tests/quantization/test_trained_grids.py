@@ -664,3 +664,105 @@ def test_a_stored_range_of_0_to_0_says_nothing_of_weights_that_are_not_0(recipe)
     np.testing.assert_array_equal(tensor(made, "weights").data, tensor(plain, "weights").data)
     with pytest.raises(ValueError, match=r"'weights' cannot have these parameters: .*range (of|is) 0 to 0"):
         tq.quantize_model(model, recipe, overrides={"weights": (0.0, 0.0)}, **given)
+
+
+def stores(low, high, axis=0, name="weights", kind="FULLY_CONNECTED"):
+    """A layer whose weights have min and max."""
+    editor = tq.edit(layer(kind, lambda b, w: w))
+    editor.tensors[name].quantization = {"min": low, "max": high, "quantized_dimension": axis}
+    return editor.to_bytes()
+
+
+def calibrated(model, recipe):
+    shape = tq.Model(model).inputs[0].shape
+    return tq.quantize_model(
+        model, recipe, **({"min_elements": 0} if "_" in recipe else {"calibration": [[normal(*shape)]]})
+    )
+
+
+@pytest.mark.parametrize("recipe", ["int8", "uint8", "dynamic_int8", "weight_only_int4"])
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        ([float("nan")], [1.0], "min is nan and max 1.0"),
+        ([2.0], [1.0], "min is 2.0 and max 1.0"),
+        ([-1.0], [], "min has 1 values, max 0"),
+        ([-1.0] * 7, [1.0] * 7, "they have 7 values; dimension 0 has"),
+    ],
+)
+def test_min_and_max_on_weights_that_are_no_range_are_an_error(recipe, low, high, words):
+    with pytest.raises(ValueError, match=rf"'weights'.* no range: {words}.*overrides="):
+        calibrated(stores(low, high), recipe)
+
+
+@pytest.mark.parametrize("recipe", ["uint8", "int8"])
+def test_a_stored_range_for_each_channel_counts_where_the_kernel_takes_one_scale(recipe):
+    count = LAYERS["FULLY_CONNECTED"][0][0]
+    low, high = -np.linspace(1, 3, count), np.linspace(1, 2, count)
+    given = {"per_axis": False} if recipe == "int8" else {}
+    model, one = stores(low, high), stores([-3.0], [2.0])
+    shape = tq.Model(model).inputs[0].shape
+    made, needed = (
+        tensor(tq.quantize_model(data, recipe, calibration=[[normal(*shape)]], **given), "weights")
+        for data in (model, one)
+    )
+    np.testing.assert_array_equal(made.quantization.scale, needed.quantization.scale)
+    np.testing.assert_array_equal(made.data, needed.data)
+    plain = tensor(calibrated(layer("FULLY_CONNECTED", lambda b, w: w), recipe), "weights")
+    assert made.quantization.scale[0] != plain.quantization.scale[0]
+
+
+def test_a_stored_range_that_does_not_count_is_said_in_the_notes():
+    b = tq.ModelBuilder()
+    x, y = b.input("x", [1, 64]), b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, b.constant("w", normal(8, 64)), b.constant("bias", normal(8))], [y])
+    b.output(y)
+    editor = tq.edit(b.to_bytes())
+    editor.tensors["w"].quantization = {"min": [-3.0], "max": [2.0]}
+    made = tq.quantize_model(editor.to_bytes(), "blockwise_int4", min_elements=0)
+    (note,) = made.notes
+    assert "'w' does not get the scale of the min and max that the file stores: " in note and "in blocks" in note
+    assert tq.quantize_model(b.to_bytes(), "blockwise_int4", min_elements=0).notes == ()
+
+
+def two_pairs():
+    """Two layers, each with a grid of its own for the one input."""
+    b = tq.ModelBuilder()
+    x = b.input("x", [1, 64])
+    for number, (scale, zero) in enumerate([(0.008, 0), (0.021, -20)]):
+        q, d = b.tensor(f"q{number}", [1, 64], "int8", scale=scale, zero_point=zero), b.tensor(f"d{number}", [1, 64])
+        b.operator("QUANTIZE", [x], [q])
+        b.operator("DEQUANTIZE", [q], [d])
+        y = b.tensor(f"y{number}", [1, 8])
+        b.operator(
+            "FULLY_CONNECTED", [d, b.constant(f"w{number}", normal(8, 64)), b.constant(f"b{number}", normal(8))], [y]
+        )
+        b.output(y)
+    return b.to_bytes()
+
+
+def test_two_grids_of_one_input_are_both_of_its_real_values():
+    samples = [[normal(1, 64)]]
+    data = tq.quantize_model(two_pairs(), "int8", calibration=samples)
+    made = tq.Model(data)
+    found = [op for op in made.operators if op.name == "QUANTIZE"]
+    assert [op.inputs[0].name for op in found] == ["x", "x"]
+    assert [float(op.outputs[0].quantization.scale[0]) for op in found] == [F(0.008), F(0.021)]
+    x = samples[0][0]
+    for real, ours in zip(*(run_all(model, x) for model in (two_pairs(), data)), strict=True):
+        assert 10 * np.log10((real**2).sum() / ((real - ours) ** 2).sum()) > 30
+
+
+def run_all(data, x):
+    interpreter = tq.Interpreter(model_content=data)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    return [interpreter.get_tensor(item["index"]) for item in interpreter.get_output_details()]
+
+
+def test_of_two_grids_an_input_of_integers_has_the_wider():
+    made = tq.Model(tq.quantize_model(two_pairs(), "int8", calibration=[[normal(1, 64)]], io="int8"))
+    assert made.inputs[0].type.name == "INT8" and made.inputs[0].quantization.scale == F(0.021)
+    (op,) = [op for op in made.operators if op.name == "QUANTIZE"]
+    assert op.outputs[0].quantization.scale == F(0.008)

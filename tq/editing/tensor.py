@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tq import _core, enums
-from tq._core import ModelError, Quantization, _Node
+from tq._core import ModelError, Quantization, QuantizationParams, _Node
 from tq.editing import fields
 from tq.editing.constants import dtype_of, encode, type_number, type_row
 from tq.editing.parts import OnlyPart, as_tuple
@@ -225,8 +225,11 @@ class TensorFields(OnlyPart):
         return QuantizationPart(self.node)
 
     @quantization.setter
-    def quantization(self, value: QuantizationPart | Quantization | Mapping[str, Any] | None) -> None:
-        """None removes all parameters; a dict has the names of QuantizationParameters' fields."""
+    def quantization(
+        self, value: QuantizationPart | Quantization | QuantizationParams | Mapping[str, Any] | None
+    ) -> None:
+        """None removes all parameters; a dict has the names of QuantizationParameters' fields; several scales of
+        tq.QuantizationParams are those of dimension 0."""
         if isinstance(value, QuantizationPart):
             node = value.node()
             value = None if node is None else fields.as_dict(node)
@@ -234,6 +237,14 @@ class TensorFields(OnlyPart):
             names = ("scale", "zero_point", "min", "max")
             arrays = {name: getattr(value, name) for name in names if len(getattr(value, name))}
             value = {**arrays, "quantized_dimension": value.quantized_dimension}
+        elif isinstance(value, QuantizationParams):
+            scale, zero = np.broadcast_arrays(np.atleast_1d(value.scale), value.zero_point)
+            value = {"scale": scale, "zero_point": zero}
+        elif value is not None and not isinstance(value, Mapping):
+            raise TypeError(
+                f"quantization is a {type(value).__name__}; it must be a dict of scale, zero_point and other fields, "
+                "tq.QuantizationParams, another tensor's quantization, or None"
+            )
         self.node.set("quantization", None)
         if value is not None:
             made = {name: item for name, item in value.items() if item is not None}

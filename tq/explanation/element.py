@@ -11,7 +11,8 @@ from typing import Any, cast
 import numpy as np
 
 from tq._core import Operator, Tensor
-from tq.explanation import activations, elementwise, movement, products, reductions, resizing, tables
+from tq.explanation import activations, elementwise, movement, products, reductions, resizing, roots, states, tables
+from tq.explanation.log_softmax import log_softmax
 from tq.explanation.node import ACTIVATIONS, RANGES, Node
 from tq.explanation.softmax import softmax
 from tq.explanation.steps import Explanation, Trail
@@ -43,6 +44,12 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
     "REDUCE_MAX": (reductions.extreme,),
     "REDUCE_MIN": (reductions.extreme,),
     "SOFTMAX": (softmax,),
+    "LOG_SOFTMAX": (log_softmax,),
+    "SQRT": (roots.sqrt,),
+    "RSQRT": (roots.rsqrt,),
+    "L2_NORMALIZATION": (roots.l2_normalization,),
+    "READ_VARIABLE": (states.read_variable,),
+    "SVDF": (states.svdf,),
     "RESIZE_BILINEAR": (resizing.bilinear,),
     "RESIZE_NEAREST_NEIGHBOR": (resizing.nearest,),
     "LEAKY_RELU": (activations.leaky_relu,),
@@ -53,6 +60,8 @@ _OPERATORS: dict[str, tuple[Explain, ...]] = {
 }
 # The input whose type counts, of operators that take values of other types before it.
 _DATA = {"TRANSPOSE_CONV": 2, "SPLIT": 1, "SELECT": 1, "SELECT_V2": 1}
+# Types of that input beside those of RANGES.
+_MORE_TYPES = {"QUANTIZE": ("INT32", "FLOAT32"), "READ_VARIABLE": ("RESOURCE",)}
 
 
 def _tensor(run: Any, tensor: int | str) -> Tensor:
@@ -99,7 +108,7 @@ def _check(op: Operator, tensor: Tensor) -> tuple[Explain, ...]:
         raise ValueError(f"operator {op.index} ({op.name}) is not explained; explained are {', '.join(_OPERATORS)}")
     place = _DATA.get(op.name, 0)
     types = [str(item.type.name) for item in op.inputs[place : place + 1] if item is not None]
-    known = {*RANGES, "INT32", "FLOAT32"} if op.name == "QUANTIZE" else RANGES
+    known = {*RANGES, *_MORE_TYPES.get(op.name, ())}
     if kind not in RANGES or not types or types[0] not in known:
         raise ValueError(
             f"operator {op.index} ({op.name}) computes {kind} from {', '.join(types)}; "
@@ -127,9 +136,10 @@ def explain(run: Any, tensor: int | str, index: Any, *, float_run: Any = None) -
         result has a real value.
 
     The operators are CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV, FULLY_CONNECTED, BATCH_MATMUL, ADD, SUB, MUL,
-    QUANTIZE, pooling, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX, RELU and its kin, LEAKY_RELU, HARD_SWISH,
-    RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, those of tables (LOGISTIC, TANH ...) and those that move values (RESHAPE,
-    PAD, CONCATENATION ...).  The result's `code` equals the element.
+    QUANTIZE, pooling, MEAN, SUM, REDUCE_MAX, REDUCE_MIN, SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION, SQRT, RSQRT, SVDF,
+    RELU and its kin, LEAKY_RELU, HARD_SWISH, RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, READ_VARIABLE,
+    those of tables (LOGISTIC, TANH ...) and those that move values (RESHAPE, PAD, CONCATENATION ...).
+    The result's `code` equals the element.
     ValueError: another operator or type, or a tensor that is no operator's output.  IndexError, KeyError: no such
     element or tensor.  RuntimeError: the run did not keep the tensors.
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tq.explanation import fixed_point as fx
-from tq.explanation.fixed_point import clamp
+from tq.explanation.fixed_point import clamp, f32
 from tq.explanation.fixed_point_16 import sigmoid_16
 from tq.explanation.node import Node
 from tq.explanation.requantization import finish
@@ -46,6 +46,13 @@ def points(
         found.append(real(sample - bias) if not math.isnan(bias) else sample)
     found.append(rounded(at(high)))
     return [int(min(max(float(x), -32768.0), 32767.0)) for x in found]
+
+
+def function_points(node: Node, function: Callable[[Any], Any]) -> list[int]:
+    """The points of a function of real values over the whole of an INT16 input."""
+    scale, zero = node.scale(0), f32(node.zero_point(0))
+    low, high = (f32(scale * (f32(q) - zero)) for q in (-32768, 32767))
+    return points(function, low, high, node.out_scale, f32, node.out_zero_point)
 
 
 def interpolate(table: list[int], q: int) -> int:

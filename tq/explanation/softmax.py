@@ -8,6 +8,7 @@ fixedpoint/fixedpoint.h.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from tq.explanation.steps import Trail
 _FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # e^-2^k for k from -2, in Q31
 
 
-def _saturated(x: int) -> int:
+def saturated(x: int) -> int:
     return clamp(x, -INT32_MAX - 1, INT32_MAX)
 
 
@@ -33,7 +34,7 @@ def _exp_small(a: int) -> int:
     x2 = high_mul(x, x)
     x3, x4 = high_mul(x2, x), high_mul(x2, x2)
     rest = high_mul(shift_away(x4, 2) + x3, third) + x2
-    return _saturated(at + high_mul(at, x + shift_away(rest, 1)))
+    return saturated(at + high_mul(at, x + shift_away(rest, 1)))
 
 
 def _exp_negative(a: int) -> int:
@@ -50,17 +51,21 @@ def _exp_negative(a: int) -> int:
     return result
 
 
+def inverse_of_one_plus(a: int) -> int:
+    """1 / (1 + a) for a in [0, 1), in Q31."""
+    total = a + INT32_MAX
+    half = int((total + (1 if total >= 0 else -1)) / 2) if abs(total) < 2**52 else total // 2
+    y = saturated(1515870810 + high_mul(half, -1010580540))
+    for _ in range(3):
+        y = saturated(y + shift_left(high_mul(y, saturated((1 << 29) - high_mul(half, y))), 2))
+    return shift_left(y, 1)
+
+
 def _reciprocal(x: int, digits: int) -> tuple[int, int]:
     """(scale, over): 1 / x = scale * 2^-over, scale in Q31."""
     zeros = 32 - x.bit_length()
-    over = digits - zeros
     a = (x << zeros if zeros >= 0 else x >> -zeros) - (1 << 31)
-    total = a + INT32_MAX
-    half = int((total + (1 if total >= 0 else -1)) / 2) if abs(total) < 2**52 else total // 2
-    y = _saturated(1515870810 + high_mul(half, -1010580540))
-    for _ in range(3):
-        y = _saturated(y + shift_left(high_mul(y, _saturated((1 << 29) - high_mul(half, y))), 2))
-    return shift_left(y, 1), over
+    return inverse_of_one_plus(a), digits - zeros
 
 
 def softmax(trail: Trail, node: Node) -> int:
@@ -77,7 +82,8 @@ def softmax(trail: Trail, node: Node) -> int:
     return _fixed(trail, node, below, float(beta))
 
 
-def _fixed(trail: Trail, node: Node, below: Any, beta: float) -> int:
+def exponentials(node: Node, beta: float) -> tuple[tuple[int, int], int, Callable[[int], int]]:
+    """(multiplier, shift) of a difference to the greatest, the least difference that counts, and e^-d in Q31."""
     real = min(beta * float(node.scale(0)) * 2.0**26, 1073741823.0 if node.single else 2147483647.0)
     by = node.parts(real)
     radius = math.floor(math.ldexp(31.0 * 2**26, -by[1]))
@@ -86,6 +92,11 @@ def _fixed(trail: Trail, node: Node, below: Any, beta: float) -> int:
     def exponential(d: int) -> int:
         return _exp_negative(node.multiply(-d, by)) if -d >= least else 0
 
+    return by, least, exponential
+
+
+def _fixed(trail: Trail, node: Node, below: Any, beta: float) -> int:
+    by, least, exponential = exponentials(node, beta)
     own = int(below[node.element[-1]])
     trail.add("d beta s", node.multiply(-own, by), "in fixed point, 26 bits of fraction")
     power = trail.add("e^(d beta s)", exponential(own), "in fixed point, 31 bits of fraction")
@@ -102,13 +113,19 @@ def _fixed(trail: Trail, node: Node, below: Any, beta: float) -> int:
     return finish(trail, node, share, low)
 
 
-def _by_table(trail: Trail, node: Node, below: Any, beta: np.float32) -> int:
+def table_of_floats(node: Node, below: Any, beta: np.float32) -> tuple[list[np.float32], np.float32]:
+    """e^(d beta s) of each element of the row, and their sum in order, in float32."""
     scale = f32(-node.scale(0) * beta)
     powers = [f32(math.exp(float(f32(scale * f32(d))))) for d in below]
-    power = trail.add("e^(d beta s)", float(powers[node.element[-1]]), "in float32")
     total = f32(0)
     for item in powers:
         total = f32(total + item)
+    return powers, total
+
+
+def _by_table(trail: Trail, node: Node, below: Any, beta: np.float32) -> int:
+    powers, total = table_of_floats(node, below, beta)
+    power = trail.add("e^(d beta s)", float(powers[node.element[-1]]), "in float32")
     trail.add("sum", float(total), "of the row's, in order, in float32")
     inverse = f32(f32(1) / f32(total * node.out_scale))
     trail.add("1 / (sum so)", float(inverse), "in float32")

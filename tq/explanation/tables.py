@@ -17,7 +17,7 @@ import numpy as np
 
 from tq.explanation import fixed_point as fx
 from tq.explanation.fixed_point import f32
-from tq.explanation.interpolation import between_points, points, sigmoid
+from tq.explanation.interpolation import between_points, function_points, sigmoid
 from tq.explanation.node import Node
 from tq.explanation.requantization import finish
 from tq.explanation.steps import Trail
@@ -71,12 +71,6 @@ def _log(node: Node) -> Callable[[np.float32], Any]:
     return lambda x: least if x <= 0 else f32(math.log(float(x)))
 
 
-def _points(node: Node, function: Callable[[np.float32], Any]) -> list[int]:
-    scale, zero = node.scale(0), f32(node.zero_point(0))
-    low, high = (f32(scale * (f32(q) - zero)) for q in (-32768, 32767))
-    return points(function, low, high, node.out_scale, f32, node.out_zero_point)
-
-
 _FUNCTIONS: dict[str, tuple[str, Callable[[Node], Callable[[np.float32], Any]]]] = {
     "LOGISTIC": ("1 / (1 + e^-x)", _logistic),
     "TANH": ("tanh(x)", lambda node: lambda x: math.tanh(float(x))),
@@ -94,4 +88,4 @@ def table(trail: Trail, node: Node) -> int:
         return real_table(trail, node, text, make(node))
     if node.op.name in ("LOGISTIC", "TANH"):
         return sigmoid(trail, node)
-    return between_points(trail, node, text, _points(node, make(node)))
+    return between_points(trail, node, text, function_points(node, make(node)))

@@ -30,7 +30,7 @@ def build(model: Model, options: Options) -> QuantizedModel:
         made = passes.plan(prepared)
         _apply(made, editor, model, options)
         editor.prune_operator_codes()
-        return QuantizedModel.of(editor.to_bytes(), prepared.grids.count(made.on_grid))
+        return QuantizedModel.of(editor.to_bytes(), prepared.grids.count(made.on_grid), prepared.grids.notes())
 
 
 def plan(model: Model, options: Options) -> QuantizationPlan:

@@ -7,7 +7,7 @@ whose ranges are not known; parameters of the groups; limits of kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -118,10 +118,10 @@ def _without_constraint(view: View, op: OperatorPart) -> str:
 # ---- operators that only move data, or without ranges ----
 
 
-def _idle(view: View, operators: Iterable[OperatorPart], groups: Groups) -> dict[OperatorPart, str]:
-    """Operators that only move data where no other integer operator reads or writes it, and operators of tensors whose
-    range is not known or has no end; with the reason."""
-    busy, known, infinite = set(), set(), set()
+def _idle(view: View, operators: Mapping[OperatorPart, int], groups: Groups) -> dict[OperatorPart, str]:
+    """Operators that only move data where no other integer operator reads or writes it, nor the caller, and operators
+    of tensors whose range is not known or has no end; with the reason."""
+    busy, known, infinite = {groups.roots[tensor] for tensor in _ends(view, operators)}, set(), set()
     for op in operators:
         rule, tensors = view.rule(op), view.activations(op)
         if rule not in _IDLE and op not in view.ends:
@@ -144,6 +144,20 @@ def _idle(view: View, operators: Iterable[OperatorPart], groups: Groups) -> dict
         elif view.rule(op) in _IDLE and not roots & busy:
             found[op] = _ALONE
     return found
+
+
+def _ends(view: View, operators: Container[OperatorPart]) -> Iterator[TensorPart]:
+    """The subgraph's inputs and outputs that become integers with the operators beside them, as the caller wants."""
+    if not view.ranges.has_integer_ends:
+        return
+    for tensor in view.graph.inputs:
+        readers = [] if tensor is None else view.readers.get(tensor, [])
+        if tensor is not None and readers and all(op in operators and tensor in view.data(op) for op in readers):
+            yield tensor
+    for tensor in view.graph.outputs:
+        producer = None if tensor is None else view.producers.get(tensor)
+        if tensor is not None and producer is not None and producer in operators and tensor in view.outputs(producer):
+            yield tensor
 
 
 def _check_constants(view: View, op: OperatorPart) -> None:

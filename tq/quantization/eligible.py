@@ -23,6 +23,8 @@ def reason_against(view: View, op: OperatorPart) -> str:
     """Why it stays float; "" where it need not."""
     name = op.builtin_name or ""
     rule = view.rule(op)
+    if op in view.ranges.read_real and not view.ranges.has_integer_ends and not view.graph_ends("inputs"):
+        return "it reads the real values of an input"
     if rule is None or name == "SUM":
         return _without_kernel(view, name)
     row = view.row(op)

@@ -32,6 +32,13 @@ _MOST_OF_BIASES = 2**31 - 1
 BITS = {4: "uint4", 8: "uint8", 16: "uint16"}
 # Why a constant cannot lie on a grid; see also passes().
 NARROW = "its bias needs a wider scale"
+# Whose scale that of a grid is, by its source.
+_OWNERS = {
+    "FAKE_QUANT": "its FAKE_QUANT",
+    "QUANTIZE": "its QUANTIZE",
+    "calibration": "the calibration",
+    "stored": "the min and max that the file stores",
+}
 # What moves the values of a type to those of the signed type of as many bits.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
@@ -69,6 +76,13 @@ class Grid:
         """Whether the rule of the operator's recipe makes the scale of the ends."""
         return self.ends is not None and self.source not in TRAINED
 
+    def of_all(self) -> Grid:
+        """Of one scale: a range for each channel becomes that of all."""
+        if self.axis is None or self.ends is None or not self.is_range:
+            return self
+        low, high = self.ends[0].min(), self.ends[1].max()
+        return replace(of_range(low, high, None, self.source, self.most), given=self.given)
+
     def steps(self, data: NDArray[Any]) -> NDArray[np.int32]:
         """Quantized values less their zero points."""
         scale: Any = self.scale if self.axis is not None else self.scale[0]
@@ -96,6 +110,8 @@ class Grid:
         axis: along which the kernel takes scales; None: it takes one."""
         if self.axis == KERNELS and axis is not None:
             return replace(self, axis=axis).weights(data, axis, types)
+        if self.axis not in (axis, None) and self.is_range:
+            return self.of_all().weights(data, axis, types)
         if self.is_empty(data):
             return None
         if self.ends is not None and self.is_range and (type_ := types[0]) == "int4":
@@ -117,7 +133,7 @@ class Grid:
         if self.ends is not None and self.is_range:
             if self.is_empty(data):
                 return None
-            (scale,) = of_range(*self.ends, None, self.source, most).scale[:1]
+            (scale,) = of_range(self.ends[0].min(), self.ends[1].max(), None, self.source, most).scale
             return np.asarray(_core.quantize(data, scale, 0, dtype="int32")).clip(-most, most), np.float32(scale)
         if self.scale.size != 1:
             return None
@@ -126,12 +142,12 @@ class Grid:
 
     def parameters(self, type: str, limits: tuple[int, int]) -> tuple[float, int] | None:
         """The scale and zero point of a constant that is quantized like an activation; None: the grid has no such."""
-        if self.axis is not None:
-            return None
         if self.ends is not None and self.is_range:
-            low, high = float(self.ends[0][0]), float(self.ends[1][0])
+            low, high = float(self.ends[0].min()), float(self.ends[1].max())
             made = _core.choose_quantization_params(low, high, type, symmetric=type == "int16", rule="mlir")
             return float(made.scale), int(made.zero_point)
+        if self.axis is not None:
+            return None
         zero = int(self.zero_point[0])
         if type == "int16":
             fits = limits[0] <= self.least - zero and self.most - zero <= limits[1]
@@ -184,13 +200,26 @@ def own_scales(data: Floats, axis: int | None, type: str, scale: Floats | None =
 
 @dataclass
 class Grids:
-    """The grids of a model's constants."""
+    """The grids of a model's constants.
+
+    wrong: why the min and max that the file stores beside a constant are no range.
+    left: why a constant gets another scale than its grid's.
+    """
 
     by_tensor: dict[TensorPart, Grid] = field(default_factory=dict)
     trained: set[TensorPart] = field(default_factory=set)
+    wrong: dict[TensorPart, str] = field(default_factory=dict)
+    left: dict[TensorPart, str] = field(default_factory=dict)
 
     def get(self, tensor: TensorPart) -> Grid | None:
-        return self.by_tensor.get(tensor)
+        """ValueError: the file's min and max are no range."""
+        grid = self.by_tensor.get(tensor)
+        if grid is None and tensor in self.wrong:
+            raise ValueError(
+                f"{tensor!r} stores min and max that are no range: {self.wrong[tensor]}; give its range by overrides= "
+                "(--range), or remove them: tq.edit(model), then tensor.quantization = None"
+            )
+        return grid
 
     def add(self, tensor: TensorPart, grid: Grid) -> None:
         self.by_tensor[tensor] = grid
@@ -200,8 +229,19 @@ class Grids:
     def leave(self, tensor: TensorPart, why: str) -> None:
         """The constant gets another scale than its grid's.  ValueError: the grid is the caller's."""
         grid = self.get(tensor)
-        if grid is not None and grid.source == "override":
+        if grid is None:
+            return
+        if grid.source == "override":
             raise ValueError(f"overrides: {tensor.name!r} cannot have these parameters: {why}")
+        self.left[tensor] = why
+
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each constant that gets another scale than its grid's."""
+        grids = {tensor: self.by_tensor[tensor] for tensor in self.left}
+        return tuple(
+            f"{tensor.name!r} does not get the scale of {_OWNERS[grid.source]}: {self.left[tensor]}"
+            for tensor, grid in grids.items()
+        )
 
     def count(self, written: Set[TensorPart]) -> tuple[int, int]:
         """(written on a trained grid, trained): of constants that are no biases.  written: on their grids."""

@@ -198,6 +198,9 @@ def _check_scales(options: Options, subgraphs: Sequence[SubgraphPlan]) -> None:
 def _nothing(options: Options) -> str:
     if options.recipe.form == STATIC:
         why = "no operator has an integer kernel, and a range with an end for what it reads and writes"
-        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}"
+        more = (
+            "; operators that only move data become integers where io= asks for it" if options.io == "float32" else ""
+        )
+        return f"recipe {options.recipe.name!r} finds nothing to quantize: {why}{more}"
     least = f" of at least {options.min_elements} elements" if options.recipe.weights != "float16" else ""
     return f"recipe {options.recipe.name!r} finds nothing to quantize: no operator it is for has float32 weights{least}"

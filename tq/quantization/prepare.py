@@ -122,12 +122,14 @@ def _read(editor: Editor, model: Model, options: Options) -> Prepared:
     ranges = {graph: Ranges(graph, found, grids) for graph, found in pairs}
     for item in ranges.values():
         item.default, item.is_unsigned = options.default_ranges, options.is_unsigned
+    entries = (0, *(item.subgraph_index for item in model.signatures))
+    for graph, item in ranges.items():
+        item.has_integer_ends = options.io != "float32" and graph.index in entries
     original = tuple(
         Original(op, graph.index, index, op.name, ruling.recipe(op, graph.index))
         for graph in graphs
         for index, op in enumerate(graph.operators)
     )
-    entries = (0, *(item.subgraph_index for item in model.signatures))
     return Prepared(options, original, graphs, ruling, grids, MappingProxyType(ranges), {}, entries)
 
 
@@ -165,7 +167,7 @@ def _take_trained(read: Prepared, pairs: Collection[SubgraphPart]) -> None:
         trained = {}
         if graph in pairs and operators:
             complete_pairs(graph, read.ranges[graph])
-            trained = take_pairs(graph)
+            trained = take_pairs(graph, read.ranges[graph])
         trained |= take_fake_quants(graph, bool(operators), grids)
         fold_moves(graph, grids)
         take_constant_encodings(graph, encodings, grids)

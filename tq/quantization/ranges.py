@@ -110,6 +110,8 @@ def grids_of(graphs: Sequence[SubgraphPart], overrides: Sequence[Mapping[str, Ov
                     raise ValueError(f"overrides: {tensor.name!r} is an activation, which has one scale")
             elif override is not None:
                 found.add(tensor, replace(_grid(override), given=tensor.name))
+            elif why := _why_no_range(tensor):
+                found.wrong[tensor] = why
             elif (stored := _stored_grid(tensor)) is not None:
                 found.add(tensor, stored)
     return found
@@ -123,18 +125,37 @@ def _grid(override: Override) -> Grid:
 
 def _stored_grid(tensor: TensorPart) -> Grid | None:
     """Of a constant with min and max and without a scale."""
-    parameters = tensor.node.get("quantization")
-    if parameters is None or not parameters.length("min"):
-        return None
     stored = tensor.quantization
-    low, high = stored.min, stored.max
-    axis = stored.quantized_dimension
-    fits = len(low) == 1 or (axis < len(tensor.shape) and len(low) == tensor.shape[axis])
-    if len(low) != len(high) or len(stored.scale) or not fits:
+    if not _stores_range(tensor):
         return None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-        return None
-    return grids.of_range(low, high, axis, "stored")
+    return grids.of_range(stored.min, stored.max, stored.quantized_dimension, "stored")
+
+
+def _stores_range(tensor: TensorPart) -> bool:
+    """Whether there is min or max beside a tensor without a scale."""
+    parameters = tensor.node.get("quantization")
+    if parameters is None or parameters.length("scale"):
+        return False
+    return bool(parameters.length("min") or parameters.length("max"))
+
+
+def _why_no_range(tensor: TensorPart) -> str:
+    """Why min and max of a tensor are no range, nor one for each channel; "": they are, or are not there."""
+    if not _stores_range(tensor):
+        return ""
+    stored = tensor.quantization
+    low, high, axis = stored.min, stored.max, stored.quantized_dimension
+    if len(low) != len(high):
+        return f"min has {len(low)} values, max {len(high)}"
+    if len(low) > 1 and not 0 <= axis < len(tensor.shape):
+        return f"they have {len(low)} values along dimension {axis}; the shape is {list(tensor.shape)}"
+    if len(low) > 1 and len(low) != tensor.shape[axis]:
+        return f"they have {len(low)} values; dimension {axis} has {tensor.shape[axis]}"
+    wrong = ~(np.isfinite(low) & np.isfinite(high) & (low <= high))
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        return f"min is {float(low[place])} and max {float(high[place])}; both finite, min <= max, is needed"
+    return ""
 
 
 def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
@@ -176,6 +197,8 @@ class Ranges:
         given = dict(overrides or {})
         self.is_unsigned = False  # whether int8 values are written as uint8
         self.default: tuple[float, float] | None = None  # of groups of which no range is known
+        self.has_integer_ends = False  # whether the caller wants integer inputs and outputs of the subgraph
+        self.read_real: set[OperatorPart] = set()  # that quantize an input of the subgraph, beside another
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
@@ -203,6 +226,11 @@ class Ranges:
     def names(self) -> list[str]:
         """Of the tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
+
+    def index(self, tensor: TensorPart) -> int | None:
+        """The index that a tensor had when the subgraph was opened; None: it was made later."""
+        key = self._keys.get(tensor)
+        return None if key is None else subgraph_and_index(key)[1]
 
     def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
         self._calibration = calibration
@@ -282,12 +310,8 @@ class Ranges:
 
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
-    """The range in the file, of a float tensor without a scale."""
-    parameters = tensor.node.get("quantization")
-    if parameters is None or not parameters.length("min") or int(tensor.type) != 0:
+    """The range in the file, of a float tensor without a scale; of a range for each channel that of all."""
+    if int(tensor.type) != 0 or not _stores_range(tensor) or _why_no_range(tensor):
         return None
     stored = tensor.quantization
-    if len(stored.min) != 1 or len(stored.max) != 1 or len(stored.scale):
-        return None
-    low, high = float(stored.min[0]), float(stored.max[0])
-    return (low, high) if math.isfinite(low) and math.isfinite(high) and low <= high else None
+    return float(stored.min.min()), float(stored.max.max())

@@ -107,7 +107,7 @@ def _fold_constant(graph: SubgraphPart, op: OperatorPart, source: TensorPart, ta
         raise ValueError(f"{source!r}, which FAKE_QUANT reads: {error}") from None
     graph.remove_operator(op)
     target.data = np.asarray(made, np.float32).reshape(data.shape)
-    given = grids.get(source)
+    given = grids.by_tensor.get(source)
     grids.add(target, given if given is not None and given.source == "override" else grid)
     graph.remove_unused([source])
 
@@ -121,7 +121,7 @@ def take_constant_encodings(graph: SubgraphPart, encodings: Mapping[str, Encodin
         item = encodings.get(tensor.name)
         if item is None or not is_float(tensor) or not tensor.is_constant:
             continue
-        if (grid := grids.get(tensor)) is None or grid.source == "stored":
+        if (grid := grids.by_tensor.get(tensor)) is None or grid.source == "stored":
             grids.add(tensor, _grid_of(item, tensor))
 
 
@@ -280,8 +280,9 @@ def _float_end(graph: SubgraphPart, ranges: Ranges, tensor: TensorPart) -> Tenso
     return made
 
 
-def take_pairs(graph: SubgraphPart) -> dict[TensorPart, Trained]:
-    """Takes pairs of QUANTIZE and DEQUANTIZE away, and gives what they set."""
+def take_pairs(graph: SubgraphPart, ranges: Ranges) -> dict[TensorPart, Trained]:
+    """Takes pairs of QUANTIZE and DEQUANTIZE away, and gives what they set.  Of several pairs of one float
+    input of the subgraph each reads the real values."""
     found: dict[TensorPart, Trained] = {}
     pairs: dict[TensorPart, list[OperatorPart]] = {}
     for op in graph.operators:
@@ -291,7 +292,9 @@ def take_pairs(graph: SubgraphPart) -> dict[TensorPart, Trained]:
     now: dict[TensorPart, TensorPart] = {}  # what stands for a tensor that was taken away
     for first, quantizes in pairs.items():
         rows = [(op, row) for op in quantizes if (row := _pair(graph, op)) is not None]
-        rows.sort(key=lambda row: row[1].high - row[1].low)  # the finest is the tensor's own
+        # The finest is the tensor's own; of an input of integers the widest, of which all others are made.
+        is_widest = first in graph.inputs and ranges.has_integer_ends
+        rows.sort(key=lambda row: row[1].high - row[1].low, reverse=is_widest)
         for op, trained in rows:
             source = now.get(first, first)
             targets = [
@@ -300,6 +303,8 @@ def take_pairs(graph: SubgraphPart) -> dict[TensorPart, Trained]:
             kept = _take_pair(graph, source, op, source in found)
             now.update((tensor, kept) for tensor in (*targets, source) if tensor not in graph.tensors)
             found[kept] = trained
+            if first in graph.inputs and op.builtin_name == REQUANTIZING and op in graph.operators:
+                ranges.read_real.add(op)
     return found
 
 

@@ -2,8 +2,8 @@
 """tq.transcode: a model of uint8 values as one of int8.
 
 Activations, and constants that are read like them, move by 128 with their zero points: they stand for the same real
-values.  Weights get the zero point 0, which int8 kernels take: exact where q - z lies within -127 and 127, else by a
-scale of their own, with the bias.
+values.  Weights get the zero point 0, which int8 kernels take: exact where q - z lies within -127 and 127, else by
+another scale, with the bias.  Kernels that take a scale for each channel get it for those channels alone that need it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import saving
+from tq import _core, saving
 from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
@@ -24,13 +24,19 @@ from tq.specification.table import INTEGER
 
 _SHIFT = 128
 _MOST = 127
+# Whose int8 kernels take a scale for each channel in every runtime.
+_PER_AXIS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 
 
-class Change(NamedTuple):
-    """A constant that does not keep its real values.
+Factors = NDArray[np.float64]  # one, or one a channel
 
-    scale: the new one.  loss: the greatest difference of a real value; steps: the same in steps of the new scale.
+
+class Change(NamedTuple):
+    """A constant that does not keep its real values, or a tensor that CONCATENATION read with a scale of its own.
+
+    scale: the new one, of several the greatest.  loss: the greatest difference of a real value; steps: the greatest in
+    steps of its new scale.  Of a tensor before CONCATENATION: what QUANTIZE rounds otherwise than the uint8 kernel.
     """
 
     subgraph: int
@@ -56,8 +62,10 @@ def transcode(
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
 
-    Returns the model's bytes, whose `changes` name the constants that lost something, and how much: weights of which
-    q - z passes 127, and their biases.  Operators without an int8 kernel, and such as take quantized values for what
+    Returns the model's bytes, whose `changes` name the tensors that lost something, and how much: weights of which
+    q - z passes 127, and their biases; what QUANTIZE rounds otherwise than a CONCATENATION of several scales.  int8
+    kernels may round otherwise than uint8 kernels too, by a step or two: a detection head orders scores that are nearly
+    equal otherwise.  Operators without an int8 kernel, and such as take quantized values for what
     they are (CAST, custom ones), keep uint8 between two QUANTIZE, which lose nothing.
 
     ValueError: dtype is another; the model has no uint8 values with a scale.  OSError: as tq.quantize_model.
@@ -122,7 +130,8 @@ class _Graph:
             return
         bias = op.inputs[row.bias] if row.bias is not None and row.bias < len(op.inputs) else None
         if _is_uint8(weights):
-            factor = self._move(op, row.weights, weights)
+            axis = row.axis if op.builtin_name in _PER_AXIS else None
+            factor = self._move(op, row.weights, weights, axis)
             if factor is not None and bias is not None and bias.is_constant:
                 self._rescale(op, row.bias or 0, bias, factor)
         if bias is None and row.needs_bias:
@@ -141,6 +150,19 @@ class _Graph:
             quantize = self._graph.insert_before(op, "QUANTIZE", [tensor], [made])
             quantize.share_version(versions.needed(quantize))
             op.replace_inputs({tensor: made})
+            self._note_requantized(tensor, output)
+
+    def _note_requantized(self, tensor: TensorPart, output: TensorPart) -> None:
+        """By how much QUANTIZE and the uint8 kernel of CONCATENATION differ at most."""
+        scale, to = float(tensor.quantization.scale[0]), float(output.quantization.scale[0])
+        zero, zero_to = int(_zero_points(tensor)[0]), int(_zero_points(output)[0])
+        q = np.arange(-_SHIFT, _SHIFT)
+        made = _core.requantize((q - zero).astype(np.int32), float(np.float32(scale) / np.float32(to)), zero_to)
+        real = (q - zero) * scale / to
+        needed = np.copysign(np.floor(np.abs(real) + 0.5), real) + zero_to
+        steps = float(np.abs(made - np.clip(needed, -_SHIFT, _MOST)).max())
+        if steps:
+            self.changes.append(Change(self._graph.index, tensor.name, to, steps * to, steps))
 
     def _own(self, op: OperatorPart, place: int, tensor: TensorPart) -> TensorPart:
         """The tensor, or a copy where others read it."""
@@ -151,31 +173,37 @@ class _Graph:
         op.set_input(place, made)
         return made
 
-    def _move(self, op: OperatorPart, place: int, tensor: TensorPart) -> float | None:
-        """Takes the zero points of weights out.  Returns by how much the scale grew; None: it is the same."""
+    def _move(self, op: OperatorPart, place: int, tensor: TensorPart, axis: int | None) -> Factors | None:
+        """Takes the zero points of weights out.  Returns by how much the scales grew; None: they are the same.
+
+        axis: along which the kernel takes scales; None: it takes one."""
         weights = self._own(op, place, tensor)
         steps = _steps(weights)
-        most = int(np.abs(steps).max(initial=0))
-        factor = most / _MOST if most > _MOST else None
+        factors: Factors = np.maximum(np.abs(steps).max(initial=0) / _MOST, np.ones(1))
         scale = np.asarray(weights.quantization.scale, np.float32)
-        if factor is not None:
-            new = (scale.astype(np.float64) * factor).astype(np.float32)
-            real = steps * _along(scale, weights)
-            steps = np.clip(np.rint(real / _along(new, weights)), -_MOST, _MOST).astype(np.int64)
-            self._note(weights, new, np.abs(real - steps * _along(new, weights)))
-            scale = new
-        _write(weights, steps, "int8", scale)
-        return factor
+        if factors[0] == 1:
+            _write(weights, steps, "int8", scale, weights.quantization.quantized_dimension)
+            return None
+        real, own = steps * _along(scale, weights), weights.quantization.quantized_dimension
+        if axis is not None and (scale.size == 1 or axis == own):
+            factors, own = _factors(steps, axis), axis
+        new = (scale.astype(np.float64) * factors).astype(np.float32)
+        each = _along(new, weights, own)
+        steps = np.clip(np.rint(real / each), -_MOST, _MOST).astype(np.int64)
+        self._note(weights, new, np.abs(real - steps * each), each)
+        _write(weights, steps, "int8", new, own)
+        return factors
 
-    def _rescale(self, op: OperatorPart, place: int, tensor: TensorPart, factor: float) -> None:
-        """A bias of weights whose scale grew."""
+    def _rescale(self, op: OperatorPart, place: int, tensor: TensorPart, factor: Factors) -> None:
+        """A bias of weights whose scales grew."""
         bias = self._own(op, place, tensor)
         values = np.asarray(bias.data).astype(np.int64)
         scale = np.asarray(bias.quantization.scale, np.float64)
         new = np.rint(values / factor).astype(np.int64)
+        made = (scale * factor if scale.size else scale).astype(np.float32)
         if scale.size:
-            self._note(bias, (scale * factor).astype(np.float32), np.abs(values - new * factor) * scale)
-        _write(bias, new, bias.type_name, (scale * factor).astype(np.float32))
+            self._note(bias, made, np.abs(values - new * factor) * scale, made)
+        _write(bias, new, bias.type_name, made, 0)
 
     def _add_bias(self, op: OperatorPart, place: int) -> None:
         data, weights, output = op.inputs[0], op.inputs[1], op.outputs[0]
@@ -185,9 +213,10 @@ class _Graph:
         zeros = np.zeros(output.shape[-1], np.int32)
         op.set_input(place, self._graph.constant(f"{output.name}_bias", zeros, scale=scale))
 
-    def _note(self, tensor: TensorPart, scale: NDArray[np.float32], error: NDArray[Any]) -> None:
-        loss, step = float(error.max(initial=0)), float(scale.max())
-        self.changes.append(Change(self._graph.index, tensor.name, step, loss, loss / step))
+    def _note(self, tensor: TensorPart, scale: NDArray[np.float32], error: NDArray[Any], each: NDArray[Any]) -> None:
+        """each: the scale of each error."""
+        loss, steps = float(error.max(initial=0)), float((error / each).max(initial=0))
+        self.changes.append(Change(self._graph.index, tensor.name, float(scale.max()), loss, steps))
 
     # -- operators that keep uint8
 
@@ -241,11 +270,17 @@ def _zero_points(tensor: TensorPart) -> NDArray[np.int64]:
     return np.asarray(np.resize(found, np.shape(q.scale)), np.int64)
 
 
-def _along(values: NDArray[Any], tensor: TensorPart) -> NDArray[Any]:
-    """One value a channel, to be multiplied with the tensor's."""
+def _factors(steps: NDArray[np.int64], axis: int) -> Factors:
+    """By how much the scale of each channel grows."""
+    others = tuple(place for place in range(steps.ndim) if place != axis)
+    return np.asarray(np.maximum(np.abs(steps).max(axis=others, initial=0) / _MOST, 1.0))
+
+
+def _along(values: NDArray[Any], tensor: TensorPart, axis: int | None = None) -> NDArray[Any]:
+    """One value a channel, to be multiplied with the tensor's.  axis: the channels'; None: that of its scales."""
     shape = [1] * len(tensor.shape)
     if values.size > 1:
-        shape[tensor.quantization.quantized_dimension] = -1
+        shape[tensor.quantization.quantized_dimension if axis is None else axis] = -1
     return np.asarray(values.reshape(shape), np.float64 if values.dtype.kind == "f" else np.int64)
 
 
@@ -253,8 +288,7 @@ def _steps(tensor: TensorPart) -> NDArray[np.int64]:
     return np.asarray(np.asarray(tensor.data, np.int64) - _along(_zero_points(tensor), tensor))
 
 
-def _write(tensor: TensorPart, values: NDArray[Any], type: str, scale: NDArray[np.float32]) -> None:
-    axis = tensor.quantization.quantized_dimension
+def _write(tensor: TensorPart, values: NDArray[Any], type: str, scale: NDArray[np.float32], axis: int) -> None:
     tensor.type = type
     tensor.data = values.astype(type.lower())
     tensor.quantization = {"scale": scale, "zero_point": np.zeros(scale.size, np.int64), "quantized_dimension": axis}

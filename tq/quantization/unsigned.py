@@ -38,6 +38,7 @@ def weights(data: NDArray[np.float32], grid: Grid | None) -> Unsigned:
     """With the scale of their own range, or on the grid that training, the caller or the file chose.
 
     ValueError: they are not finite."""
+    grid = None if grid is None else grid.of_all()
     takes = grid is not None and grid.axis is None and grid.most == np.iinfo(np.int8).max
     if grid is not None and takes and not grid.is_empty(data):
         if grid.ends is not None and grid.source not in TRAINED:

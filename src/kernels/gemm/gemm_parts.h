@@ -36,6 +36,7 @@ typedef struct tq_gemm_call {
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
+    size_t runs, length;           /* of a row: the gemm's, or filter rows */
 } tq_gemm_call;
 
 /* A job's share of scratch, for one block of rows at a time. */

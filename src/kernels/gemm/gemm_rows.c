@@ -76,7 +76,8 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
 /* ---- filter rows of the image ----
    A filter row is contiguous in the image.  Where it has at most TQ_GEMM_LINE bytes it is copied in pieces of 16,
    without an indirection buffer.  The last piece may reach past its end, into the next row's copy, which is written
-   later. Floats, which kernels multiply one at a time, stay in the image, and pixels at its edges alone are copied. */
+   later.  Where a filter row is a whole number of the kernel's groups, rows stay in the image: pixels at its edges
+   alone are copied. */
 
 enum { PIECE = 16, LONG = 64 }; /* memcpy is faster from LONG bytes on */
 
@@ -90,7 +91,8 @@ static bool has_lines(const tq_gemm_call *call)
 
 bool tq_gemm_reads_lines(const tq_gemm_call *call)
 {
-    return has_lines(call) && call->gemm->in == TQ_f32;
+    const tq_gemm *g = call->gemm;
+    return has_lines(call) && !g->wide && call->line * g->depth % g->kernel->group == 0;
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -255,15 +257,15 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
 {
     const tq_gemm *g = call->gemm;
     const uint8_t flip = tq_gemm_flip(g);
-    const int64_t zeros = (int64_t)(g->runs * g->length) * g->row_zero_point;
+    const int64_t zeros = (int64_t)(call->runs * call->length) * g->row_zero_point;
     if (!g->row_factor) {
         memset(space->adjust, 0, count * sizeof *space->adjust);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         int64_t sum = -zeros;
-        for (size_t t = 0; t < g->runs; t++)
-            sum += g->kernel->row_sum(space->table[t * call->block + i], g->length, flip);
+        for (size_t t = 0; t < call->runs; t++)
+            sum += g->kernel->row_sum(space->table[t * call->block + i], call->length, flip);
         space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
     }
 }
