@@ -15,13 +15,19 @@ BROKEN = {
     "a scale below 0": "BATCH_MATMUL-int8 BATCH_MATMUL-16x8 SUB-int8 SQRT-int8 PADV2-int8 LESS-int8",
     "a scale of NaN": "BATCH_MATMUL-int8-symmetric FULLY_CONNECTED-int4 ADD-int8 CONV_2D-uint8 LESS-int8 SQRT-int16",
     "an infinite scale": "LESS-uint8 SUB-int16 SOFTMAX-int8 LOG_SOFTMAX-uint8",
-    "a denormal scale": "ADD-int8 SUB-int16 EQUAL-int8 SOFTMAX-uint8 LOG_SOFTMAX-int8 HARD_SWISH-int8 MUL-int16",
+    "a denormal scale": "ADD-int8 SUB-int16 EQUAL-int8 SOFTMAX-uint8 LOG_SOFTMAX-int8 HARD_SWISH-int8 MUL-int16 "
+    "FULLY_CONNECTED-uint8-int16",
     "a scale of 0": "SUB-uint8 MUL-uint8 PADV2-int16 MAX_POOL_2D-int8 AVERAGE_POOL_2D-uint8 TRANSPOSE_CONV-uint8",
     "a scale for each channel": "LOGISTIC-int8 TANH-int16 EMBEDDING_LOOKUP-int8 PADV2-uint8 MUL-int16 SVDF-int8",
-    "no scale": "PACK-int8 UNPACK-uint8 FILL-int8 REDUCE_MAX-int16 LOG-int16 CONV_2D-int8 REDUCE_PROD-int8 ABS-int16",
+    "no scale": "PACK-int8 UNPACK-uint8 FILL-int8 REDUCE_MAX-int16 LOG-int16 CONV_2D-int8 REDUCE_PROD-int8 ABS-int16 "
+    "CONV_2D-int16-int4 DEPTHWISE_CONV_2D-int16 SVDF-int8 EQUAL-int16-quantized MUL-int16-uint8",
     "another zero point": "MUL-int16-int8 CONV_2D-int16 FULLY_CONNECTED-int2 PADV2-int8",
     "a zero point outside the type": "PAD-int8 PADV2-int16 RSQRT-int8 SQRT-int8",
-    "the other type of 8 bits": "DIV-int8 FILL-int8 SELECT-uint8 REDUCE_MAX-int8 CONV_2D-int16 SUB-uint8",
+    "the other type of 8 bits": "DIV-int8 FILL-int8 SELECT-uint8 REDUCE_MAX-int8 CONV_2D-int16 SUB-uint8 "
+    "EXP-int8 SQUARED_DIFFERENCE-int8 REDUCE_PROD-int8 LSTM-int8 UNIDIRECTIONAL_SEQUENCE_LSTM-int8 "
+    "EMBEDDING_LOOKUP-int8 DILATE-int8 RESIZE_BILINEAR-int8 SVDF-int8",
+    "another quantized_dimension": "CONV_2D-int8 CONV_2D-int4 DEPTHWISE_CONV_2D-int4",
+    "a zero point far outside": "HARD_SWISH-int8 SQRT-int8",
 }
 
 

@@ -30,8 +30,10 @@ def is_far(item: Found) -> bool:
     if v.weights is None or v.weights.tensor.quantization.scale_count != 1:
         return False
     with np.errstate(all="ignore"):
-        needed = read_scale(first) * float(read_scale(v.weights.tensor))
-        apart = np.float64(0 if v.bias is None else abs(float(read_scale(v.bias.tensor)) - needed))
+        needed = np.float64(read_scale(first)) * np.float64(read_scale(v.weights.tensor))
+        if v.bias is None:
+            return not needed >= 0
+        apart = abs(np.float64(read_scale(v.bias.tensor)) - needed)
         return not needed >= 0 or not apart / np.float64(read_scale(output)) <= 0.02
 
 
@@ -41,11 +43,6 @@ def is_bias(item: Found) -> bool:
 
 def is_channels_bias(item: Found) -> bool:
     return is_bias(item) and has_channels(item)
-
-
-def is_channels_output(item: Found) -> bool:
-    """Whether it is the output of an operator of several weight scales."""
-    return is_output(item) and has_channels(item)
 
 
 def is_unbounded(item: Found) -> bool:
@@ -160,11 +157,100 @@ def writes_another_type(item: Found) -> bool:
 
 
 def counts_others(item: Found) -> bool:
-    """Whether there is not a scale for each channel of the operator."""
+    """Whether there is not a scale for each channel of the operator, or for each index of the dimension they name."""
     v = item.operands
     if v.weights is None or v.row is None or v.row.axis is None:
         return False
-    return v.weights.tensor.quantization.scale_count != v.weights.tensor.shape[v.row.axis]
+    tensor = v.weights.tensor
+    count, along = tensor.quantization.scale_count, tensor.quantization.quantized_dimension
+    others = along < len(tensor.shape) and count > 1 and count != tensor.shape[along]
+    return others or count != tensor.shape[v.row.axis]
+
+
+def is_first(item: Found) -> bool:
+    return is_input(item) and item.operand is not None and item.operand.place == 0
+
+
+def types_of(item: Found) -> tuple[str, str, str]:
+    """Types of the first two inputs and of the output; "": there is none."""
+    inputs, outputs = [*item.operands.op.inputs, None, None], [*item.operands.op.outputs, None]
+    first, second, output = (t.type_name.lower() if t is not None else "" for t in (*inputs[:2], outputs[0]))
+    return first, second, output
+
+
+def reads_int8(item: Found) -> bool:
+    return types_of(item)[0] == "int8"
+
+
+def is_int8_to_uint8(item: Found) -> bool:
+    return types_of(item)[::2] == ("int8", "uint8")
+
+
+def is_integer_lstm(item: Found) -> bool:
+    """Whether LSTM of INT8 gates writes UINT8; the basic kernel has five inputs."""
+    return is_int8_to_uint8(item) and len(item.operands.op.inputs) > 5
+
+
+def is_packed_to_uint8(item: Found) -> bool:
+    return is_int8_to_uint8(item) and has_packed_weights(item)
+
+
+def is_int16_to_uint8(item: Found) -> bool:
+    return types_of(item)[::2] == ("int16", "uint8")
+
+
+def is_uint8_by_int8_to_int16(item: Found) -> bool:
+    return types_of(item) == ("uint8", "int8", "int16")
+
+
+def has_uint8_channels(item: Found) -> bool:
+    return has_uint8_weights(item) and has_channels(item)
+
+
+def is_far_output(item: Found) -> bool:
+    return is_output(item) and is_far(item)
+
+
+def is_nan_output(item: Found) -> bool:
+    return is_output(item) and bool(np.isnan(own_scale(item)))
+
+
+def is_of_second_version(item: Found) -> bool:
+    return item.operands.op.version > 1
+
+
+def is_beyond_16_bits(item: Found) -> bool:
+    """Whether the zero point is none of INT16."""
+    return item.operand is not None and bool((np.abs(zero_points(item.operand.tensor).astype(np.int64)) > 32768).any())
+
+
+def lacks_scale(item: Found, place: int) -> bool:
+    inputs = item.operands.op.inputs
+    tensor = inputs[place] if place < len(inputs) else None
+    return tensor is not None and not tensor.quantization.scale_count
+
+
+def lacks_second_scale(item: Found) -> bool:
+    return lacks_scale(item, 1) and not lacks_scale(item, 0)
+
+
+def lacks_svdf_state_scale(item: Found) -> bool:
+    return lacks_scale(item, 4)
+
+
+def lacks_cell_state_scale(item: Found) -> bool:
+    return lacks_scale(item, 19)
+
+
+# Weights that kernels take for INT8 without a look at their type.
+_UNREAD = {"LSTM": (4, 8, 16), "UNIDIRECTIONAL_SEQUENCE_LSTM": (1, 3, 16), "SVDF": (1,)}
+
+
+def is_unread(item: Found) -> bool:
+    if item.operand is None or item.operand.place not in _UNREAD.get(item.operands.name, ()):
+        return False
+    # the kernel of sequences takes values of another width, too
+    return item.operands.name.endswith("SEQUENCE_LSTM") or type_of(item.operand.tensor) == "uint8"
 
 
 def is_input(item: Found) -> bool:
@@ -185,6 +271,10 @@ def is_outside(item: Found) -> bool:
         return False
     info = np.iinfo(type_of(tensor))
     return any(not info.min <= zero <= info.max for zero in zero_points(tensor))
+
+
+def is_outside_first(item: Found) -> bool:
+    return is_first(item) and is_outside(item)
 
 
 def has_channels(item: Found) -> bool:

@@ -25,27 +25,40 @@ from tq.specification.verdict_conditions import (
     has_one_uint8_scale,
     has_other_scale,
     has_packed_weights,
-    has_uint8_weights,
+    has_uint8_channels,
     is_all_negative,
     is_below,
+    is_beyond_16_bits,
     is_bias,
-    is_channels_output,
     is_far,
+    is_far_output,
     is_input,
+    is_int8_to_uint8,
+    is_int16_to_uint8,
+    is_integer_lstm,
     is_mixed,
+    is_nan_output,
     is_no_mixed_output,
     is_no_number,
     is_no_sum,
     is_nothing,
+    is_of_second_version,
     is_one_bias,
     is_output,
-    is_outside,
+    is_outside_first,
+    is_packed_to_uint8,
     is_tiny_input,
     is_tiny_output,
+    is_uint8_by_int8_to_int16,
     is_unbounded,
+    is_unread,
     is_unsigned,
+    lacks_cell_state_scale,
+    lacks_second_scale,
+    lacks_svdf_state_scale,
     others_have_scales,
     pads_otherwise,
+    reads_int8,
     reads_one_type,
     writes_another_type,
 )
@@ -66,6 +79,8 @@ _NO_INTEGERS = """ADD_N ATAN2 BIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE
     ZEROS_LIKE"""
 _NO_UINT8 = """ABS BATCH_MATMUL ELU EXP LOG NEG REDUCE_PROD RSQRT SQRT SQUARED_DIFFERENCE SVDF
     UNIDIRECTIONAL_SEQUENCE_LSTM"""
+# Kernels of INT8 that write the same bytes to a UINT8 output.
+_WITH_UINT8_OUTPUTS = "EXP REDUCE_PROD SQUARED_DIFFERENCE SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"
 _NO_INT16 = """ARG_MAX ARG_MIN DEPTH_TO_SPACE ELU HARD_SWISH L2_NORMALIZATION LOG_SOFTMAX LSTM RELU_0_TO_1 RELU_N1_TO_1
     SCATTER_ND SPACE_TO_DEPTH SPARSE_TO_DENSE SQUARED_DIFFERENCE SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
 _COMPARISONS = "EQUAL NOT_EQUAL GREATER GREATER_EQUAL LESS LESS_EQUAL"
@@ -92,17 +107,34 @@ class Row(NamedTuple):
 ROWS = (
     Row("no-row", "", _NO_INTEGERS, REFUSES, REFUSES),
     Row("no-row", "", "FAKE_QUANT", DIES, DIES),
+    Row("no-row", "uint8", "BATCH_MATMUL", DIES, DIES, reads_int8),
+    Row("no-row", "uint8", _WITH_UINT8_OUTPUTS, RUNS, RUNS, reads_int8),
+    Row("no-row", "int8 uint8", "DILATE STABLEHLO_PAD", REFUSES, REFUSES, converts),
+    Row("no-row", "int16x8", "EQUAL NOT_EQUAL", DIES, DIES, lacks_second_scale),
     Row("no-row", "uint8", _NO_UINT8, REFUSES, REFUSES),
     Row("no-row", "int16x8", _NO_INT16, REFUSES, REFUSES),
     Row("no-row", "int8", "REVERSE_SEQUENCE", REFUSES, REFUSES),
     Row("type", "", "ELU", REFUSES, REFUSES),
     Row("", "", "ELU", REFUSES, RUNS),  # there is no reference kernel
     Row("", "", "FULLY_CONNECTED", DIES, DIES, has_no_shuffled_bias),
+    Row("", "", "SQUEEZE", REFUSES, RUNS, is_of_second_version),
+    Row("", "int8", "SVDF", REFUSES, REFUSES, lacks_svdf_state_scale),
+    Row("", "int8", "LSTM", DIES, DIES, lacks_cell_state_scale),
+    Row("", "", "QUANTIZE", REFUSES, REFUSES, is_int16_to_uint8),
+    Row("zero-point-range", "", "HARD_SWISH", REFUSES, REFUSES, is_beyond_16_bits),
+    Row("fixed-output scale-value", "", "SOFTMAX", RUNS, RUNS, is_nan_output),
+    Row("type", "", "FULLY_CONNECTED", REFUSES, REFUSES, is_uint8_by_int8_to_int16),
+    Row("type", "", "FULLY_CONNECTED", REFUSES, REFUSES, is_far_output),
+    Row("type weights-type weights-per-axis", "", "FULLY_CONNECTED", REFUSES, RUNS, is_packed_to_uint8),
+    Row("type weights-type weights-per-axis", "", "FULLY_CONNECTED", RUNS, RUNS, is_int8_to_uint8),
+    Row("type", "", "MUL", REFUSES, REFUSES, is_unbounded),
+    Row("type", "", "EMBEDDING_LOOKUP", RUNS, RUNS),
+    Row("type", "", "LSTM", RUNS, RUNS, is_integer_lstm),
     Row("type", "", "FULLY_CONNECTED", DIES, RUNS, has_no_mixed_bias),
     Row("type", "", "", RUNS, RUNS, is_mixed),
     Row("type", "", "ADD SUB MINIMUM MAXIMUM", RUNS, RUNS, reads_one_type),
     Row("type zero-point-range", "", _TYPED, RUNS, RUNS, writes_another_type),
-    Row("type", "int8", "BATCH_MATMUL", REFUSES, REFUSES, is_outside, xnnpack=DIES),
+    Row("type", "int8", "BATCH_MATMUL", REFUSES, REFUSES, is_outside_first, xnnpack=DIES),
     Row("type", "int8", "FULLY_CONNECTED", REFUSES, REFUSES, has_channels),
     Row("type", "int16x8", "FULLY_CONNECTED", DIES, RUNS, has_no_bias),
     Row("type", "int16x8", "SQUEEZE", REFUSES, REFUSES),
@@ -127,7 +159,7 @@ ROWS = (
     Row(_SCALE, "uint8", _PRODUCTS, REFUSES, REFUSES, is_far, xnnpack=REFUSES),
     Row(_SCALE, "", "FULLY_CONNECTED", REFUSES, REFUSES, is_far, xnnpack=REFUSES),
     Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_bias),
-    Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_channels_output),
+    Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_output),
     Row("scale-missing", "", f"{_PRODUCTS} SVDF", REFUSES, REFUSES),
     Row("scale-missing", "", "REDUCE_PROD", REFUSES, REFUSES, is_input),
     Row("scale-missing", "", _COMPARING, REFUSES, REFUSES, others_have_scales),
@@ -157,13 +189,14 @@ ROWS = (
     Row("scale-value zero-point-range activation-per-axis same-scale", "", _COMPARING, REFUSES, REFUSES),
     Row("scale-value zero-point-range activation-per-axis same-scale", "int8", "CONCATENATION", REFUSES, REFUSES),
     Row("activation-per-axis", "", "EMBEDDING_LOOKUP", REFUSES, REFUSES, is_input),
-    Row("weights-type", "int8", "UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS),
+    Row("weights-type", "int8", "LSTM SVDF UNIDIRECTIONAL_SEQUENCE_LSTM", RUNS, RUNS, is_unread),
     Row("bias-type", "int8", "LSTM UNIDIRECTIONAL_SEQUENCE_LSTM", REFUSES, REFUSES),
     Row("scale-value zero-point-range", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("same-scale", "int8 uint8", "READ_VARIABLE ASSIGN_VARIABLE", RUNS, RUNS, xnnpack=REFUSES),
     Row("weights-type", "uint8", "CONV_2D FULLY_CONNECTED", RUNS, RUNS),
-    Row("weights-type", "int16x8", "CONV_2D DEPTHWISE_CONV_2D", RUNS, RUNS, has_uint8_weights),
+    Row("weights-type", "int16x8", "CONV_2D DEPTHWISE_CONV_2D", RUNS, RUNS, has_one_uint8_scale),
     Row("weights-type", "int8", "FULLY_CONNECTED", RUNS, RUNS, has_one_uint8_scale),
+    Row("weights-type", "int16x8", "FULLY_CONNECTED", REFUSES, REFUSES, has_uint8_channels),
     Row("weights-type", "int16x8", "FULLY_CONNECTED", RUNS, RUNS),
     Row("weights-type", "", "", REFUSES, REFUSES),
     Row("weights-zero-point", "", "FULLY_CONNECTED", REFUSES, REFUSES, has_packed_weights),
@@ -189,7 +222,10 @@ ROWS = (
 DELEGATED = (
     ("scale-value zero-point-range same-scale", "PAD", RUNS),
     ("same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),
-    ("type", "REDUCE_MAX REDUCE_MIN MEAN SUM", ""),
+    ("type", "REDUCE_MAX REDUCE_MIN MEAN SUM RESIZE_BILINEAR", ""),
+    ("weights-type bias-zero-point", "TRANSPOSE_CONV", REFUSES),
+    ("scale-value", "FULLY_CONNECTED", REFUSES),
+    ("weights-zero-point", "CONV_2D DEPTHWISE_CONV_2D", REFUSES),
     ("type same-scale", "", REFUSES),
     ("weights-zero-point bias-zero-point", "FULLY_CONNECTED", REFUSES),
 )
@@ -213,7 +249,10 @@ def kernels_of(item: Found, backend: Backend | None = None) -> dict[str, str]:
         found = (does for rules, names, does in DELEGATED if item.rule in rules.split() and _is_in(item, names))
         xnnpack = ("" if is_unsigned(item) else next(found, "")) or (REFUSES if backend.litert is not None else RUNS)
     if backend is not None and "process ends" in (backend.litert or ""):
-        xnnpack = DIES
+        if item.operands.name != "DEPTHWISE_CONV_2D":
+            xnnpack = DIES
+        elif optimized == RUNS:  # by the kernel behind XNNPACK's delegate, too
+            optimized = xnnpack = DIES
     return {"reference": reference, "optimized": optimized, "xnnpack": xnnpack}
 
 
