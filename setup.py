@@ -47,22 +47,24 @@ if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", "
     FLAGS += ["-g0"]
     LINK += ["-Wl,-s"]
 # Where another level is as fast: the first row whose prefix a source has takes the place of -O3.  Rooms without long
-# loops are smaller and sooner compiled at -O2.  Operators' loops are to become vectors, as at -O3, but are not to be
-# split, unswitched and peeled, which doubles their code.  clang has one level that does the like, -O3.
+# loops are smaller and sooner compiled at -O2, and at -O1 where they compute nothing.  Operators' loops are to become
+# vectors, as at -O3, but are not to be split, unswitched and peeled, which doubles their code.  clang has one level
+# that does the like, -O3.
 VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 # Of operators these lose up to a half of their speed without the copies.
-COPIED = ["detection/", "movement/", "recurrent/", "signal/", "reductions/arg_min_max"]
+COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
-COPIED += ["reductions/pool.c", "reductions/reduce", "reductions/softmax"]
+COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
     "src/base/": ["-O2"],
-    "src/convert/": ["-O2"],
-    "src/delegate/": ["-O2"],
+    "src/convert/": ["-O1"],
+    "src/delegate/": ["-O1"],
     "src/flatbuffer/": ["-O2"],
-    "src/model/": ["-O2"],
+    "src/kernels/elementwise/elementwise_scalar": VECTORS,
+    "src/model/": ["-O1"],
     "src/ops/": VECTORS,
-    "src/python/": ["-O2"],
+    "src/python/": ["-O1"],
     "src/runtime/": ["-O2"],
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))

@@ -3,6 +3,8 @@
 
     python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] float.tflite ...
     python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
+    python benchmarks/bench_accuracy.py --tasks [float.tflite ...]
+    python benchmarks/bench_accuracy.py --effort [--recipe int8] [float.tflite ...]
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
 32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
@@ -10,6 +12,9 @@ it.  Each model is run in a process of its own, since LiteRT may end it.
 
 With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
 with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
+With --effort: the same for each effort, beside ai-edge-quantizer and the bound: what the outputs' own int8 values cost.
+With --tasks: the part of scikit-learn's handwritten digits that is told right, of the net of digits.py, trained anew,
+and of the nets given, which tell digits of pictures of another size.
 Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 
@@ -28,7 +33,7 @@ import numpy as np
 from bench_better import candidates, samples_of
 
 import tq
-from tq.quantization.recipes import RECIPES, ROUNDINGS
+from tq.quantization.recipes import EFFORTS, RECIPES, ROUNDINGS
 
 PEERS = {"int8": "static_wi8_ai8", "int16x8": "static_wi8_ai16", "dynamic_int8": "dynamic_wi8_afp32"}
 STATIC = ("int8", "int16x8")
@@ -163,6 +168,44 @@ def measure_rounding(path, recipe):
     return found
 
 
+def measure_effort(path, recipe):
+    """{an effort, "peer": [dB, seconds], "bound": [dB, 0]}."""
+    with open(path, "rb") as file:
+        data = file.read()
+    model = tq.Model(data)
+    calibration, inputs = samples_of(model, 16, 1), samples_of(model, 16, 2)
+    exact, found = run(before_softmax(data), inputs), {}
+    for effort in EFFORTS:
+        start = time.perf_counter()
+        made = tq.quantize_model(data, recipe, calibration=calibration, effort=effort)
+        seconds = time.perf_counter() - start
+        found[effort] = [decibels(exact, run(before_softmax(made), inputs)), seconds]
+        if effort == "fast":
+            found["bound"] = [decibels(exact, rounded(exact, before_softmax(made))), 0.0]
+    print(json.dumps(found), flush=True)
+    start = time.perf_counter()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        made = with_peer(data, recipe, calibration)
+    found["peer"] = [decibels(exact, run(before_softmax(made), inputs)), time.perf_counter() - start]
+    return found
+
+
+def rounded(exact, data):
+    """The float outputs in the quantized model's outputs' own integers."""
+    ends = []
+    for tensor in tq.Model(data).outputs:
+        at = (
+            tensor.producer.inputs[0]
+            if tensor.producer is not None and tensor.producer.name == "DEQUANTIZE"
+            else tensor
+        )
+        ends.append(at.quantization)
+    return [
+        [item.dequantize(item.quantize(x)) if len(item.scale) else x for x, item in zip(row, ends, strict=True)]
+        for row in exact
+    ]
+
+
 def convolutional():
     folder = Path(os.environ.get("TQ_MODELS") or Path(__file__).resolve().parents[2] / "shared" / "models")
     for path, model in candidates(folder, 20_000_000, ""):
@@ -194,11 +237,113 @@ def compare_roundings(paths, recipe):
         print(f"| {name} of {len(gains[others[0]])} | |{cells}")
 
 
+def compare_efforts(paths, recipe):
+    print("| model | fast, dB | better | s | best | s | ai-edge-quantizer | bound |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    gains, room = {"better": [], "best": [], "peer": []}, []
+    for path in paths:
+        command = [sys.executable, __file__, "--one", "--effort", "--recipe", recipe, path]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=3600)
+        lines = done.stdout.strip().splitlines()
+        name = path.rsplit("/", 1)[-1]
+        if not lines:
+            why = (done.stderr.strip().splitlines() or ["ended the process"])[-1]
+            print(f"| {name} | {why[:80]} |", flush=True)
+            continue
+        found = json.loads(lines[-1])
+        base = found["fast"][0]
+        for other in gains:
+            if other in found:
+                gains[other].append(found[other][0] - base)
+        if found["bound"][0] >= base + 3:
+            room.append(found["best"][0] - base)
+        cells = "".join(f" {found[other][0] - base:+.1f} | {found[other][1]:.1f} |" for other in ("better", "best"))
+        peer = f"{found['peer'][0] - base:+.1f}" if "peer" in found else "none"
+        print(f"| {name} | {base:.1f} |{cells} {peer} | {found['bound'][0]:.1f} |", flush=True)
+    for name, function in (("median", statistics.median), ("worst", min)):
+        better, best, peer = (f"{function(items):+.1f}" if items else "" for items in gains.values())
+        print(f"| {name} of {len(gains['best'])} | | {better} | | {best} | | {peer} | |")
+    if room:
+        print(
+            f"\nOf {len(room)} whose bound is 3 dB over fast: best gains {statistics.median(room):+.1f} in the median"
+        )
+
+
+# ---- tasks ----
+
+# What is compared: a name, the recipe and options of tq.quantize_model; "peer": ai-edge-quantizer's recipe.
+TASKS = [
+    ("int8", "int8", {}),
+    ("int8, better", "int8", {"effort": "better"}),
+    ("int8, best", "int8", {"effort": "best"}),
+    ("int8, ai-edge-quantizer", "int8", "peer"),
+    *((f"{bits} weights, {rounding}", f"weight_only_{bits}", {"weight_rounding": rounding})
+      for bits in ("int4", "int2") for rounding in ROUNDINGS),
+    ("int4 weights, int8 activations", "int4", {}),
+    ("the same, better", "int4", {"effort": "better"}),
+    ("the same, best", "int4", {"effort": "best"}),
+]  # fmt: skip
+
+
+def resized(pictures, shape):
+    """Pictures of another size, by linear interpolation, within a border as in MNIST where there is room."""
+    height, width = shape[1:3]
+    inner = [size - 2 * (size // 7) if size > pictures.shape[1] else size for size in (height, width)]
+    found = pictures
+    for axis, size in zip((1, 2), inner, strict=True):
+        places = (np.arange(size) + 0.5) * found.shape[axis] / size - 0.5
+        low = np.clip(np.floor(places).astype(int), 0, found.shape[axis] - 1)
+        high, part = np.minimum(low + 1, found.shape[axis] - 1), np.clip(places - low, 0, 1).astype(np.float32)
+        part = part.reshape([-1 if at == axis else 1 for at in range(4)])
+        found = np.take(found, low, axis) * (1 - part) + np.take(found, high, axis) * part
+    edges = [
+        ((total - size) // 2, total - size - (total - size) // 2)
+        for total, size in zip((height, width), inner, strict=True)
+    ]
+    return np.pad(found, ((0, 0), *edges, (0, 0))).astype(np.float32)
+
+
+def told_right(data, pictures, labels):
+    answers = [np.argmax(row[0]) for row in run(data, [[picture[None]] for picture in pictures])]
+    return 100 * float(np.mean(np.array(answers) == labels))
+
+
+def compare_tasks(paths):
+    import digits
+
+    (x, y), (pictures, labels) = digits.data()
+    models = {"digits.py": digits.model(digits.train(x, y))}
+    models |= {Path(path).name: Path(path).read_bytes() for path in paths}
+    print("| | " + " | ".join(models) + " |\n|---|" + "---:|" * len(models))
+    fed = {name: resized(pictures, tq.Model(data).inputs[0].shape) for name, data in models.items()}
+    seen = {name: [[p[None]] for p in resized(x[:32], tq.Model(data).inputs[0].shape)] for name, data in models.items()}
+    cells = [f"{told_right(data, fed[name], labels):.1f}" for name, data in models.items()]
+    print(f"| float | {' | '.join(cells)} |", flush=True)
+    for title, recipe, options in TASKS:
+        cells = []
+        for name, data in models.items():
+            try:
+                if options == "peer":
+                    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                        made = with_peer(data, recipe, seen[name])
+                else:
+                    is_static = RECIPES[recipe].form == "static"
+                    runs = is_static or options["weight_rounding"] != "nearest"
+                    more = {} if is_static else {"min_elements": 64}
+                    made = tq.quantize_model(data, recipe, calibration=seen[name] if runs else None, **more, **options)
+                cells.append(f"{told_right(made, fed[name], labels):.1f}")
+            except ImportError:
+                cells.append("")
+        print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--recipe")
     parser.add_argument("--rounding", action="store_true", help="compare tq's roundings of weights")
+    parser.add_argument("--effort", action="store_true", help="compare tq's efforts")
+    parser.add_argument("--tasks", action="store_true", help="accuracy on data with labels")
     parser.add_argument("--samples", type=int, default=32)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -209,7 +354,16 @@ def main():
         else:
             compare_roundings(options.models or convolutional(), recipe)
         return
+    if options.tasks:
+        compare_tasks(options.models)
+        return
     options.recipe = options.recipe or "int8"
+    if options.effort:
+        if options.one:
+            print(json.dumps(measure_effort(options.models[0], options.recipe)))
+        else:
+            compare_efforts(options.models or convolutional(), options.recipe)
+        return
     if options.recipe not in PEERS or not options.models:
         parser.error(f"models and one of the recipes {', '.join(PEERS)} are needed")
     if options.one:

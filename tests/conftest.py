@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[1]
 
 CORPUS = Path(os.environ.get("TQ_MODELS") or ROOT.parent / "shared" / "models")
 
-# Tests that the default run leaves out: {option and marker: (the time they take, the tiers that the option runs)}.
-TIERS = {"slow": ("minutes", {"slow"}), "thorough": ("hours", {"slow", "thorough"})}
+# Tests that the default run leaves out: {option and marker: (their processor time, the tiers that the option runs)}.
+TIERS = {"slow": ("45 minutes", {"slow"}), "thorough": ("an hour", {"slow", "thorough"})}
 
 # Times depend on the machine and on sanitizers: no property fails by them.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,7 +22,9 @@ settings.load_profile("untimed")
 
 def pytest_addoption(parser):
     for tier, (time, _) in TIERS.items():
-        parser.addoption(f"--{tier}", action="store_true", help=f"also run the tests that take {time}")
+        parser.addoption(
+            f"--{tier}", action="store_true", help=f"also run the {tier} tests, which take {time} of processor time"
+        )
 
 
 def pytest_collection_modifyitems(config, items):
@@ -32,7 +34,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         for tier in TIERS.keys() - chosen:
             if tier in item.keywords:
-                item.add_marker(pytest.mark.skip(reason=f"takes {TIERS[tier][0]}; run with --{tier}"))
+                item.add_marker(pytest.mark.skip(reason=f"all {tier} tests take {TIERS[tier][0]}; run with --{tier}"))
 
 
 @pytest.fixture(scope="session")

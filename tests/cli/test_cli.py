@@ -182,6 +182,18 @@ def test_compare_and_profile(run, tmp_path):
     assert "CONV_2D" in text and "the median of 2 runs" in text
 
 
+def test_profile_tells_the_part_of_the_machines_peak(run):
+    text = fine(run("profile", DEMO, "--runs", "2", "--peak"))
+    assert "GMAC/s" in text and "of peak" in text
+    rows = json.loads(fine(run("profile", DEMO, "--runs", "2", "--peak", "--json")))["rows"]
+    for row in rows:
+        multiplies = row["operator"] in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
+        assert (row["peak_gmacs"] is not None) == multiplies and (not multiplies or row["peak_gmacs"] > 0)
+    assert all(
+        row["peak_gmacs"] is None for row in json.loads(fine(run("profile", DEMO, "--runs", "2", "--json")))["rows"]
+    )
+
+
 def _compared(path):
     """An input, and what each operator writes."""
     graph = tq.Model(path).subgraphs[0]

@@ -15,6 +15,7 @@ import oracle
 import pytest
 import retyped
 import specification_cases as cases
+import zoo
 from generators.draft import Draft
 
 import tq
@@ -114,6 +115,14 @@ def test_a_repair_leaves_parameters_that_a_kernel_writes_by():
     assert dict(finding.kernels) == cases.verdicts(made) and finding.operator == 1
     repaired = tq.repair(b.to_bytes())
     assert repaired.changes == [] and "activation-symmetric" in repaired.unrepaired.counts()
+
+
+def test_an_input_of_an_unknown_type_leaves_the_effect_unknown():
+    with tq.edit(zoo.MODELS["conv"]) as e:
+        e.tensors[0].store("type", -4)
+        e.tensors[3].quantization.zero_point = [300]
+        model = e.to_bytes()
+    assert [item.rule for item in tq.check(model)]
 
 
 def test_samples_decide_the_effect(off):

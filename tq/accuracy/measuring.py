@@ -154,8 +154,12 @@ class Samples:
 
     def first(self, most: int) -> Samples:
         """At most `most` samples of the first subgraph."""
+        return self.only(range(min(most, len(self))))
+
+    def only(self, which: Iterable[int]) -> Samples:
+        """These samples of the first subgraph."""
         made = Samples.__new__(Samples)
-        made.model, made.values, made.others = self.model, self.values[:most], []
+        made.model, made.values, made.others = self.model, [self.values[place] for place in which], []
         return made
 
     def lists(self) -> list[list[Array]]:

@@ -396,6 +396,11 @@ def _add_running(add: _Add) -> None:
     _numerics(profile)
     profile.add_argument("--runs", type=_some, default=50, metavar="N", help="runs to measure (50)")
     profile.add_argument("--warm-up", type=_count, metavar="N", help="runs before these (0.1 s, at most 50)")
+    profile.add_argument(
+        "--peak",
+        action="store_true",
+        help="add multiply-adds a second, and the part of what a large product reaches here",
+    )
     _samples(profile, "the first of these is the input: ")
     _forms(profile)
     evaluate = add(running.evaluate, "measure a model against the labels of samples", "FILE")
@@ -495,6 +500,9 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
     )
+    quantize.add_argument(
+        "--effort", default="fast", metavar="NAME", help="fast, or search for smaller errors: better or best"
+    )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
     quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
     quantize.add_argument(
@@ -502,6 +510,9 @@ def _add_quantizing(add: _Add) -> None:
         type=float,
         metavar="DB",
         help="let the operators with the most error fall back until it is reached",
+    )
+    quantize.add_argument(
+        "--budget", metavar="BYTES", help="let operators fall back while the file grows by at most BYTES, or 10%%"
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(

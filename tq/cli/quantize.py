@@ -65,9 +65,11 @@ def quantize(args: argparse.Namespace) -> Result:
     model = open_model(args.file)
     out = output_of(args, model, args.samples, args.calibration)
     corrects = args.bias_correction or args.target_sqnr is not None or args.weight_rounding != "nearest"
+    corrects = corrects or args.effort != "fast" or args.budget is not None
     if not args.samples and (args.equalize or corrects):
         raise Failure(
-            "--equalize, --weight-rounding, --bias-correction and --target-sqnr run samples: --samples is needed"
+            "--effort, --equalize, --weight-rounding, --bias-correction, --target-sqnr and --budget run samples: "
+            "--samples is needed"
         )
     if args.samples and args.calibration and not corrects:
         raise Failure("--calibration and --samples are given; one is needed")
@@ -81,10 +83,12 @@ def quantize(args: argparse.Namespace) -> Result:
             model,
             args.recipe,
             **options,
+            effort=args.effort,
             weight_rounding=args.weight_rounding,
             equalize=args.equalize,
             bias_correction=args.bias_correction,
             target_sqnr=args.target_sqnr,
+            budget=args.budget,
             fallback=args.fallback,
             samples=samples if args.calibration else None,
             output=out,
@@ -166,9 +170,11 @@ def _plan(args: argparse.Namespace) -> Result:
     if args.out or args.in_place:
         raise Failure("--plan writes nothing: leave OUT and --in-place out")
     improves = args.equalize or args.bias_correction or args.target_sqnr is not None or args.fallback != "float"
-    if improves or args.weight_rounding != "nearest":
+    improves = improves or args.budget is not None
+    if improves or args.weight_rounding != "nearest" or args.effort != "fast":
         raise Failure(
-            "--plan is without --equalize, --weight-rounding, --bias-correction, --target-sqnr and --fallback"
+            "--plan is without --effort, --equalize, --weight-rounding, --bias-correction, --target-sqnr, --budget "
+            "and --fallback"
         )
     if args.samples and args.calibration:
         raise Failure("--calibration and --samples are given; one is needed")

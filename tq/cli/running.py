@@ -26,6 +26,7 @@ from tq.cli.commands import (
     using,
     written,
 )
+from tq.cli.peaks import with_peaks
 from tq.cli.samples import sample_files, samples_of
 
 if TYPE_CHECKING:
@@ -217,7 +218,10 @@ def compare(args: argparse.Namespace) -> Result:
 
 def profile(args: argparse.Namespace) -> Result:
     interpreter = _fed(_interpreter(args.file, args, numerics=args.numerics), args)
-    return shown(args, interpreter.profile(runs=args.runs, warm_up=args.warm_up)), FINE
+    found = interpreter.profile(runs=args.runs, warm_up=args.warm_up)
+    if args.peak:
+        found.rows = with_peaks(found.rows, interpreter.model, args.numerics, args.threads)
+    return shown(args, found), FINE
 
 
 def evaluate(args: argparse.Namespace) -> Result:

@@ -1,36 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.quantize_model with equalization, second-order rounding, bias correction and fallback, which make a model better
-than plain rounding.
+"""tq.quantize_model with effort, equalization, second-order rounding, bias correction and fallback, which make a model
+better than plain rounding.
 
-They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; then
-its outputs are measured against the float model's on the samples, and while they are too far off, the operators that
-cost most fall back.  How many fall back is found by halving, since more of them mean less noise, nearly; the returned
-model was measured.
+They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; or
+effort.py chooses among these.  Then its outputs are measured against the float model's on the samples, and operators
+fall back to another recipe (fallback.py).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from tq._core import Model, Operator, QuantizationParams, choose_quantization_params
-from tq.accuracy import measuring
-from tq.accuracy.matching import is_computed
 from tq.accuracy.measuring import Samples
-from tq.accuracy.sensitivities import measure
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
+from tq.quantization.effort import Candidate, choose, split
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
+from tq.quantization.fallback import bytes_of, reach, spend
 from tq.quantization.options import Options
-from tq.quantization.recipes import NEAREST, STATIC, Rule, find
+from tq.quantization.recipes import BEST, FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rounding import NOT_ROUNDED, round_weights
 from tq.quantization.rules import method_of
-from tq.running.limits import Limits
-
-_MOST = 8  # samples that the ranking of operators looks at
 
 
 def build(model: Model, options: Options) -> QuantizedModel:
@@ -39,26 +35,54 @@ def build(model: Model, options: Options) -> QuantizedModel:
     samples = _samples(model, options)
     if options.equalize:
         model = _equalized(model, samples, options)
-    options = replace(options, calibration=_calibration(model, samples, options))
+    given, options = options, _calibrated(model, samples, options)
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
-    def made(rules: Sequence[Rule]) -> QuantizedModel:
-        quantized = build_plain(model, replace(options, own_rules=tuple(rules)))
-        data: bytes = quantized
-        if options.bias_correction:
-            data = _corrected(model, data, samples, options, bool(rules))
-        if options.rounds_weights:
-            data = _rounded(model, data, samples, options, bool(rules))
-        return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
+    fitted = samples
+    if options.effort != FAST:
+        fitted, measured = split(samples)
+        model, options = _chosen(model, fitted, measured, options, given)
 
-    if options.target_sqnr is None:
-        return made(())
-    return _reach(model, samples, made, options)
+    def made(rules: Sequence[Rule]) -> QuantizedModel:
+        return _made(model, fitted, replace(options, own_rules=tuple(rules)))
+
+    if options.target_sqnr is not None:
+        return reach(model, samples, made, options)
+    if options.budget is not None:
+        return spend(model, samples, made, options)
+    return made(())
+
+
+def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
+    quantized = build_plain(model, options)
+    data: bytes = quantized
+    may_lack_layers = bool(options.own_rules) or options.effort != FAST
+    if options.bias_correction:
+        data = _corrected(model, data, samples, options, may_lack_layers)
+    if options.rounds_weights:
+        data = _rounded(model, data, samples, options, may_lack_layers)
+    return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
+
+
+def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, given: Options) -> Candidate:
+    """The model and the options that effort chooses.  given: the options as the caller gives them."""
+
+    def build(model: Model, options: Options) -> bytes:
+        return _made(model, fitted, options)
+
+    def calibrated(model: Model) -> Options:
+        return _calibrated(model, measured, given)
+
+    return choose(
+        model, options, fitted, measured, build, None if isinstance(given.calibration, Calibration) else calibrated
+    )
 
 
 def _check(options: Options) -> None:
     target, fallback = options.target_sqnr, options.fallback
+    if options.budget is not None:
+        bytes_of(options.budget, 1)
     if target is not None and not math.isfinite(float(target)):
         raise ValueError(f"target_sqnr is {target}; it must be a number of dB")
     if fallback != "float" and find(fallback).form != STATIC:
@@ -72,8 +96,8 @@ def _samples(model: Model, options: Options) -> Samples:
     if calibration is None or isinstance(calibration, Calibration):
         what = "a tq.Calibration, which holds no samples" if calibration is not None else "not given"
         raise ValueError(
-            f"equalize, weight_rounding, bias_correction and target_sqnr run samples, and calibration is {what}: "
-            "samples= is needed"
+            "effort, equalize, weight_rounding, bias_correction, target_sqnr and budget run samples, and calibration "
+            f"is {what}: samples= is needed"
         )
     return Samples(model, calibration)
 
@@ -115,20 +139,20 @@ def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
     return found
 
 
-def _calibration(model: Model, samples: Samples, options: Options) -> Calibration | None:
-    """A calibration that every build can use; None where no recipe asks for one."""
-    given = options.calibration
-    if isinstance(given, Calibration) or not options.is_static:
-        return given if isinstance(given, Calibration) else None
-    return calibrate(
-        model,
-        samples.all(),
-        observer=options.observer or "minmax",
-        percentile=options.percentile,
-        progress=False,
-        num_threads=options.num_threads,
-        **options.limits._asdict(),
-    )
+def _calibrated(model: Model, samples: Samples, options: Options) -> Options:
+    """The options with a calibration that every build can use; None where no recipe asks for one."""
+    given, observer = options.calibration, options.observer
+    if isinstance(given, Calibration):
+        made = given if observer is None else given.with_observer(observer, options.percentile)
+    elif not options.is_static:
+        return replace(options, calibration=None)
+    else:
+        if observer in (None, "minmax"):
+            observer = "histogram" if options.effort == BEST else "minmax"
+        chosen: dict[str, Any] = {"observer": observer, "percentile": options.percentile}
+        chosen |= {"progress": False, "num_threads": options.num_threads, **options.limits._asdict()}
+        made = calibrate(model, samples.all(), **chosen)
+    return replace(options, calibration=made, observer=None)
 
 
 def _corrected(model: Model, made: bytes, samples: Samples, options: Options, may_lack_layers: bool) -> bytes:
@@ -149,61 +173,3 @@ def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_
     if rounded is None and not may_lack_layers:
         raise ValueError(f"weight_rounding has no effect: {NOT_ROUNDED}")
     return made if rounded is None else rounded
-
-
-# ---- fallback ----
-
-
-def _reach(
-    model: Model,
-    samples: Samples,
-    build: Callable[[Sequence[Rule]], QuantizedModel],
-    options: Options,
-) -> QuantizedModel:
-    """The model in which the fewest operators, the most sensitive ones, have another recipe."""
-    recipe, threads, limits = options.fallback, options.num_threads, options.limits
-    assert options.target_sqnr is not None
-    target = float(options.target_sqnr)
-    exact = measuring.outputs(model, samples, threads, limits)
-    made: dict[int, QuantizedModel] = {}
-    found: dict[int, float] = {}
-
-    def measured(indices: list[int]) -> float:
-        count = len(indices)
-        if count not in found:
-            made[count] = build((Rule(recipe, index=tuple(indices), subgraph=0),) if indices else ())
-            noises = measuring.output_noises(exact, measuring.outputs(Model(made[count]), samples, threads, limits))
-            found[count] = measuring.together(noises)
-        return found[count]
-
-    if measured([]) >= target:
-        return made[0]
-    order = _order(model, made[0], samples, threads, limits)
-    low, high = 0, len(order)
-    if recipe == "float":
-        high -= 1  # something is to stay quantized
-    while high - low > 1:
-        middle = (low + high) // 2
-        if measured(order[:middle]) >= target:
-            high = middle
-        else:
-            low = middle
-    if high > 0:
-        measured(order[:high])
-    good = [count for count, decibels in found.items() if decibels >= target]
-    if good:
-        return made[min(good)]
-    best = max(found, key=lambda count: found[count])
-    raise ValueError(
-        f"target_sqnr is {target:g} dB; the best that was found is {found[best]:.2f} dB, with {best} of {len(order)} "
-        f"operators as {recipe!r}"
-    )
-
-
-def _order(model: Model, quantized: bytes, samples: Samples, threads: int | None, limits: Limits) -> list[int]:
-    """The quantized operators: the most sensitive first, operators that were not ranked last."""
-    ranked = measure(model, Model(quantized), samples.first(_MOST), num_threads=threads, limits=limits)
-    indices = [row.operator for row in ranked if row.operator is not None]
-    known = set(indices)
-    rest = [op.index for op in model.subgraphs[0].operators if is_computed(op) and op.index not in known]
-    return [*indices, *rest]

@@ -17,17 +17,20 @@ from tq.quantization.ranges import Override
 from tq.quantization.recipes import (
     CUSTOM_WEIGHTS,
     DEQUANTIZED,
+    FAST,
     HYBRID,
     NEAREST,
     STATIC,
     Recipe,
     Rule,
+    check_effort,
     check_rounding,
     find,
 )
 from tq.running.limits import NONE, Limits
 
 _IO_TYPES = ("float32", "int8", "uint8", "int16")
+ROUNDED = ("int8", "int4", "int2")  # types of weights that weight_rounding concerns
 _BLOCK_SIZES = (32, 64, 128, 256)
 
 
@@ -45,10 +48,12 @@ class Options:
     overrides: Mapping[str, Override] = field(default_factory=dict)
     min_elements: int = 1024
     block_size: int = 32
+    effort: str = FAST
     weight_rounding: str = NEAREST
     equalize: bool = False
     bias_correction: bool = False
     target_sqnr: float | None = None
+    budget: int | str | None = None
     fallback: str = "float"
     samples: Data | None = None
     num_threads: int | None = None
@@ -92,9 +97,14 @@ class Options:
         )
 
     @property
+    def falls_back(self) -> bool:
+        """Whether operators may fall back."""
+        return self.target_sqnr is not None or self.budget is not None
+
+    @property
     def runs_samples(self) -> bool:
-        """Whether equalization, rounding of weights, bias correction or fallback is asked for."""
-        asked = self.equalize or self.bias_correction or self.target_sqnr is not None
+        """Whether effort, equalization, rounding of weights, bias correction or fallback is asked for."""
+        asked = self.effort != FAST or self.equalize or self.bias_correction or self.falls_back
         return bool(asked or self.rounds_weights)
 
     @property
@@ -116,7 +126,16 @@ def runs_models(recipe: str, given: Mapping[str, Any]) -> bool:
 
 
 def _unchecked(recipe: str, given: Mapping[str, Any]) -> Options:
-    names = ("calibration", "rules", "equalize", "bias_correction", "target_sqnr", "weight_rounding")
+    names = (
+        "calibration",
+        "rules",
+        "effort",
+        "equalize",
+        "bias_correction",
+        "target_sqnr",
+        "budget",
+        "weight_rounding",
+    )
     some = {name: given[name] for name in names if name in given}
     some["rules"] = tuple(rule for rule in given.get("rules", ()) if isinstance(rule, Rule))
     return Options(find(recipe), **some)
@@ -136,6 +155,7 @@ def check(options: Options) -> Options:
     for name, indices in options.custom_weights.items():
         if not _are_indices(indices):
             raise ValueError(f"custom_weights: {name!r} gets {indices!r}; the indices of inputs are needed, as [1, 2]")
+    check_effort(options.effort)
     check_rounding(options.weight_rounding)
     _check_numbers(options)
     others = [recipe.name for recipe in options.recipes if recipe.form == STATIC and recipe.weights != "uint8"]
@@ -175,7 +195,7 @@ class _Row(NamedTuple):
 
 def _rows(options: Options) -> list[_Row]:
     used = options.recipes
-    if options.target_sqnr is not None:
+    if options.falls_back:
         used.append(find(options.fallback))
     names = " and ".join(dict.fromkeys(repr(item.name) for item in used))
     is_static = any(item.form == STATIC for item in used)
@@ -209,8 +229,14 @@ def _rows(options: Options) -> list[_Row]:
             f"recipe {names} makes no blocks, as 'blockwise_int4' does",
         ),
         _Row(
+            "effort",
+            options.effort != FAST and not (is_static or any(item.weights in ROUNDED for item in used)),
+            f"recipe {names} makes no integers that it could choose",
+        ),
+        _Row("equalize", options.equalize and options.effort != FAST, f"effort {options.effort!r} scales channels"),
+        _Row(
             "weight_rounding",
-            options.rounds_weights and not any(item.weights in ("int8", "int4", "int2") for item in used),
+            options.rounds_weights and not any(item.weights in ROUNDED for item in used),
             f"recipe {names} makes no int8, int4 or int2 weights",
         ),
         *_sample_rows(options, is_static, has_integers, no_ranges),
@@ -235,7 +261,7 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
         _Row(
             "samples",
             has_samples and not runs,
-            "only equalize, weight_rounding, bias_correction and target_sqnr run samples; "
+            "only effort, equalize, weight_rounding, bias_correction, target_sqnr and budget run samples; "
             "calibration= takes samples for ranges",
         ),
         _Row(
@@ -257,8 +283,13 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
 
 
 def _fallback_rows(options: Options) -> list[_Row]:
-    fallback, has_target = options.fallback, options.target_sqnr is not None
+    fallback = options.fallback
     return [
-        _Row("fallback", fallback != "float" and not has_target, "operators fall back to reach a target_sqnr"),
-        _Row("fallback", has_target and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
+        _Row(
+            "fallback",
+            fallback != "float" and not options.falls_back,
+            "a target_sqnr or a budget lets operators fall back",
+        ),
+        _Row("budget", options.budget is not None and options.target_sqnr is not None, "target_sqnr decides"),
+        _Row("fallback", options.falls_back and fallback == options.recipe.name, f"{fallback!r} is the recipe itself"),
     ]

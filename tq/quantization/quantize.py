@@ -17,7 +17,7 @@ from tq.calibration.samples import Data
 from tq.quantization import build, improve, recipes
 from tq.quantization.options import Options, check
 from tq.quantization.plan import QuantizationPlan
-from tq.quantization.recipes import NEAREST, Rule
+from tq.quantization.recipes import FAST, NEAREST, Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.limits import Limits
 from tq.sources import Source, snapshot
@@ -41,10 +41,12 @@ def quantize_model(
     input_stats: Mapping[str, tuple[float, float]] | None = None,
     output: str | os.PathLike[str] | None = None,
     in_place: bool = False,
+    effort: str = FAST,
     weight_rounding: str = NEAREST,
     equalize: bool = False,
     bias_correction: bool = False,
     target_sqnr: float | None = None,
+    budget: int | str | None = None,
     fallback: str = "float",
     samples: Data | None = None,
     num_threads: int | None = None,
@@ -88,6 +90,10 @@ def quantize_model(
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
+    effort: how long to search for a model with smaller errors on the samples: "fast": not at all.  "better", seconds:
+        channels of activations are scaled across branches, weights rounded by "gptq", biases corrected.  "best",
+        minutes for large networks: ranges of activations are also chosen by the errors at the outputs.  Each of these
+        passes is kept only where the errors fall; the float model computes the same, nearly to the bit.
     weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
         the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8, int4 and int2 weights with
         zero point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first
@@ -96,8 +102,10 @@ def quantize_model(
     bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    samples: run by these four, as tq.calibrate takes them; by default the samples of `calibration`.
-    num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these four.
+    budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback: the operators that cost most
+        accuracy for the bytes that they need (by tq.sensitivity) get the recipe `fallback`, until the bytes are spent.
+    samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
+    num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these six.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -126,10 +134,12 @@ def quantize_model(
         custom_weights=dict(custom_weights or {}),
         default_ranges=default_ranges,
         input_stats=dict(input_stats or {}),
+        effort=effort,
         weight_rounding=weight_rounding,
         equalize=equalize,
         bias_correction=bias_correction,
         target_sqnr=target_sqnr,
+        budget=budget,
         fallback=fallback,
         samples=samples,
         num_threads=num_threads,

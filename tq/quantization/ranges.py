@@ -227,6 +227,11 @@ class Ranges:
         """Of the tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
 
+    def index(self, tensor: TensorPart) -> int | None:
+        """The index that a tensor had when the subgraph was opened; None: it was made later."""
+        key = self._keys.get(tensor)
+        return None if key is None else subgraph_and_index(key)[1]
+
     def calibrate(self, calibration: Calibration | None, main_ran: bool) -> None:
         self._calibration = calibration
         self._main_ran = main_ran

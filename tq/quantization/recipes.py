@@ -18,6 +18,9 @@ from tq.nearest import hint
 NEAREST = "nearest"
 ROUNDINGS = (NEAREST, "gptq", "comq")
 
+# How long to search for a model with small errors (tq/quantization/effort.py).
+FAST, BETTER, BEST = EFFORTS = ("fast", "better", "best")
+
 HYBRID = "hybrid"  # integer weights beside float activations: the kernel quantizes the activations as it runs
 GATHERED = "gathered"  # a narrow table, of which the operator takes rows; a DEQUANTIZE stands behind it
 DEQUANTIZED = "dequantized"  # narrow weights behind a DEQUANTIZE: the operator computes in float32
@@ -103,6 +106,12 @@ def find(name: str) -> Recipe:
     if name not in RECIPES:
         raise ValueError(f"there is no recipe {name!r}; there are: {', '.join(RECIPES)}{hint(name, RECIPES)}")
     return RECIPES[name]
+
+
+def check_effort(name: str) -> None:
+    """ValueError: there is no such effort."""
+    if name not in EFFORTS:
+        raise ValueError(f"effort is {name!r}; there are: {', '.join(EFFORTS)}{hint(name, EFFORTS)}")
 
 
 def check_rounding(name: str) -> None:

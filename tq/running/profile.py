@@ -39,6 +39,14 @@ class OperatorTime:
     mean: float = 0.0  # of the runs' microseconds
     least: float = 0.0
     most: float = 0.0
+    peak: float | None = (
+        None  # billions of multiply-adds a second that the machine reaches with its types; None: not asked
+    )
+
+    @property
+    def speed(self) -> float | None:
+        """Billions of multiply-adds a second; None: their number is not known, or there was nothing to run."""
+        return self.multiply_adds / self.microseconds / 1e3 if self.multiply_adds and self.microseconds else None
 
 
 @dataclass(frozen=True)
@@ -92,10 +100,24 @@ class Profile(Result):
             "#max_us",
             "#bytes",
             "#multiply_adds",
+            "#gmacs",
+            "#peak_gmacs",
             "output",
         )
         rows = [
-            (r.index, r.name, r.microseconds, r.mean, r.least, r.most, r.bytes, r.multiply_adds, r.output)
+            (
+                r.index,
+                r.name,
+                r.microseconds,
+                r.mean,
+                r.least,
+                r.most,
+                r.bytes,
+                r.multiply_adds,
+                r.speed,
+                r.peak,
+                r.output,
+            )
             for r in self.rows
         ]
         return Table(heads, rows)
@@ -127,6 +149,10 @@ class Profile(Result):
             ]
             for row in self.rows
         ]  # fmt: skip
+        if any(row.peak for row in self.rows):
+            heads[-1:-1] = ["#GMAC/s", "#of peak"]
+            for cells, row in zip(rows, self.rows, strict=True):
+                cells[-1:-1] = _of_peak(row)
         if width is not None and width < _WIDE:
             heads, rows = _without_ends(heads), list(map(_without_ends, rows))
         names = [[middle(name, _NAME), f"{us:.1f}", self._share(us)] for name, us in self.by_name().items()]
@@ -152,6 +178,13 @@ class Profile(Result):
         ax.legend(fontsize=7)
         ax.set_title(f"{self.microseconds:.0f} µs, the median of {self.runs} runs")
         return ax
+
+
+def _of_peak(row: OperatorTime) -> list[str]:
+    """Billions of multiply-adds a second, and their share of the peak."""
+    if row.speed is None:
+        return ["-", "-"]
+    return [f"{row.speed:.1f}", f"{100 * row.speed / row.peak:.0f} %" if row.peak else "-"]
 
 
 def _without_ends(cells: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ from tq.calibration.samples import Calls, Data
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart
+from tq.enums import name_of
 from tq.running.interpreter import Interpreter
 from tq.running.random_values import random_value
 from tq.specification.applying import apply, key_of, of_operator
@@ -85,7 +86,7 @@ class Effects:
         given = [t for t in dict.fromkeys(op.inputs) if t is not None and not holds_data(t) and not t.is_variable]
         inputs = [graph.tensors[t.index] for t in given]
         outputs = [t.index for t in op.outputs if t is not None]
-        if not outputs or any(t.type.name == "RESOURCE" for t in inputs):
+        if not outputs or any(name_of(t.type) == "RESOURCE" for t in inputs):
             return "the operator reads or writes a variable"
         try:
             made = extract(self._model, [t.index for t in inputs], outputs, subgraph=graph.index)

@@ -151,7 +151,8 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
 }
 
 /* Whether a tile may write floats to the output.  A last vector that is not full reaches into the next rows: these must
-   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for two rows at once.
+   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for several rows at
+   once.
  */
 static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_t channel, size_t width)
 {
@@ -221,7 +222,8 @@ static void run_job(const struct run *run, size_t job)
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
         return;
     }
-    if (d->lines.vectors && !d->non_finite) {
+    const bool contiguous = run->out_stride == d->channels && run->stride == d->channels * sizeof(float);
+    if (d->lines.vectors && !d->non_finite && contiguous) {
         const size_t lines = run->count / (size_t)run->scan->out_w;
         tq_depthwise_run_lines(d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store,
                                run->out, run->scratch + job * run->job_bytes);

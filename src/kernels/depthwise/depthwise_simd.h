@@ -22,7 +22,7 @@
 /* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
 INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
 {
-    sums_t sums[2][4];
+    sums_t sums[4][4];
     const size_t offset = t->offset + at * DEPTH_LANES * IN_BYTES, vector_bytes = t->vector_bytes;
     const char *weights = t->weights + at * vector_bytes;
     const void *const *row = t->row + r;
@@ -32,7 +32,7 @@ INLINE void LOCAL(part)(const tq_depthwise_tile *t, size_t r, const int rows, si
     for (size_t tap = 0; tap < t->taps; tap += DEPTH_GROUP, weights += VECTOR_WEIGHTS) {
         /* the weight past the last tap is 0: any pixel will do */
         const size_t step = tap + DEPTH_GROUP <= t->taps ? (DEPTH_GROUP - 1) * t->step : 0;
-        const char *a[2], *b[2];
+        const char *a[4], *b[4];
         EACH (i, rows) {
             a[i] = (const char *)row[tap * t->step + (size_t)i] + offset;
             b[i] = (const char *)row[tap * t->step + (size_t)i + step] + offset;
@@ -68,9 +68,9 @@ INLINE void LOCAL(rows)(const tq_depthwise_tile *t, size_t r, const int rows)
 static TARGET void LOCAL(tile)(const tq_depthwise_tile *t)
 {
     size_t r = 0;
-    for (; r + 2 <= t->rows; r += 2)
-        LOCAL(rows)(t, r, 2);
-    if (r < t->rows)
+    for (; r + 4 <= t->rows; r += 4)
+        LOCAL(rows)(t, r, 4);
+    for (; r < t->rows; r++)
         LOCAL(rows)(t, r, 1);
 }
 

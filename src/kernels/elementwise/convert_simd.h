@@ -21,12 +21,5 @@ INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const char *ro
     CONVERT_BLOCK(x, y, stream);
 }
 
-INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const char *row, size_t at,
-                        bool lanes, bool stream, int rule)
-{
-    NAMED(step)(x, y, p, row, at, lanes, stream, rule);
-    NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);
-}
-
 #include "kernels/elementwise/walk_simd.h"
 #undef CONVERT_BLOCK

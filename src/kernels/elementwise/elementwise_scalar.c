@@ -41,8 +41,6 @@ INLINE int32_t requantize(int32_t q, const tq_requantize_params *p, size_t at, t
 #define requantize_float64_away(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT64_AWAY)
 #define requantize_float32_even(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT32_EVEN)
 
-/* Conversions need no parameters. */
-typedef void params_convert;
 typedef tq_quantize_params params_quantize_away, params_quantize_even;
 typedef tq_dequantize_params params_dequantize;
 typedef tq_requantize_params params_requantize_double, params_requantize_single, params_requantize_up,
@@ -58,33 +56,46 @@ INLINE float convert_f64_f32(double x)
 #define convert_f32_f16 tq_float_to_half
 #define convert_f32_bf16 tq_float_to_bfloat
 
-#define BODY(operation, in, out, layout, call)                                                               \
-    void tq_##operation##_##in##_##out##__scalar_##layout(const void *from, void *to, size_t n, size_t rows, \
-                                                          size_t stride, const void *params, size_t first)   \
+/* Loops of costly elements serve both layouts; others are compiled for each. */
+#define MAP(operation, in, out) MAP_WITH(__attribute__((noinline)), operation, in, out)
+
+/* Element i of row r takes the parameters of entry first + r, or first + i of a lanes kernel. */
+#define MAP_WITH(attributes, operation, in, out)                                                             \
+    attributes static void operation##_##in##_##out(const tq_element_##in *x, tq_element_##out *y, size_t n, \
+                                                    size_t rows, size_t stride, const params_##operation *p, \
+                                                    size_t first, bool lanes)                                \
     {                                                                                                        \
-        const tq_element_##in *x = from;                                                                     \
-        tq_element_##out *y = to;                                                                            \
-        const params_##operation *p = params;                                                                \
-        (void)p, (void)first;                                                                                \
         for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                          \
             for (size_t i = 0; i < n; i++)                                                                   \
-                y[i] = (tq_element_##out)call;                                                               \
+                y[i] = (tq_element_##out)operation(x[i], p, first + (lanes ? i : r));                        \
+    }                                                                                                        \
+    SYMBOL(operation, in, out, row, operation##_##in##_##out(x, y, n, rows, stride, p, first, false))        \
+    SYMBOL(operation, in, out, lanes, operation##_##in##_##out(x, y, n, rows, stride, p, first, true))
+#define SYMBOL(operation, in, out, layout, ...)                                                          \
+    void tq_##operation##_##in##_##out##__scalar_##layout(const void *x, void *y, size_t n, size_t rows, \
+                                                          size_t stride, const void *p, size_t first)    \
+    {                                                                                                    \
+        __VA_ARGS__;                                                                                     \
     }
-#define MAP(operation, in, out)                                  \
-    BODY(operation, in, out, row, operation(x[i], p, first + r)) \
-    BODY(operation, in, out, lanes, operation(x[i], p, first + i))
 
 #define MAP_quantize_away MAP
 #define MAP_quantize_even MAP
-#define MAP_dequantize MAP
+#define MAP_dequantize(operation, in, out) MAP_WITH(__attribute__((always_inline)) inline, operation, in, out)
 #define MAP_requantize_double MAP
 #define MAP_requantize_single MAP
 #define MAP_requantize_up MAP
 #define MAP_requantize_float64_away MAP
 #define MAP_requantize_float32_even MAP
-#define MAP_convert(operation, in, out)                       \
-    BODY(operation, in, out, row, convert_##in##_##out(x[i])) \
-    BODY(operation, in, out, lanes, convert_##in##_##out(x[i]))
+#define MAP_convert(operation, in, out)                                                                              \
+    static __attribute__((noinline)) void rows_##in##_##out(const tq_element_##in *x, tq_element_##out *y, size_t n, \
+                                                            size_t rows, size_t stride)                              \
+    {                                                                                                                \
+        for (size_t r = 0; r < rows; r++, x += stride, y += stride)                                                  \
+            for (size_t i = 0; i < n; i++)                                                                           \
+                y[i] = convert_##in##_##out(x[i]);                                                                   \
+    }                                                                                                                \
+    SYMBOL(operation, in, out, row, (void)p, (void)first; rows_##in##_##out(x, y, n, rows, stride))                  \
+    SYMBOL(operation, in, out, lanes, (void)p, (void)first; rows_##in##_##out(x, y, n, rows, stride))
 
 #define ROW_scalar(operation, in, out) MAP_##operation(operation, in, out)
 #define ROW_avx2(operation, in, out)

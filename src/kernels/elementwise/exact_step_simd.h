@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Template: the functions step and pair of walk_simd.h for kernels that compute each vector by the exact rule.  The
+ * Template: the function step of walk_simd.h for kernels that compute each vector by the exact rule.  The
  * includer defines KERNEL, IN, OUT, PARAMS and lane_t for walk_simd.h, which it includes next; result_t, which this
  * file undefines; and the functions
  *
@@ -17,12 +17,5 @@ INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *
         result[k] = NAMED(vector)(x + k * LANES, &c, p);
     }
     GLUE(store4, OUT)(y, result, stream);
-}
-
-INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
-                        size_t at, const bool lanes, const bool stream, int rule)
-{
-    NAMED(step)(x, y, p, row, at, lanes, stream, rule);
-    NAMED(step)(x2, y2, p, row, at, lanes, stream, rule);
 }
 #undef result_t

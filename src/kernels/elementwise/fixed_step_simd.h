@@ -41,8 +41,9 @@ INLINE void NAMED(step)(const in_t *x, out_t *y, const PARAMS *p, const lane_t *
     NAMED(end)(&block, x, y, p, at, lanes, stream, rule);
 }
 
+#define PAIRED
 INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, const PARAMS *p, const lane_t *row,
-                        size_t at, const bool lanes, const bool stream, int rule)
+                        size_t at, const bool lanes, int rule)
 {
     vi v[4], w[4];
     for (size_t k = 0; k < 4; k++) {
@@ -52,10 +53,10 @@ INLINE void NAMED(pair)(const in_t *x, out_t *y, const in_t *x2, out_t *y2, cons
     }
     const struct fixed_block one = fixed_narrow(v), two = fixed_narrow(w);
     if (fixed_undecided(fixed_least(one.least, two.least), NAMED(limit)(p))) {
-        NAMED(end)(&one, x, y, p, at, lanes, stream, rule);
-        NAMED(end)(&two, x2, y2, p, at, lanes, stream, rule);
+        NAMED(end)(&one, x, y, p, at, lanes, false, rule);
+        NAMED(end)(&two, x2, y2, p, at, lanes, false, rule);
     } else {
-        NAMED(store)(y, &one, p, stream);
-        NAMED(store)(y2, &two, p, stream);
+        NAMED(store)(y, &one, p, false);
+        NAMED(store)(y2, &two, p, false);
     }
 }

@@ -38,24 +38,13 @@ INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
     return values;
 }
 
-INLINE void NAMED(exact_by)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
-{
-    const struct requantize_lane row = requantize_load(p, at, false, rule);
-    vi value[4];
-    for (size_t k = 0; k < 4; k++) {
-        const struct requantize_lane c = lanes ? requantize_load(p, at + k * LANES, true, rule) : row;
-        value[k] = requantize_vector(GLUE(load, IN)(x + k * LANES), &c, p, rule);
-    }
-    GLUE(store4, OUT)(y, value, false);
-}
-
-/* The default rule has a copy of its own. */
 APART void NAMED(exact)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
 {
-    if (rule == TQ_REQUANTIZE_DOUBLE)
-        NAMED(exact_by)(x, y, p, at, lanes, TQ_REQUANTIZE_DOUBLE);
-    else
-        NAMED(exact_by)(x, y, p, at, lanes, rule);
+    vi block[4];
+    for (size_t k = 0; k < 4; k++)
+        block[k] = GLUE(load, IN)(x + k * LANES);
+    requantize_block(block, p, at, lanes, rule);
+    GLUE(store4, OUT)(y, block, false);
 }
 
 #include "kernels/elementwise/fixed_step_simd.h"

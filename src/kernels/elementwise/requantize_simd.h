@@ -79,6 +79,27 @@ INLINE vi requantize_vector(vi q, const struct requantize_lane *c, const tq_requ
     return add_s32(clamp_s32(product, below, above), c->zero_point);
 }
 
+INLINE void requantize_block_by(vi block[4], const tq_requantize_params *p, size_t at, bool lanes, int rule)
+{
+    const struct requantize_lane row = requantize_load(p, at, false, rule);
+    for (size_t k = 0; k < 4; k++) {
+        const struct requantize_lane c = lanes ? requantize_load(p, at + k * LANES, true, rule) : row;
+        block[k] = requantize_vector(block[k], &c, p, rule);
+    }
+}
+
+/* A block by the exact rule, in place. */
+APART void requantize_block(vi block[4], const tq_requantize_params *p, size_t at, bool lanes, int rule)
+{
+    switch (rule) {
+    case TQ_REQUANTIZE_DOUBLE: requantize_block_by(block, p, at, lanes, TQ_REQUANTIZE_DOUBLE); break;
+    case TQ_REQUANTIZE_UP: requantize_block_by(block, p, at, lanes, TQ_REQUANTIZE_UP); break;
+    case TQ_REQUANTIZE_SINGLE: requantize_block_by(block, p, at, lanes, TQ_REQUANTIZE_SINGLE); break;
+    case TQ_REQUANTIZE_FLOAT64_AWAY: requantize_block_by(block, p, at, lanes, TQ_REQUANTIZE_FLOAT64_AWAY); break;
+    default: requantize_block_by(block, p, at, lanes, TQ_REQUANTIZE_FLOAT32_EVEN);
+    }
+}
+
 /* Whether vectors cannot compute these parameters: the scalar bodies do. */
 INLINE bool requantize_needs_scalar(const tq_requantize_params *p, int rule)
 {

@@ -13,23 +13,26 @@
  *   lane_t splat_KERNEL(p, at)     the parameters of entry `at`, for every lane
  *   void step_KERNEL(x, y, p, row, at, lanes, stream, rule)
  *       computes a block with the parameters *row of entry `at`; lanes: with the parameters of entries from `at` on
- *   void pair_KERNEL(x, y, x2, y2, p, row, at, lanes, stream, rule)
- *       computes two blocks with the same parameters, each vector of which is loaded once
+ *   void pair_KERNEL(x, y, x2, y2, p, row, at, lanes, rule)
+ *       only where the includer defines PAIRED, which this file undefines: computes two blocks with the same parameters
  *
  * It defines rows_KERNEL and lanes_KERNEL: the row kernel and the lanes kernel of kernels/elementwise.h.
  */
 
+/* One block at the end of a row. */
+APART void NAMED(block)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
+{
+    const lane_t row = NAMED(splat)(p, at);
+    NAMED(step)(x, y, p, &row, at, lanes, false, rule);
+}
+
 /* n <= BLOCK elements, through copies on the stack: nothing outside the arrays is read or written. */
 RARELY void NAMED(part)(const in_t *x, out_t *y, size_t n, const PARAMS *p, size_t at, bool lanes, int rule)
 {
-    const lane_t row = NAMED(splat)(p, at);
     in_t from[BLOCK] = {0};
     out_t to[BLOCK];
     memcpy(from, x, n * sizeof *x);
-    if (lanes)
-        NAMED(step)(from, to, p, &row, at, true, false, rule);
-    else
-        NAMED(step)(from, to, p, &row, at, false, false, rule);
+    NAMED(block)(from, to, p, at, lanes, rule);
     memcpy(y, to, n * sizeof *y);
 }
 
@@ -37,9 +40,11 @@ RARELY void NAMED(part)(const in_t *x, out_t *y, size_t n, const PARAMS *p, size
 INLINE void NAMED(rest)(const in_t *x, out_t *y, size_t i, size_t n, const PARAMS *p, const lane_t *row, size_t first,
                         const bool lanes, int rule)
 {
+#ifdef PAIRED
     if (!lanes)
         for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)
-            NAMED(pair)(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, row, first, false, false, rule);
+            NAMED(pair)(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, row, first, false, rule);
+#endif
     for (; i + BLOCK <= n; i += BLOCK)
         NAMED(step)(x + i, y + i, p, row, lanes ? first + i : first, lanes, false, rule);
     if (i == n)
@@ -47,7 +52,7 @@ INLINE void NAMED(rest)(const in_t *x, out_t *y, size_t i, size_t n, const PARAM
     /* Fewer than a block remain: the row's last whole block is computed once more.  Not where elements have one size: x
        and y may be the same array, whose input is overwritten by now. */
     if (n >= BLOCK && sizeof *x != sizeof *y)
-        NAMED(step)(x + n - BLOCK, y + n - BLOCK, p, row, lanes ? first + n - BLOCK : first, lanes, false, rule);
+        NAMED(block)(x + n - BLOCK, y + n - BLOCK, p, lanes ? first + n - BLOCK : first, lanes, rule);
     else
         NAMED(part)(x + i, y + i, n - i, p, lanes ? first + i : first, lanes, rule);
 }
@@ -66,8 +71,8 @@ INLINE size_t NAMED(start)(const in_t *x, out_t *y, size_t n, const PARAMS *p, c
     if (i)
         NAMED(part)(x, y, i, p, first, false, rule);
     if (stream) {
-        for (; i + 2 * BLOCK <= n; i += 2 * BLOCK)
-            NAMED(pair)(x + i, y + i, x + i + BLOCK, y + i + BLOCK, p, row, first, false, true, rule);
+        for (; i + BLOCK <= n; i += BLOCK)
+            NAMED(step)(x + i, y + i, p, row, first, false, true, rule);
         end_stream();
     }
     return i;
@@ -84,14 +89,15 @@ APART void NAMED(rows)(const in_t *x, out_t *y, size_t n, size_t rows, size_t st
     }
 }
 
-/* Pairs of rows load each parameter once for two rows.  That pays for short rows and for kernels with many parameters;
-   reading two long rows in turns costs more than loading two parameters again.  The elements after the last whole block
-   are computed as in rest_KERNEL. */
 APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t stride, const PARAMS *params,
                         size_t first, int rule)
 {
     const PARAMS copy = *params, *p = &copy;
     const lane_t row = NAMED(splat)(p, first);
+#ifdef PAIRED
+    /* Pairs of rows load each parameter once for two rows.  That pays for short rows and for kernels with many
+       parameters; reading two long rows in turns costs more than loading two parameters again.  The elements after the
+       last whole block are computed as in rest_KERNEL. */
     const bool whole = n % BLOCK == 0 || (n > BLOCK && sizeof *x != sizeof *y);
     const bool paired = whole && (n <= SHORT_ROW || sizeof(lane_t) > 2 * VECTOR_BYTES);
     for (; rows >= 2 && paired; rows -= 2, x += 2 * stride, y += 2 * stride) {
@@ -99,12 +105,13 @@ APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t s
         OPAQUE(y2, y + stride);
         size_t i = 0;
         for (; i + BLOCK <= n; i += BLOCK)
-            NAMED(pair)(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, true, false, rule);
+            NAMED(pair)(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, true, rule);
         if (i < n) {
-            i = n - BLOCK;
-            NAMED(pair)(x + i, y + i, x2 + i, y2 + i, p, &row, first + i, true, false, rule);
+            NAMED(block)(x + n - BLOCK, y + n - BLOCK, p, first + n - BLOCK, true, rule);
+            NAMED(block)(x2 + n - BLOCK, y2 + n - BLOCK, p, first + n - BLOCK, true, rule);
         }
     }
+#endif
     for (; rows > 0; rows--, x += stride, y += stride)
         NAMED(rest)(x, y, 0, n, p, &row, first, true, rule);
 }
@@ -114,3 +121,4 @@ APART void NAMED(lanes)(const in_t *x, out_t *y, size_t n, size_t rows, size_t s
 #undef OUT
 #undef PARAMS
 #undef lane_t
+#undef PAIRED

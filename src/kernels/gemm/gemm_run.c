@@ -103,6 +103,13 @@ static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t
     tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
 
+/* The rows of a tile where `left` more are to be computed: the sizes of gemm_simd.h, at most `most`. */
+static size_t tile_rows(size_t left, size_t most)
+{
+    const size_t rows = tq_min_size(left, most);
+    return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
+}
+
 /* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
 static size_t fair_share(size_t count, size_t most)
 {
@@ -148,9 +155,8 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .ceiling = call->store->ceiling,
     };
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-    const size_t most = fair_share(at->rows - tall, k->rows);
     for (size_t r = 0, rows; r < at->rows; r += rows) {
-        rows = r < tall ? TQ_TALL_ROWS : tq_min_size(most, at->rows - r);
+        rows = r < tall ? TQ_TALL_ROWS : tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
         k->tile(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
@@ -232,7 +238,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
         rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
         for (at.row = 0; at.row < count; at.row += at.rows) {
-            at.rows = tq_min_size(rows, count - at.row);
+            at.rows = g->wide ? tile_rows(count - at.row, rows) : tq_min_size(rows, count - at.row);
             at.out_row = first + at.row;
             (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }

@@ -3,7 +3,7 @@
  * Template: the tiles of one row of gemm.def.  The includer defines, and this file undefines at its end:
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
- *   ROWS, PANELS                the largest tile
+ *   ROWS, PANELS                the largest tile, of at most 6 rows; others have 4, 2 and 1
  *   WIDE                        the panels of the largest tile with one row
  *   TALL                        the panels, 1 or 2, of the largest tile with TQ_TALL_ROWS rows: products of so few
  *                               panels need as many sums that do not wait for one another
@@ -121,9 +121,8 @@ INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
     }
 #define DEFINE_TILES(panels) \
     DEFINE_TILE(1, panels)   \
-    DEFINE_TILE(2, panels) DEFINE_TILE(3, panels) DEFINE_TILE(4, panels) DEFINE_TILE(5, panels) DEFINE_TILE(6, panels)
-#define NAME_TILES(panels) \
-    TILE(1, panels), TILE(2, panels), TILE(3, panels), TILE(4, panels), TILE(5, panels), TILE(6, panels)
+    DEFINE_TILE(2, panels) DEFINE_TILE(4, panels) DEFINE_TILE(6, panels)
+#define NAME_TILES(panels) TILE(1, panels), TILE(2, panels), TILE(4, panels), TILE(6, panels)
 
 DEFINE_TILES(1)
 DEFINE_TILES(2)
@@ -145,7 +144,7 @@ DEFINE_TILE(12, 2)
 
 static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 {
-    static const tq_tile_fn tiles[][6] = {
+    static const tq_tile_fn tiles[][4] = {
         {NAME_TILES(1)}, {NAME_TILES(2)},
 #if PANELS > 2
         {NAME_TILES(3)}, {NAME_TILES(4)},
@@ -160,7 +159,7 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 #else
         return TILE(12, 1);
 #endif
-    return tiles[panels - 1][rows - 1];
+    return tiles[panels - 1][rows / 2];
 }
 
 const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),

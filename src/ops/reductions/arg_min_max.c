@@ -58,7 +58,7 @@ typedef struct search {
         best = x[best] != x[best] ? 0 : best;                            \
         type value = x[best];                                            \
         for (size_t k = best + 1; k < dim; k++)                          \
-            if (x[k] better value) {                                     \
+            if (__builtin_expect(x[k] better value, 0)) {                \
                 value = x[k];                                            \
                 best = k;                                                \
             }                                                            \

@@ -130,8 +130,9 @@ STORE_SAME(64)
 /* The mean of no inputs is NaN, of integers 0. */
 static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
 {
+    const float each = r->each ? (float)r->each : NAN;
     for (size_t i = 0; i < n; i++)
-        ((float *)out)[i] = r->each ? ((const float *)acc)[i] / (float)r->each : NAN;
+        ((float *)out)[i] = ((const float *)acc)[i] / each;
 }
 
 static void store_mean_i32(const tq_reduction *r, const void *acc, void *out, size_t n)
@@ -197,54 +198,55 @@ static int32_t mean_of(const tq_reduction *r, int32_t sum, bool up)
     return tq_requantize_fixed(real, r->out_zero_point, r->low, r->high);
 }
 
-typedef void (*store_fn)(const tq_reduction *r, const void *acc, void *out, size_t n);
-
-/* Defines a store_fn by loops over sums and quantized.  p is a copy of the record, which the stores cannot change. */
-#define STORE(name, target, out_t, loops)                                                                  \
-    target static void name(const tq_reduction *r, const void *restrict acc, void *restrict out, size_t n) \
-    {                                                                                                      \
-        const int32_t *restrict sums = acc;                                                                \
-        out_t *restrict quantized = out;                                                                   \
-        const tq_reduction p = *r;                                                                         \
-        loops                                                                                              \
+/* Defines the function that computes quantized values of n sums by loops.  p is a copy of the record, which the values
+   cannot change. */
+#define RESCALE(name, target, loops)                                                                          \
+    target static void name(const tq_reduction *r, const int32_t *restrict sums, int32_t *restrict quantized, \
+                            size_t n)                                                                         \
+    {                                                                                                         \
+        const tq_reduction p = *r;                                                                            \
+        loops                                                                                                 \
     }
-#define LOOP(out_t, from, to, value)     \
+#define LOOP(from, to, value)            \
     for (size_t i = from; i < (to); i++) \
-        quantized[i] = (out_t)(value);
+        quantized[i] = value;
 /* Blocks of 16 channels: chunks of TQ_REDUCE_ROW channels begin at whole blocks. */
-#define BLOCKS(out_t)                                     \
-    const size_t whole = n - n % 16;                      \
-    if (p.fits) {                                         \
-        LOOP(out_t, 0, whole, up_by_lanes(&p, sums[i]))   \
-    } else {                                              \
-        LOOP(out_t, 0, whole, mean_of(&p, sums[i], true)) \
-    }                                                     \
-    LOOP(out_t, whole, n, mean_of(&p, sums[i], false))
+#define BLOCKS                                     \
+    const size_t whole = n - n % 16;               \
+    if (p.fits) {                                  \
+        LOOP(0, whole, up_by_lanes(&p, sums[i]))   \
+    } else {                                       \
+        LOOP(0, whole, mean_of(&p, sums[i], true)) \
+    }                                              \
+    LOOP(whole, n, mean_of(&p, sums[i], false))
 
-#define STORES_OF(target, isa, name, out_t)                                                  \
-    STORE(lanes_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_by_lanes(&p, sums[i]))) \
-    STORE(even_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_even(&p, sums[i])))      \
-    STORE(away_##name##_##isa, target, out_t, LOOP(out_t, 0, n, sum_away(&p, sums[i])))      \
-    STORE(blocks_##name##_##isa, target, out_t, BLOCKS(out_t))
-#define STORES(isa, target)             \
-    STORES_OF(target, isa, i8, int8_t)  \
-    STORES_OF(target, isa, u8, uint8_t) \
-    STORES_OF(target, isa, i16, int16_t)
-TQ_EVERY_ISA(STORES)
-STORE(exact_i8, , int8_t, LOOP(int8_t, 0, n, sum_of(&p, sums[i])))
-STORE(exact_u8, , uint8_t, LOOP(uint8_t, 0, n, sum_of(&p, sums[i])))
-STORE(exact_i16, , int16_t, LOOP(int16_t, 0, n, sum_of(&p, sums[i])))
+#define RESCALES(isa, target)                                           \
+    RESCALE(lanes_##isa, target, LOOP(0, n, sum_by_lanes(&p, sums[i]))) \
+    RESCALE(even_##isa, target, LOOP(0, n, sum_even(&p, sums[i])))      \
+    RESCALE(away_##isa, target, LOOP(0, n, sum_away(&p, sums[i])))      \
+    RESCALE(blocks_##isa, target, BLOCKS)
+TQ_EVERY_ISA(RESCALES)
+RESCALE(exact, , LOOP(0, n, sum_of(&p, sums[i])))
 
-/* Stores sums by the reduction's rule. */
-#define STORE_SUM(name)                                                                                  \
-    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n)            \
-    {                                                                                                    \
-        static const store_fn rules[][TQ_ISAS] = {[TQ_REDUCE_EXACT] = TQ_ISA_SAME(exact_##name),         \
-                                                  [TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes_##name),    \
-                                                  [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even_##name),      \
-                                                  [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away_##name),      \
-                                                  [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks_##name)}; \
-        rules[r->each ? r->rule : TQ_REDUCE_EXACT][tq_isa()](r, acc, out, n);                            \
+static void rescale(const tq_reduction *r, const int32_t *sums, int32_t *quantized, size_t n)
+{
+    typedef void (*rescale_fn)(const tq_reduction *r, const int32_t *sums, int32_t *quantized, size_t n);
+    static const rescale_fn rules[][TQ_ISAS] = {[TQ_REDUCE_EXACT] = TQ_ISA_SAME(exact),
+                                                [TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes),
+                                                [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even),
+                                                [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away),
+                                                [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks)};
+    rules[r->each ? r->rule : TQ_REDUCE_EXACT][tq_isa()](r, sums, quantized, n);
+}
+
+/* Stores sums by the reduction's rule; n <= TQ_REDUCE_ROW. */
+#define STORE_SUM(name, out_t)                                                                \
+    static void store_sum_##name(const tq_reduction *r, const void *acc, void *out, size_t n) \
+    {                                                                                         \
+        int32_t quantized[TQ_REDUCE_ROW];                                                     \
+        rescale(r, acc, quantized, n);                                                        \
+        for (size_t i = 0; i < n; i++)                                                        \
+            ((out_t *)out)[i] = (out_t)quantized[i];                                          \
     }
 #define STORE_PRODUCT(name, out_t)                                                                \
     static void store_product_##name(const tq_reduction *r, const void *acc, void *out, size_t n) \
@@ -252,9 +254,9 @@ STORE(exact_i16, , int16_t, LOOP(int16_t, 0, n, sum_of(&p, sums[i])))
         for (size_t i = 0; i < n; i++)                                                            \
             ((out_t *)out)[i] = (out_t)product_of(r, ((const int64_t *)acc)[i]);                  \
     }
-STORE_SUM(i8)
-STORE_SUM(u8)
-STORE_SUM(i16)
+STORE_SUM(i8, int8_t)
+STORE_SUM(u8, uint8_t)
+STORE_SUM(i16, int16_t)
 STORE_PRODUCT(i8, int8_t)
 STORE_PRODUCT(u8, uint8_t)
 STORE_PRODUCT(i16, int16_t)

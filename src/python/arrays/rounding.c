@@ -107,7 +107,7 @@ static PyObject *hessian_add(PyObject *module, PyObject *args)
     tq_patches *p = &job.patches;
     Py_ssize_t n[15];
     int transposed;
-    uint64_t size;
+    uint64_t size = 0;
     if (!PyArg_ParseTuple(args, "O!(nnnnnnnnnnnnnnnp)OO!O:_hessian_add", &PyArray_Type, &z, &n[0], &n[1], &n[2], &n[3],
                           &n[4], &n[5], &n[6], &n[7], &n[8], &n[9], &n[10], &n[11], &n[12], &n[13], &n[14], &transposed,
                           &table, &PyArray_Type, &sums, &num_threads) ||

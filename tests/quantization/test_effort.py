@@ -1,0 +1,473 @@
+# SPDX-License-Identifier: Apache-2.0
+"""effort= and budget= of tq.quantize_model: what the passes change, what they gain, what is refused."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from commands import failed, fine
+from repository import import_path
+
+import tq
+from tq.accuracy import measuring
+from tq.accuracy.logits import logits, without_last
+from tq.cli import demo_float
+from tq.editing.editor import Editor
+from tq.quantization import channel_scales, recipes
+from tq.quantization.effort import Measured, _Trials, split
+from tq.quantization.options import Options
+from tq.quantization.range_search import candidates, choose_ranges, groups_of
+from tq.quantization.recipes import Rule
+from tq.running.limits import NONE
+
+FLOAT = demo_float.float_model()
+PICTURES = list(demo_float.pictures(24)[0])
+SEEN, HELD_OUT = PICTURES[:16], PICTURES[16:]
+CONV = {"stride_h": 1, "stride_w": 1, "padding": "SAME", "dilation_h_factor": 1, "dilation_w_factor": 1}
+GAINS = (4.0 ** np.linspace(-2, 2, 8)).astype(np.float32)  # of 8 channels
+
+
+class Net:
+    """A float model of 8 channels, built operator by operator."""
+
+    def __init__(self, shape=(1, 6, 6, 3), seed=0):
+        self.random = np.random.default_rng(seed)
+        self.b = tq.ModelBuilder()
+        self.x = self.b.input("x", shape)
+        self.count = 0
+
+    def constant(self, data, dtype=np.float32):
+        self.count += 1
+        return self.b.constant(f"c{self.count}", np.asarray(data, dtype))
+
+    def op(self, name, inputs, shape, **options):
+        self.count += 1
+        y = self.b.tensor(f"t{self.count}", shape)
+        self.b.operator(name, inputs, [y], **options)
+        return y
+
+    def layer(self, x, inputs, shape, filter=3, gains=None, **options):
+        weights = self.random.normal(size=(shape[-1], filter, filter, inputs)).astype(np.float32)
+        bias = self.random.normal(size=shape[-1])
+        if gains is not None:
+            weights, bias = weights * gains[:, None, None, None], bias * gains
+        return self.op("CONV_2D", [x, self.constant(weights), self.constant(bias)], shape, **{**CONV, **options})
+
+    def bytes(self, *outputs):
+        for output in outputs:
+            self.b.output(output)
+        return self.b.to_bytes()
+
+
+ALPHA = np.linspace(-0.5, 0.5, 8)
+BETWEEN = {
+    "nothing": lambda n, x: x,
+    "RELU": lambda n, x: n.op("RELU", [x], (1, 6, 6, 8)),
+    "PRELU": lambda n, x: n.op("PRELU", [x, n.constant(ALPHA.reshape(1, 1, 8))], (1, 6, 6, 8)),
+    "LEAKY_RELU": lambda n, x: n.op("LEAKY_RELU", [x], (1, 6, 6, 8), alpha=0.25),
+    "pools": lambda n, x: n.op(
+        "MAX_POOL_2D", [x], (1, 3, 3, 8), stride_h=2, stride_w=2, filter_height=2, filter_width=2, padding="VALID"
+    ),
+    "PAD": lambda n, x: n.op("PAD", [x, n.constant([[0, 0], [1, 0], [0, 1], [0, 0]], np.int32)], (1, 7, 7, 8)),
+    "PAD of channels": lambda n, x: n.op(
+        "PAD", [x, n.constant([[0, 0], [0, 0], [0, 0], [1, 2]], np.int32)], (1, 6, 6, 11)
+    ),
+    "ADD of a constant": lambda n, x: n.op("ADD", [x, n.constant(ALPHA)], (1, 6, 6, 8)),
+    "MUL by a constant": lambda n, x: n.op("MUL", [n.constant(ALPHA), x], (1, 6, 6, 8)),
+    "MAXIMUM": lambda n, x: n.op("MAXIMUM", [x, n.constant(np.abs(ALPHA) * GAINS)], (1, 6, 6, 8)),
+    "residual": lambda n, x: n.op("ADD", [x, n.layer(x, 8, (1, 6, 6, 8), gains=GAINS)], (1, 6, 6, 8)),
+    "SUB": lambda n, x: n.op("SUB", [n.layer(n.x, 3, (1, 6, 6, 8), gains=GAINS), x], (1, 6, 6, 8)),
+    "CONCATENATION": lambda n, x: n.op("CONCATENATION", [x, n.op("RELU", [x], (1, 6, 6, 8))], (1, 6, 6, 16), axis=-1),
+    "gate": lambda n, x: n.op(
+        "MUL", [x, n.op("LOGISTIC", [n.layer(x, 8, (1, 6, 6, 8), filter=1)], (1, 6, 6, 8))], (1, 6, 6, 8)
+    ),
+    "DEPTHWISE_CONV_2D": lambda n, x: n.op(
+        "DEPTHWISE_CONV_2D",
+        [x, n.constant(n.random.normal(size=(1, 3, 3, 16))), n.constant(np.ones(16))],
+        (1, 6, 6, 16),
+        depth_multiplier=2,
+        **CONV,
+    ),
+    "RESHAPE": lambda n, x: n.op("RESHAPE", [x, n.constant([1, 3, 12, 8], np.int32)], (1, 3, 12, 8)),
+}
+
+
+def net(between, seed=0):
+    """A layer with uneven channels, what stands between, and a layer for which they count the same, as training makes
+    it."""
+    n = Net(seed=seed)
+    x = between(n, n.layer(n.x, 3, (1, 6, 6, 8), gains=GAINS))
+    begin = n.bytes(x)
+    model = tq.Model(begin)
+    channels = model.outputs[0].shape[-1]
+    (found,) = zip(*measuring.outputs(model, measuring.Samples(model, noise(model, 4, 9))), strict=True)
+    sizes = np.stack(found).reshape(-1, channels).std(axis=0)
+    shape = model.outputs[0].shape
+    weights = n.random.normal(size=(5, 3, 3, channels)) / (sizes + sizes.max() / 1000)
+    with tq.edit(begin) as editor:
+        graph = editor.main
+        (x,) = graph.outputs
+        y = graph.add_tensor("y", [*shape[:3], 5], "FLOAT32")
+        w, b = graph.constant("w", weights.astype(np.float32)), graph.constant("b", np.zeros(5, np.float32))
+        graph.add_operator("CONV_2D", [x, w, b], [y], **CONV)
+        graph.outputs = [y]
+        return editor.to_bytes()
+
+
+def opened(model):
+    return model if isinstance(model, tq.Model) else tq.Model(model)
+
+
+def noise(model, count, seed):
+    shapes = [tensor.shape for tensor in opened(model).inputs]
+    random = np.random.default_rng(seed)
+    return [[random.normal(size=shape).astype(np.float32) for shape in shapes] for _ in range(count)]
+
+
+def outputs(model, samples):
+    model = without_last(opened(model))
+    return measuring.outputs(model, measuring.Samples(model, samples))
+
+
+def decibels(model, data, samples):
+    noises = measuring.output_noises(outputs(model, samples), outputs(data, samples))
+    return measuring.together(noises)
+
+
+def scaled(model, samples, **options):
+    model = tq.Model(model)
+    return channel_scales.scale_channels(model, measuring.Samples(model, samples), **options)
+
+
+# ---- channels ----
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_scaled_channels_compute_the_same_and_quantize_better(name):
+    model = net(BETWEEN[name])
+    seen, held_out = noise(model, 8, 1), noise(model, 8, 2)
+    made = scaled(model, seen)
+    for exact, found in zip(outputs(model, held_out), outputs(made, held_out), strict=True):
+        for a, b in zip(exact, found, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * np.abs(a).max())
+    plain = tq.quantize_model(model, calibration=seen)
+    better = tq.quantize_model(made, calibration=seen)
+    assert decibels(model, better, held_out) > decibels(model, plain, held_out) + 1
+
+
+def test_no_range_grows_when_channels_are_scaled():
+    for name, between in BETWEEN.items():
+        model = net(between, seed=3)
+        samples = noise(model, 8, 1)
+        before, after = tq.calibrate(model, samples), tq.calibrate(scaled(model, samples), samples)
+        names = {label: index for index, label in after.names.items()}
+        for index, label in before.names.items():
+            if label in names:
+                (a, b), (c, d) = before.range(index), after.range(names[label])
+                assert c >= min(a, 0) * 1.0001 and d <= max(b, 0) * 1.0001, (name, label)
+
+
+STAY = {
+    "RELU6": lambda n, x: n.layer(x, 3, (1, 6, 6, 8), gains=GAINS, fused_activation_function="RELU6"),
+    "LOGISTIC": lambda n, x: n.op("LOGISTIC", [n.layer(x, 3, (1, 6, 6, 8), gains=GAINS)], (1, 6, 6, 8)),
+    "an output": lambda n, x: n.layer(x, 3, (1, 6, 6, 8), gains=GAINS),
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_channels_stay_where_a_factor_would_change_results(name):
+    n = Net()
+    x = STAY[name](n, n.x)
+    y = n.layer(x, 8, (1, 6, 6, 5))
+    model = n.bytes(*([x, y] if name == "an output" else [y]))
+    model = tq.Model(model)
+    assert channel_scales.scale_channels(model, measuring.Samples(model, noise(model, 2, 1))) is model
+
+
+def test_weights_that_two_layers_share_and_tensors_of_the_caller_stay():
+    n = Net(shape=(1, 6, 6, 8))
+    weights = n.constant(n.random.normal(size=(8, 3, 3, 8)))
+    x = n.op("CONV_2D", [n.x, weights], (1, 6, 6, 8), **CONV)
+    shared = tq.Model(n.bytes(n.op("CONV_2D", [x, weights], (1, 6, 6, 8), **CONV)))
+    assert channel_scales.scale_channels(shared, measuring.Samples(shared, noise(shared, 2, 1))) is shared
+    model = tq.Model(net(BETWEEN["nothing"]))
+    samples = measuring.Samples(model, noise(model, 2, 1))
+    between = model.subgraphs[0].operators[0].outputs[0].name
+    assert channel_scales.scale_channels(model, samples, [between]) is model
+    assert channel_scales.scale_channels(model, samples) is not model
+
+
+# ---- ranges ----
+
+
+def outlier_net():
+    """One channel of many hardly counts, and reaches far."""
+    n = Net(seed=5)
+    x = n.layer(n.x, 3, (1, 6, 6, 8), filter=1)
+    gates = n.op("RELU", [x], (1, 6, 6, 8))
+    weights = n.random.normal(size=(5, 1, 1, 8)).astype(np.float32)
+    return n.bytes(n.op("CONV_2D", [gates, n.constant(weights)], (1, 6, 6, 5), **CONV))
+
+
+def rare(model, count, seed):
+    """Samples in which a few values are far from the others."""
+    random = np.random.default_rng(seed)
+    found = noise(model, count, seed)
+    for (x,) in found:
+        x[random.random(x.shape) < 0.002] *= 6
+    return found
+
+
+def test_ranges_are_chosen_within_those_of_the_calibration_and_lessen_the_error():
+    model = tq.Model(outlier_net())
+    seen, held_out = rare(model, 16, 1), rare(model, 16, 2)
+    calibration = tq.calibrate(model, seen, observer="histogram")
+    options = Options(recipes.find("int8"), calibration=calibration)
+    made = choose_ranges(model, options, measuring.Samples(model, seen))
+    narrower = 0
+    for index in calibration.names:
+        (a, b), (c, d) = calibration.range(index), made.range(index)
+        assert a <= c and d <= b
+        narrower += (a, b) != (c, d)
+    assert narrower
+    plain, better = (tq.quantize_model(model, calibration=item) for item in (calibration, made))
+    assert decibels(model, better, held_out) > decibels(model, plain, held_out)
+
+
+def test_candidates_start_with_the_calibration_s_range_and_groups_leave_fixed_parameters_out():
+    n = Net()
+    x = n.op("LOGISTIC", [n.layer(n.x, 3, (1, 6, 6, 8))], (1, 6, 6, 8))
+    model = tq.Model(n.bytes(n.layer(x, 8, (1, 6, 6, 5))))
+    calibration = tq.calibrate(model, noise(model, 2, 1), observer="histogram")
+    found = groups_of(model, Options(recipes.find("int8"), calibration=calibration))
+    gate = model.subgraphs[0].operators[1].outputs[0].index
+    assert found and not any(gate in group.tensors for group in found)
+    for group in found:
+        tried = candidates(group, calibration)
+        assert tried[0] == group.range
+        assert all(group.range[0] <= low < high <= group.range[1] for low, high in tried)
+
+
+def test_a_range_that_the_caller_gives_stays():
+    model = tq.Model(outlier_net())
+    seen = rare(model, 8, 1)
+    name = model.subgraphs[0].operators[0].outputs[0].name
+    for effort in ("better", "best"):
+        data = tq.quantize_model(model, calibration=seen, effort=effort, overrides={name: (0.0, 25.5)})
+        tensor = next(t for t in tq.Model(data).tensors if t.name == name)
+        assert tensor.quantization.scale == np.float32(0.1)
+
+
+# ---- effort ----
+
+
+def test_fast_gives_the_bytes_of_no_effort():
+    for recipe in ("int8", "int16x8"):
+        assert tq.quantize_model(FLOAT, recipe, calibration=SEEN, effort="fast") == tq.quantize_model(
+            FLOAT, recipe, calibration=SEEN
+        )
+    assert tq.quantize_model(FLOAT, "dynamic_int8", effort="fast") == tq.quantize_model(FLOAT, "dynamic_int8")
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int16x8", "int4", "uint8", "weight_only_int4", "dynamic_int8"])
+def test_more_effort_is_not_worse_on_the_samples(recipe):
+    needed = SEEN if recipes.find(recipe).form == "static" else None
+    level = decibels(FLOAT, tq.quantize_model(FLOAT, recipe, calibration=needed), SEEN)
+    for effort in ("better", "best"):
+        found = decibels(FLOAT, tq.quantize_model(FLOAT, recipe, calibration=SEEN, effort=effort), SEEN)
+        assert found >= level - 1e-6
+        level = found
+
+
+def test_effort_gains_on_held_out_inputs():
+    model = net(BETWEEN["residual"], seed=1)
+    seen, held_out = noise(model, 8, 1), noise(model, 8, 2)
+    fast, better, best = (
+        decibels(model, tq.quantize_model(model, calibration=seen, effort=effort), held_out)
+        for effort in ("fast", "better", "best")
+    )
+    assert better > fast + 2 and best > better - 0.5
+
+
+def test_the_measure_stands_before_a_last_softmax():
+    model = tq.Model(FLOAT)
+    (found,) = logits(model)
+    last = model.outputs[0].producer
+    assert (last.name, found.index) == ("SOFTMAX", last.inputs[0].index)
+    assert without_last(without_last(model)).nbytes == without_last(model).nbytes
+    fast = tq.quantize_model(FLOAT, calibration=SEEN)
+    trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, NONE, None)
+    assert trials.measure((model, None)).level == pytest.approx(decibels(FLOAT, fast, SEEN))
+
+
+def test_a_gain_is_taken_only_if_it_is_no_chance_of_the_samples():
+    base = Measured(20.0, np.full(16, 20.0))
+    noise = np.where(np.arange(16) % 2, 8.0, -7.0)
+    assert Measured(20.5, base.by_sample + 0.5).is_better(base)
+    assert not Measured(20.2, base.by_sample + 0.2).is_better(base)
+    assert not Measured(20.5, base.by_sample + noise).is_better(base)
+    assert not Measured(20.5, base.by_sample - 1).is_better(base)
+
+
+def test_passes_do_not_see_every_fourth_sample():
+    model = tq.Model(FLOAT)
+    fitted, measured = split(measuring.Samples(model, SEEN))
+    assert (len(fitted), len(measured)) == (12, 16)
+    assert not any(np.array_equal(x, SEEN[3]) for row in fitted.values for x in row.values())
+    few = measuring.Samples(model, SEEN[:7])
+    assert split(few) == (few, few)
+
+
+def test_a_saved_calibration_keeps_the_model_and_takes_ranges_and_rounding():
+    calibration = tq.calibrate(FLOAT, SEEN)
+    made = tq.quantize_model(FLOAT, calibration=calibration, samples=SEEN, effort="best")
+    assert decibels(FLOAT, made, SEEN) >= decibels(FLOAT, tq.quantize_model(FLOAT, calibration=calibration), SEEN)
+
+
+def test_a_rounding_that_the_caller_asks_for_is_taken():
+    model = net(BETWEEN["gate"])
+    seen = noise(model, 4, 1)
+    rounded = tq.quantize_model(model, calibration=seen, effort="better", weight_rounding="comq")
+    assert decibels(model, rounded, seen) >= decibels(
+        model, tq.quantize_model(model, calibration=seen, weight_rounding="comq"), seen
+    )
+
+
+def test_a_target_is_reached_with_fewer_float_operators():
+    model = net(BETWEEN["residual"], seed=1)
+    seen = noise(model, 8, 1)
+    level = decibels(model, tq.quantize_model(model, calibration=seen, effort="better"), seen)
+    made = tq.quantize_model(model, calibration=seen, effort="better", target_sqnr=level - 0.1)
+    assert made == tq.quantize_model(model, calibration=seen, effort="better")
+
+
+def quantized():
+    return tq.quantize_model(net(BETWEEN["PRELU"]), calibration=noise(net(BETWEEN["PRELU"]), 6, 1), effort="best")
+
+
+def test_the_same_bytes_for_any_number_of_threads_and_from_the_command_line(run, tmp_path):
+    code = """if 1:
+        import sys; sys.path[:0] = sys.argv[1:]
+        import test_effort as t
+        sys.stdout.buffer.write(t.quantized())"""
+    for threads in ("1", "3"):
+        environment = {**os.environ, "TQ_NUM_THREADS": threads}
+        command = [sys.executable, "-c", code, *import_path(__file__)]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert done.stdout == quantized(), threads
+    demo_float.write(tmp_path)
+    for effort in ("fast", "better", "best"):
+        fine(
+            run(
+                "quantize",
+                "demo_float.tflite",
+                "out.tflite",
+                "--recipe",
+                "int8",
+                "--samples",
+                "demo_samples.npz",
+                "--effort",
+                effort,
+            )
+        )
+        samples = dict(np.load(tmp_path / "demo_samples.npz"))
+        expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, effort=effort)
+        assert (tmp_path / "out.tflite").read_bytes() == expected
+
+
+# ---- budget ----
+
+
+@pytest.mark.parametrize("fallback", ["float", "int16x8"])
+def test_a_budget_buys_accuracy_and_is_kept(fallback):
+    model = net(BETWEEN["residual"], seed=1)
+    seen = noise(model, 8, 1)
+    plain = tq.quantize_model(model, calibration=seen)
+    levels = [decibels(model, plain, seen)]
+    for budget in (1500, 4000, "+400%"):
+        made = tq.quantize_model(model, calibration=seen, budget=budget, fallback=fallback)
+        most = budget if isinstance(budget, int) else 4 * len(plain)
+        assert len(made) - len(plain) <= most
+        levels.append(decibels(model, made, seen))
+    assert levels == sorted(levels) and levels[-1] > levels[0] + 3
+
+
+def test_a_budget_from_the_command_line_gives_the_same_bytes(run, tmp_path):
+    demo_float.write(tmp_path)
+    fine(
+        run(
+            "quantize",
+            "demo_float.tflite",
+            "out.tflite",
+            "--recipe",
+            "int8",
+            "--samples",
+            "demo_samples.npz",
+            "--budget",
+            "60%",
+        )
+    )
+    samples = dict(np.load(tmp_path / "demo_samples.npz"))
+    expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, budget="60%")
+    assert (tmp_path / "out.tflite").read_bytes() == expected
+
+
+# ---- refused ----
+
+
+REFUSED = {
+    "unknown": (dict(effort="bets"), "did you mean 'best'"),
+    "float16": (dict(recipe="float16", effort="best"), "makes no integers"),
+    "equalize": (dict(effort="better", equalize=True), "equalize is given and has no effect"),
+    "no samples": (dict(effort="better", calibration=tq.calibrate(FLOAT, SEEN)), "samples= is needed"),
+    "no number": (dict(budget="ten"), "budget is 'ten'"),
+    "zero": (dict(budget=0), "budget is 0"),
+    "NaN": (dict(budget="nan%"), "budget is 'nan%'"),
+    "one byte": (dict(budget=1), "has no effect: no operator"),
+    "budget and target": (dict(budget=1, target_sqnr=3), "budget is given and has no effect"),
+    "budget and the same recipe": (dict(budget=1, fallback="int8"), "'int8' is the recipe itself"),
+    "fallback alone": (dict(fallback="int16x8"), "fallback is given and has no effect"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    options, words = REFUSED[case]
+    with pytest.raises(ValueError, match=words):
+        tq.quantize_model(FLOAT, **{"calibration": SEEN, **options})
+
+
+def test_refused_on_the_command_line(run, tmp_path):
+    demo_float.write(tmp_path)
+    files = ["quantize", "demo_float.tflite", "out.tflite", "--recipe", "int8"]
+    failed(run(*files, "--effort", "best"), "--samples is needed")
+    failed(run(*files, "--budget", "10%"), "--samples is needed")
+    plan = [*files[:2], *files[3:], "--plan", "--samples", "demo_samples.npz"]
+    failed(run(*plan, "--effort", "best"), "--plan is without --effort")
+    failed(run(*plan, "--budget", "9"), "--plan is without --effort")
+
+
+def test_rules_by_index_hold_for_the_same_operators():
+    model = net(BETWEEN["RELU"])
+    with tq.edit(model) as editor:  # weights as float16 behind DEQUANTIZE
+        halves = halved(editor)
+    seen = noise(model, 4, 1)
+    index = len(tq.Model(halves).subgraphs[0].operators) - 1
+    made = tq.Model(tq.quantize_model(halves, calibration=seen, effort="better", rules=[Rule("float", index=index)]))
+    last = [op for op in made.subgraphs[0].operators if op.name == "CONV_2D"][-1]
+    assert str(last.outputs[0].dtype) == "float32"
+
+
+def halved(editor: Editor) -> bytes:
+    graph = editor.main
+    for op in list(graph.operators):
+        weights = op.inputs[1] if op.name == "CONV_2D" else None
+        if weights is not None:
+            half = graph.constant(f"{weights.name}_half", np.asarray(weights.data, np.float16))
+            made = graph.add_tensor(f"{weights.name}_made", weights.shape, "FLOAT32")
+            graph.insert_before(op, "DEQUANTIZE", [half], [made])
+            op.inputs = [made if item == weights else item for item in op.inputs]
+    editor.prune()
+    return editor.to_bytes()
