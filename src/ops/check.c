@@ -113,7 +113,7 @@ static const char *scale_error(const tq_tensor *tensor)
     if (!isfinite(scale) || scale < 0)
         return "has a scale that is negative or not finite";
     if (!tq_zero_point_fits(tensor->type, tq_zero_point_of(tensor)))
-        return "has a zero point far outside its type; it needs one from -768 to 768 (INT16: 65536)";
+        return "has a zero point far outside its type; it needs one from -1792 to 1792 (INT16: 65536)";
     return NULL;
 }
 
@@ -151,7 +151,7 @@ tq_status tq_check_activation_scale(const tq_node *node, int64_t activation, tq_
     return TQ_OK;
 }
 
-tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, tq_error *error)
+tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, bool cuts, tq_error *error)
 {
     int32_t low, high, zero_point = tq_zero_point_of(node->out[0]);
     if (activation == TQ_ActivationFunctionType_NONE)
@@ -159,7 +159,7 @@ tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, tq
     TQ_TRY(tq_check_output_scale(node, 0, error));
     TQ_TRY(tq_check_activation_scale(node, activation, error));
     tq_quantized_range(node->out[0]->type, &low, &high);
-    if (zero_point < low || zero_point > high)
+    if (cuts && (zero_point < low || zero_point > high))
         return tq_output_fail(node, 0, error,
                               "has the zero point %d; with a fused activation it needs one from %d to %d", zero_point,
                               low, high);

@@ -63,8 +63,9 @@ tq_status tq_check_quantized_output(const tq_node *node, int i, tq_error *error)
 /* A fused activation that has bounds finds an output scale other than 0. */
 tq_status tq_check_activation_scale(const tq_node *node, int64_t activation, tq_error *error);
 
-/* The same, and, for kernels that cut bounds to the type, an output zero point that the type holds. */
-tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, tq_error *error);
+/* The same, and, for kernels that cut bounds to the type, an output zero point that the type holds.  cuts: whether the
+   node's kernel does. */
+tq_status tq_check_activation_bounds(const tq_node *node, int64_t activation, bool cuts, tq_error *error);
 
 /* An input's or the output's scale other than 0, where the runtime divides by it and converts what comes of it to an
    integer: undefined in C. */

@@ -29,7 +29,7 @@ static int32_t quantize_even(float bound, float scale, int32_t zero_point, int32
     return tq_value_of_rounded(rintf(bound / scale + (float)zero_point), 0, low, high);
 }
 
-static int32_t cut(int32_t type, int32_t value)
+int32_t tq_value_cut(int32_t type, int32_t value)
 {
     switch (type) {
     case TQ_TensorType_UINT8: return (uint8_t)value;
@@ -53,12 +53,12 @@ void tq_activation_range(const tq_node *node, int64_t activation, int32_t *low, 
     *high = most == INFINITY ? type_high : quantize(most, scale, zero_point, INT32_MIN, type_high);
     if (*high <
         type_low) /* the zero point lies below the type: every value becomes the bound, and is cut to the type */
-        *low = *high = cut(output->type, *high);
+        *low = *high = tq_value_cut(output->type, *high);
 }
 
 int32_t tq_zero_point_cut(const tq_tensor *tensor)
 {
-    return cut(tensor->type, tq_zero_point_of(tensor));
+    return tq_value_cut(tensor->type, tq_zero_point_of(tensor));
 }
 
 void tq_activation_range_cut(const tq_node *node, int64_t activation, int32_t *low, int32_t *high)
@@ -70,9 +70,9 @@ void tq_activation_range_cut(const tq_node *node, int64_t activation, int32_t *l
     tq_quantized_range(output->type, low, high);
     real_range(activation, &least, &most);
     if (least != -INFINITY)
-        *low = cut(output->type, tq_quantize_away(least, scale, zero_point, *low, INT32_MAX));
+        *low = tq_value_cut(output->type, tq_quantize_away(least, scale, zero_point, *low, INT32_MAX));
     if (most != INFINITY)
-        *high = cut(output->type, tq_quantize_away(most, scale, zero_point, INT32_MIN, *high));
+        *high = tq_value_cut(output->type, tq_quantize_away(most, scale, zero_point, INT32_MIN, *high));
 }
 
 void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low, float *high)
@@ -87,7 +87,7 @@ void tq_activation_range_f32(const tq_node *node, int64_t activation, float *low
 static bool reads_first(const tq_node *node, const tq_tensor *tensor)
 {
     static const int16_t operators[] = {TQ_BuiltinOperator_ABS, TQ_BuiltinOperator_LOG, TQ_BuiltinOperator_RSQRT,
-                                    TQ_BuiltinOperator_SQRT, TQ_BuiltinOperator_SVDF};
+                                        TQ_BuiltinOperator_SQRT, TQ_BuiltinOperator_SVDF};
     for (size_t i = 0; tensor->quantization.count > 1 && i < sizeof operators / sizeof *operators; i++)
         if (operators[i] == node->row.code)
             return true;

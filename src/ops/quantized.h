@@ -58,8 +58,11 @@ static inline tq_fixed tq_fixed_of(const tq_node *node, double real)
 /* The same for a product or ratio of scales; TQ_BAD_OPERATOR where it is infinite or NaN. */
 tq_status tq_fixed_find(const tq_node *node, double real, tq_fixed *out, tq_error *error);
 
-/* The same as the matrix library of the optimized kernels has them: each bound, and the zero point, is cut to the bits
-   of the output's type. */
+/* `value` in the bits of a type: UINT8, INT16, else INT8. */
+int32_t tq_value_cut(int32_t type, int32_t value);
+
+/* tq_activation_range as the matrix library of the optimized kernels has them: each bound, and the zero point, is cut
+   to the bits of the output's type. */
 void tq_activation_range_cut(const tq_node *node, int64_t activation, int32_t *low, int32_t *high);
 
 /* A tensor's zero point, cut to the bits of its type. */

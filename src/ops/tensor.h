@@ -104,10 +104,10 @@ static inline bool tq_is_constant(const tq_tensor *tensor)
 }
 
 /* Kernels run with zero points from -most to most, also outside the type: differences from values of 8 bits stay below
-   2^10, and those from values of 16 bits below 2^17.  Any of INT32. */
+   2^11, which ADD shifts by 20 bits, and those from values of 16 bits below 2^17.  Any of INT32. */
 static inline bool tq_zero_point_fits(int32_t type, int32_t zero_point)
 {
-    const int32_t most = type == TQ_TensorType_INT16 ? 65536 : 768;
+    const int32_t most = type == TQ_TensorType_INT16 ? 65536 : 1792;
     return type == TQ_TensorType_INT32 || (zero_point >= -most && zero_point <= most);
 }
 

@@ -16,6 +16,7 @@
 #include "ops/check.h"
 #include "ops/scratch.h"
 #include "runtime/begin.h"
+#include "runtime/node_call.h"
 #include "runtime/run.h"
 
 enum { OF_STEP, OF_TENSOR, OF_FOLDED };

@@ -5,6 +5,7 @@
 #include "base/stop.h"
 #include "ops/check.h"
 #include "runtime/begin.h"
+#include "runtime/node_call.h"
 #include "runtime/run.h"
 
 tq_status tq_node_eval(tq_node *node, tq_error *error)

@@ -8,6 +8,7 @@
  */
 #include "ops/check.h"
 #include "runtime/begin.h"
+#include "runtime/node_call.h"
 #include "runtime/run.h"
 
 /* ---- computing at once ---- */

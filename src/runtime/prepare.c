@@ -11,6 +11,7 @@
 #include "ops/scratch.h"
 #include "runtime/unsupported.h"
 #include "runtime/begin.h"
+#include "runtime/node_call.h"
 #include "runtime/run.h"
 
 /* ---- reset to the file's state ---- */

@@ -252,13 +252,6 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor);
 /* Runs the operators [begin, end) of an allocated graph; begin <= end <= step_count. */
 tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t end, tq_error *error);
 
-/* ---- node_call.c ---- */
-
-/* Calls a function of the node (prepare, eval), and its request.pack, with operands of the types that the runtime's
-   kernel takes them for. */
-tq_status tq_node_call(tq_node *node, tq_op_fn function, tq_error *error);
-void tq_node_pack(tq_node *node);
-
 /* ---- eval.c ---- */
 
 /* Calls node->eval, with constants prepacked and the mode of denormal floats for the node's numerics (tq_run_flush), in

@@ -141,6 +141,11 @@ def bounded(m):
     m.operator("FULLY_CONNECTED", [x, w], [y], fused_activation_function="RELU6", version=2)
 
 
+def relu6(m):
+    x = m.input("int8", [3, 20], scale=0.05, zero_point=3)
+    m.operator("RELU6", [x], [m.output("int8", [3, 20], scale=0.05, zero_point=-1000)])
+
+
 RULES = {
     "FULLY_CONNECTED of INT8 by INT4 with the zero point 8": (narrow("int8"), ["xnnpack"]),
     "FULLY_CONNECTED of floats by INT4 with the zero point 8": (narrow("float32"), ["xnnpack"]),
@@ -158,7 +163,12 @@ RULES = {
     **{f"{name} of INT16 with zero points": (int16(name), NUMERICS) for name in ("EQUAL", "GELU", "PRELU")},
     "shuffled weights with zero points": (shuffled, NUMERICS),
     "ADD with a zero point of 200": (sum_of(200), ["reference", "optimized"]),
-    "ADD with a zero point of -768": (sum_of(-768), ["reference", "optimized"]),
+    "CONV_2D with a zero point of 1000": (
+        lambda m: convolution(m, image={"scale": 0.05, "zero_point": 1000}),
+        ["reference", "optimized"],
+    ),
+    "RELU6 with an upper bound below its type": (relu6, NUMERICS),
+    "ADD with a zero point of 1792": (sum_of(1792), ["reference", "optimized"]),
 }
 
 
@@ -231,9 +241,9 @@ def test_an_output_has_the_type_that_litert_gives_it_and_operators_behind_read_i
 def test_zero_points_too_far_outside_the_type_are_refused():
     m = Draft(3)
     m.fixed = True
-    sum_of(769)(m)
+    sum_of(1793)(m)
     interpreter = tq.Interpreter(model_content=m.case().model)
-    with pytest.raises(tq.RunError, match="zero point far outside its type; it needs one from -768 to 768"):
+    with pytest.raises(tq.RunError, match="zero point far outside its type; it needs one from -1792 to 1792"):
         interpreter.allocate_tensors()
 
 

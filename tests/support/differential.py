@@ -128,8 +128,9 @@ def operand(tensor, values):
     q = tensor.quantization
     shape = tuple(tensor.shape) if value is None or isinstance(value, oracle.Refusal) else value.shape
     kind = str(tensor.dtype)
-    if kind in ("int8", "uint8") and str(getattr(value, "dtype", kind)) in ("int8", "uint8"):
-        kind = str(value.dtype)  # LiteRT gives some outputs another type than the file's
+    given = str(getattr(value, "dtype", kind))
+    if {kind, given} <= {"int8", "uint8"}:
+        kind = given  # LiteRT gives some outputs another type than the file's
     return Operand(
         kind,
         shape,

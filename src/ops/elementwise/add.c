@@ -86,11 +86,18 @@ TQ_PAIR_GENERAL(shifted_subtract, int16)
 static const tq_pair_loops add_loops = TQ_PAIR_LOOPS(add, lane_add);
 static const tq_pair_loops subtract_loops = TQ_PAIR_LOOPS(subtract, lane_subtract);
 
+/* Whether |q - z| < 2^10 for the values q of 8 bits. */
+static bool is_near(int32_t zero_point)
+{
+    return zero_point >= -768 && zero_point <= 768;
+}
+
 /* Bounds: |(q - z) 2^L| < 2^10 2^20, or 2^15 2^15; each multiplier is at most 1/2. */
 static bool sums_fit(const tq_pair *p)
 {
     const int64_t most = (int64_t)1 << 30;
-    return tq_lane_fits(p->first, most) && tq_lane_fits(p->second, most) && tq_lane_fits(p->output, most);
+    return is_near(p->zero_first) && is_near(p->zero_second) && tq_lane_fits(p->first, most) &&
+           tq_lane_fits(p->second, most) && tq_lane_fits(p->output, most);
 }
 
 static tq_status scale_sums(const tq_node *node, tq_pair *p, int left_shift, int squares, tq_error *error)

@@ -28,13 +28,23 @@ bool tq_pair_is_xnnpack(const tq_node *node)
     return node->numerics == TQ_NUMERICS_XNNPACK && tq_element_bytes(node->in[0]->type) == 1;
 }
 
+/* Whether some of the kernel's loops have the activation's bounds cut to the type: those over whole blocks, or DIV's
+   over tensors of one shape. */
+static bool cuts_bounds(const tq_node *node)
+{
+    if (node->row.code == TQ_BuiltinOperator_DIV)
+        return true;
+    const bool has_blocks = node->row.code == TQ_BuiltinOperator_ADD || node->row.code == TQ_BuiltinOperator_MUL;
+    return has_blocks && node->in[0]->type == node->out[0]->type && node->numerics != TQ_NUMERICS_REFERENCE;
+}
+
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
 {
     tq_pair_state *s;
     for (int i = 0; i < 2; i++)
         TQ_TRY(tq_check_input_scale(node, i, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
-    TQ_TRY(tq_check_activation_bounds(node, tq_binary_activation(node), error));
+    TQ_TRY(tq_check_activation_bounds(node, tq_binary_activation(node), cuts_bounds(node), error));
     TQ_TRY(tq_node_state(node, size, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
     tq_pair *p = &s->p;

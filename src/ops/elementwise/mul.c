@@ -68,6 +68,23 @@ static tq_status prepare_square(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* The kernel from INT16 to 8 bits takes the lesser of the upper bound first: where the zero point lies outside the
+   type, every value becomes the lower bound, and is cut to the type. */
+static void bound_narrow(const tq_node *node, tq_pair *p)
+{
+    const tq_tensor *out = node->out[0];
+    int32_t low, high;
+    float least, most;
+    tq_quantized_range(out->type, &low, &high);
+    tq_activation_range_f32(node, tq_binary_activation(node), &least, &most);
+    low = tq_quantize_away(least, tq_scale_of(out), p->zero_output, low, INT32_MAX);
+    high = tq_quantize_away(most, tq_scale_of(out), p->zero_output, INT32_MIN, high);
+    p->low = low <= high ? low : tq_value_cut(out->type, low);
+    p->high = low <= high ? high : p->low;
+    p->least = p->low - p->zero_output;
+    p->most = p->high - p->zero_output;
+}
+
 tq_status tq_prepare_mul(tq_node *node, tq_error *error)
 {
     const unsigned eight_bits = TQ_T(INT8) | TQ_T(UINT8);
@@ -83,6 +100,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     if (node->out[0]->type == TQ_TensorType_INT16)
         TQ_TRY(tq_pair_check_symmetric(node, error));
     if (type != node->out[0]->type) {
+        bound_narrow(node, &s->p);
         s->walk.run = node->out[0]->type == TQ_TensorType_INT8 ? multiply_q15_int8 : multiply_q15_uint8;
         return TQ_OK;
     }
@@ -98,7 +116,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     float product = tq_scale_of(node->in[0]) * tq_scale_of(node->in[1]);
     TQ_TRY(tq_fixed_find(node, product / tq_scale_of(node->out[0]), &s->p.output, error));
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
-    int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 1023 * 1023;
+    int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 2047 * 2047;
     s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));
     return TQ_OK;
 }

@@ -62,11 +62,11 @@ static tq_broadcast_fn choose(int32_t type, int32_t slope, bool lanes)
     return lanes ? lane_int16[tq_isa()] : prelu_int16;
 }
 
-/* Bounds: 2^10 and 2^20, or 2^15 and 2^25, of INT16 with zero points 2^17 and 2^27. */
+/* Bounds: 2^11 and 2^22, or 2^15 and 2^26, of INT16 with zero points 2^17 and 2^28. */
 static bool fits_lanes(const slopes *p, int32_t type)
 {
-    const int64_t wide = p->zero_in == 0 ? 1 << 15 : 1 << 17, most = type == TQ_TensorType_INT16 ? wide : 1 << 10;
-    return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most << 10);
+    const int64_t wide = p->zero_in == 0 ? 1 << 15 : 1 << 17, most = type == TQ_TensorType_INT16 ? wide : 1 << 11;
+    return tq_lane_fits(p->positive, most) && tq_lane_fits(p->negative, most << 11);
 }
 
 static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)

@@ -75,7 +75,7 @@ static const char *find_fault(const tq_tensor *tensor, const tq_shape *shape)
         if (!isfinite(q->scale[i]) || q->scale[i] < 0)
             return "has a scale that is negative or not finite";
         if (!tq_zero_point_fits(tensor->type, q->zero_point[i]))
-            return "has a zero point far outside its type; it needs one from -768 to 768 (INT16: 65536)";
+            return "has a zero point far outside its type; it needs one from -1792 to 1792 (INT16: 65536)";
     }
     return NULL;
 }

@@ -238,8 +238,6 @@ static tq_status prepare_relu(tq_node *node, tq_error *error)
     float least = 0, most = INFINITY;
     TQ_TRY(find_parameters(node, &p, error));
     TQ_TRY(tq_check_output_divisor(node, error));
-    if (node->row.code != TQ_BuiltinOperator_RELU) /* whose upper bound would lie below the type */
-        TQ_TRY(tq_check_activation_bounds(node, TQ_ActivationFunctionType_RELU6, error));
     switch (node->row.code) {
     case TQ_BuiltinOperator_RELU6: most = 6; break;
     case TQ_BuiltinOperator_RELU_0_TO_1: most = 1; break;
@@ -247,7 +245,9 @@ static tq_status prepare_relu(tq_node *node, tq_error *error)
     }
     int32_t low = p.low, high = p.high;
     p.low = tq_quantize_away(least, p.scale_out, p.zero_out, low, high);
-    p.high = most == INFINITY ? high : tq_quantize_away(most, p.scale_out, p.zero_out, low, high);
+    p.high = most == INFINITY ? high : tq_quantize_away(most, p.scale_out, p.zero_out, INT32_MIN, high);
+    if (p.high < low) /* every value becomes the bound, and is cut to the type */
+        p.low = p.high = tq_value_cut(node->out[0]->type, p.high);
     bool fits = tq_lane_fits(p.identity, 1 << 15);
     p.lane_identity = tq_lane_fixed_of(p.identity);
     return finish(node, &p, relu_entry, fits ? lane_relus[tq_isa()] : relu_int16, error);

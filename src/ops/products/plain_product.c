@@ -102,6 +102,15 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether whole blocks of the kernel have an upper bound cut to the type, which lies below it. */
+static bool cuts_bound(const tq_node *node, const tq_product_plan *plan)
+{
+    int32_t low, high;
+    tq_quantized_range(node->out[0]->type, &low, &high);
+    return plan->by_channel && node->numerics != TQ_NUMERICS_REFERENCE &&
+           plan->activation != TQ_ActivationFunctionType_RELU && tq_zero_point_of(node->out[0]) < low;
+}
+
 tq_status tq_prepare_plain_product(tq_node *node, const tq_product_plan *plan, tq_error *error)
 {
     plain_product *p;
@@ -109,6 +118,7 @@ tq_status tq_prepare_plain_product(tq_node *node, const tq_product_plan *plan, t
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->plan = *plan;
     TQ_TRY(tq_check_activation_scale(node, plan->activation, error));
+    TQ_TRY(tq_check_activation_bounds(node, plan->activation, cuts_bound(node, plan), error));
     tq_activation_range(node, plan->activation, &p->low, &p->high);
     TQ_TRY(tq_node_memory(node, plan->channels, sizeof *p->multiplier, &p->multiplier, error));
     for (size_t c = 0; c < plan->channels; c++) {

@@ -189,8 +189,8 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     const tq_tensor *input = node->in[INPUT], *weights = node->in[WEIGHTS], *output = node->out[0];
     TQ_TRY(tq_check_quantized_input(node, INPUT, error));
     TQ_TRY(tq_check_quantized_output(node, 0, error));
-    TQ_TRY(tq_check_activation_bounds(node, activation, error));
     bool u8 = input->type == TQ_TensorType_UINT8;
+    TQ_TRY(tq_check_activation_bounds(node, activation, node->numerics != TQ_NUMERICS_REFERENCE, error));
     TQ_TRY(u8 ? tq_check_quantized_input(node, WEIGHTS, error) : tq_check_weight_scales(node, WEIGHTS, 0, error));
     conv->chunk = TQ_DOT_8_BIT;
     for (int i = WEIGHTS; i <= INPUT; i++)

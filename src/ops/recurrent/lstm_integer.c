@@ -71,6 +71,8 @@ static tq_status find_cell_shift(const tq_node *node, tq_lstm *l, tq_error *erro
     return TQ_OK;
 }
 
+enum { OUTPUT_STATE = 18 };
+
 static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
 {
     TQ_TRY(tq_check_input_scale(node, 0, error));
@@ -78,6 +80,7 @@ static tq_status check(const tq_node *node, const tq_lstm *l, tq_error *error)
     TQ_TRY(tq_check_quantized_output(node, 0, error));
     if (l->output_state->quantization.count == 0 || !(tq_scale_of(l->output_state) > 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "the output state has no scale");
+    TQ_TRY(tq_check_input_scale(node, OUTPUT_STATE, error));
     if (l->activation != TQ_ActivationFunctionType_TANH)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "activation is %lld; with int8 it must be TANH (4)",
                           (long long)l->activation);

@@ -230,7 +230,8 @@ static tq_status output_size(const tq_node *node, bool same, int64_t dim, int64_
 static void bounds(const tq_node *node, pool *p)
 {
     int64_t activation = tq_get_int(&node->options.table, TQ_Pool2DOptions_fused_activation_function);
-    tq_activation_range(node, activation, &p->low, &p->high);
+    const bool cuts = node->row.code == TQ_BuiltinOperator_MAX_POOL_2D && node->numerics != TQ_NUMERICS_XNNPACK;
+    (cuts ? tq_activation_range_cut : tq_activation_range)(node, activation, &p->low, &p->high);
     tq_activation_range_f32(node, activation, &p->float_low, &p->float_high);
 }
 
@@ -238,6 +239,12 @@ static void bounds(const tq_node *node, pool *p)
 static uint64_t cells_in(int64_t filter, int64_t dim)
 {
     return (uint64_t)(filter < dim ? filter : dim);
+}
+
+/* Whether whole blocks of the kernel have the activation's bounds cut to the type. */
+static bool cuts_blocks(const tq_node *node)
+{
+    return node->row.code == TQ_BuiltinOperator_AVERAGE_POOL_2D && node->numerics != TQ_NUMERICS_REFERENCE;
 }
 
 tq_status tq_prepare_pool(tq_node *node, tq_error *error)
@@ -250,8 +257,8 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     const tq_table *options = &node->options.table;
     if (tq_get_int(options, TQ_Pool2DOptions_fused_activation_function) != 0 &&
         node->in[0]->type != TQ_TensorType_FLOAT32)
-        TQ_TRY(
-            tq_check_activation_bounds(node, tq_get_int(options, TQ_Pool2DOptions_fused_activation_function), error));
+        TQ_TRY(tq_check_activation_bounds(node, tq_get_int(options, TQ_Pool2DOptions_fused_activation_function),
+                                          cuts_blocks(node), error));
     p.stride_h = tq_get_int(options, TQ_Pool2DOptions_stride_h);
     p.stride_w = tq_get_int(options, TQ_Pool2DOptions_stride_w);
     p.filter_h = tq_get_int(options, TQ_Pool2DOptions_filter_height);
