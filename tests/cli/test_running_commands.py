@@ -142,6 +142,22 @@ def test_quantize_says_what_stays_float_and_why(tq_, tmp_path):
     assert "operators stay float32: SOFTMAX" in out and "(--plan lists all)" in out
 
 
+def test_quantize_says_which_stored_ranges_do_not_count(tq_, tmp_path):
+    b = tq.ModelBuilder()
+    x, w = b.input("x", [1, 64]), b.constant("w", np.ones((8, 64), np.float32))
+    y = b.tensor("y", [1, 8])
+    b.operator("FULLY_CONNECTED", [x, w], [y])
+    b.output(y)
+    editor = tq.edit(b.to_bytes())
+    editor.tensors["w"].quantization = {"min": [-3.0], "max": [2.0]}
+    (tmp_path / "ranges.tflite").write_bytes(editor.to_bytes())
+    words = ("quantize", "ranges.tflite", "r4.tflite", "--recipe", "blockwise_int4", "--min-elements", "0")
+    note = "'w' does not get the scale of the min and max that the file stores"
+    assert note in tq_(*words)[1]
+    (said,) = json.loads(tq_(*words, "--json")[1])["notes"]
+    assert said.startswith(note)
+
+
 def test_another_shape_asks_for_resize(tq_):
     code, _, err = tq_("run", "f.tflite", "--input", "wide.npz")
     assert code == 2 and "has the shape [1, 2, 2, 3]; --input gives [1, 4, 4, 3]: --resize runs the model so" in err
