@@ -84,7 +84,7 @@ def scales(count, axis, **more):
         (conv(w={"scale": None}), "has no scale"),
         (conv(x={"scale": None}), "has no scale"),
         (conv(y={"scale": float("inf")}), "negative or not finite"),
-        (conv(y={"zero_point": 769}), "zero point"),
+        (conv(y={"zero_point": 1793}), "zero point"),
         (conv(w={"scale": float("nan")}), "scale nan"),
         (conv(w={"scale": -0.01}), "0 or more"),
         (conv(w=scales(4, 3)), "it needs one, or"),
