@@ -242,7 +242,8 @@ static PyMethodDef methods[] = {
     {"copy", (PyCFunction)held_copy_node, METH_O,
      "copy($self, node, /)\n--\n\nA copy of a table and of all below it, of this tree."},
     {"size", (PyCFunction)(void (*)(void))held_size_of, METH_VARARGS | METH_KEYWORDS,
-     "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without trailing data."},
+     "size($self, share_constants=False, limit=2147483647)\n--\n\nHow many bytes write() would give, without trailing "
+     "data."},
     {"write", (PyCFunction)(void (*)(void))held_write_tree, METH_VARARGS | METH_KEYWORDS,
      "write($self, descriptor=-1, share_constants=False, trailing=None, limit=2147483647)\n--\n\n"
      "The model as bytes; with a file descriptor, written to it, and the number of bytes.  trailing(size) gives\n"
