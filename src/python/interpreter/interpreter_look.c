@@ -70,10 +70,10 @@ PyObject *tq_py_changed_shapes(PyObject *op, PyObject *args)
 
 static int add_type(PyObject *dict, tq_state *state, const tq_tensor *tensor)
 {
-    PyObject *index = PyLong_FromUnsignedLong(tensor->index), *class = tq_py_details_class(state, tensor->type);
+    PyObject *index = PyLong_FromUnsignedLong(tensor->index);
+    PyObject *class = tq_py_details_class(state, tensor->type); /* borrowed */
     const int failed = !index || !class || PyDict_SetItem(dict, index, class) < 0;
     Py_XDECREF(index);
-    Py_XDECREF(class);
     return failed ? -1 : 0;
 }
 
