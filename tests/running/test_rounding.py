@@ -67,8 +67,10 @@ def test_elements_of_random_models_are_those_of_the_exact_formulas(name):
         except (tq.Error, ValueError):
             continue
         for op in interpreter.model.subgraphs[0].operators:
+            if op.name != name:
+                continue
             values = np.asarray(interpreter.get_tensor(op.output_indices[0]))
-            for index in rng.integers(values.size, size=3) if op.name == name and values.size else ():
+            for index in rng.integers(values.size, size=3) if values.size else ():
                 try:
                     explanation = tq.explain(interpreter, op.output_indices[0], int(index))
                 except ValueError:  # of another type
