@@ -51,7 +51,7 @@ def test_a_sum_between_two_values_rounds_once():
     assert tq.explain(single, 3, 0).code == 11
 
 
-@pytest.mark.parametrize("name", _OPERATORS)
+@pytest.mark.parametrize("name", [name for name in _OPERATORS if name != "READ_VARIABLE"])  # drawn of no 8 bits
 def test_elements_of_random_models_are_those_of_the_exact_formulas(name):
     rng, found = np.random.default_rng(1), 0
     for row in generators.rows(name):
