@@ -148,7 +148,7 @@ def test_run(run, tmp_path):
     ("arguments", "text"),
     [
         (["--input", "none.npy"], "none.npy"),
-        (["--input", "wrong.npy"], "input 0 'image' has 1 dimensions; it needs 4"),
+        (["--input", "wrong.npy"], "input 'image' has the shape [-1, 8, 8, 3]; --input gives [3]"),
         (["--input", "text.npy"], "no array of NumPy"),
         (["--input", "wrong.npz"], "no input is called 'z'"),
     ],
