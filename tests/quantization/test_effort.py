@@ -357,24 +357,17 @@ def test_the_same_bytes_for_any_number_of_threads_and_from_the_command_line(run,
         command = [sys.executable, "-c", code, *import_path(__file__)]
         done = subprocess.run(command, env=environment, capture_output=True, check=True)
         assert done.stdout == quantized(), threads
-    demo_float.write(tmp_path)
     for effort in ("fast", "better", "best"):
-        fine(
-            run(
-                "quantize",
-                "demo_float.tflite",
-                "out.tflite",
-                "--recipe",
-                "int8",
-                "--samples",
-                "demo_samples.npz",
-                "--effort",
-                effort,
-            )
-        )
-        samples = dict(np.load(tmp_path / "demo_samples.npz"))
-        expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, effort=effort)
-        assert (tmp_path / "out.tflite").read_bytes() == expected
+        assert_command_gives_the_bytes_of_the_function(run, tmp_path, "effort", effort)
+
+
+def assert_command_gives_the_bytes_of_the_function(run, folder, option, value):
+    demo_float.write(folder)
+    words = ("--recipe", "int8", "--samples", "demo_samples.npz", f"--{option}", value)
+    fine(run("quantize", "demo_float.tflite", "out.tflite", *words))
+    samples = dict(np.load(folder / "demo_samples.npz"))
+    expected = tq.quantize_model(folder / "demo_float.tflite", calibration=samples, **{option: value})
+    assert (folder / "out.tflite").read_bytes() == expected
 
 
 # ---- budget ----
@@ -395,23 +388,7 @@ def test_a_budget_buys_accuracy_and_is_kept(fallback):
 
 
 def test_a_budget_from_the_command_line_gives_the_same_bytes(run, tmp_path):
-    demo_float.write(tmp_path)
-    fine(
-        run(
-            "quantize",
-            "demo_float.tflite",
-            "out.tflite",
-            "--recipe",
-            "int8",
-            "--samples",
-            "demo_samples.npz",
-            "--budget",
-            "60%",
-        )
-    )
-    samples = dict(np.load(tmp_path / "demo_samples.npz"))
-    expected = tq.quantize_model(tmp_path / "demo_float.tflite", calibration=samples, budget="60%")
-    assert (tmp_path / "out.tflite").read_bytes() == expected
+    assert_command_gives_the_bytes_of_the_function(run, tmp_path, "budget", "60%")
 
 
 # ---- refused ----
