@@ -48,28 +48,43 @@ static int add_shape(PyObject *dict, const tq_tensor *tensor)
     return failed ? -1 : 0;
 }
 
-/* {tensor index: shape} of the tensors whose shape is not the file's */
-PyObject *tq_py_changed_shapes(PyObject *op, PyObject *args)
+/* {tensor index: a fact} of a graph's tensors; add: adds what tensor i has to tell, -1 with an exception. */
+static PyObject *facts_of_tensors(PyObject *op, PyObject *args,
+                                  int (*add)(PyObject *dict, tq_state *state, const tq_graph_run *graph, uint32_t i))
 {
     InterpreterObject *self = (InterpreterObject *)op;
     tq_graph_run *graph = enter_graph(self, args);
     if (!graph)
         return NULL;
     PyObject *dict = PyDict_New();
-    for (uint32_t i = 0; dict && i < graph->tensor_count; i++) {
-        const tq_tensor *tensor = &graph->tensors[i];
-        bool known = tensor->has_shape || graph->slots[i].resized;
-        if (known && !graph->slots[i].problem && differs(tensor) && add_shape(dict, tensor) < 0)
+    for (uint32_t i = 0; dict && i < graph->tensor_count; i++)
+        if (add(dict, tq_state_of(op), graph, i) < 0)
             Py_CLEAR(dict);
-    }
     tq_py_leave(self);
     return dict;
 }
 
+static int add_changed_shape(PyObject *dict, tq_state *state, const tq_graph_run *graph, uint32_t i)
+{
+    (void)state;
+    const tq_tensor *tensor = &graph->tensors[i];
+    const bool known = tensor->has_shape || graph->slots[i].resized;
+    return known && !graph->slots[i].problem && differs(tensor) ? add_shape(dict, tensor) : 0;
+}
+
+/* {tensor index: shape} of the tensors whose shape is not the file's */
+PyObject *tq_py_changed_shapes(PyObject *op, PyObject *args)
+{
+    return facts_of_tensors(op, args, add_changed_shape);
+}
+
 /* ---- types ---- */
 
-static int add_type(PyObject *dict, tq_state *state, const tq_tensor *tensor)
+static int add_given_type(PyObject *dict, tq_state *state, const tq_graph_run *graph, uint32_t i)
 {
+    const tq_tensor *tensor = &graph->tensors[i];
+    if (tensor->type == (int32_t)tq_get_int(&tensor->table, TQ_Tensor_type))
+        return 0;
     PyObject *index = PyLong_FromUnsignedLong(tensor->index);
     PyObject *class = tq_py_details_class(state, tensor->type); /* borrowed */
     const int failed = !index || !class || PyDict_SetItem(dict, index, class) < 0;
@@ -80,19 +95,7 @@ static int add_type(PyObject *dict, tq_state *state, const tq_tensor *tensor)
 /* {tensor index: class of its values} of the tensors whose type is not the file's: their operators give it. */
 PyObject *tq_py_given_types(PyObject *op, PyObject *args)
 {
-    InterpreterObject *self = (InterpreterObject *)op;
-    tq_graph_run *graph = enter_graph(self, args);
-    if (!graph)
-        return NULL;
-    PyObject *dict = PyDict_New();
-    for (uint32_t i = 0; dict && i < graph->tensor_count; i++) {
-        const tq_tensor *tensor = &graph->tensors[i];
-        if (tensor->type != (int32_t)tq_get_int(&tensor->table, TQ_Tensor_type) &&
-            add_type(dict, tq_state_of(op), tensor) < 0)
-            Py_CLEAR(dict);
-    }
-    tq_py_leave(self);
-    return dict;
+    return facts_of_tensors(op, args, add_given_type);
 }
 
 /* ---- memory ---- */
