@@ -37,9 +37,6 @@ FLAGS = [
     "-fno-trapping-math",
     "-fno-asynchronous-unwind-tables",
     "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Wmissing-prototypes",
 ]
 LINK = ["-lm", "-pthread"]
 if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", ""):
@@ -51,23 +48,29 @@ if sys.platform == "linux" and "-fsanitize" not in os.environ.get("TQ_CFLAGS", "
 # vectors, as at -O3, but are not to be split, unswitched and peeled, which doubles their code.  clang has one level
 # that does the like, -O3.
 VECTORS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
+# Passes that take a twentieth of the time and give kernels nothing, of intrinsics or of vectors.
+LEAN = ["-fno-tree-vrp", "-fno-schedule-insns2", "-fno-gcse"]
 # Of operators these lose up to a half of their speed without the copies.
-COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
+COPIED = ["detection/", "elementwise/div.c", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
 COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
     **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
+    "src/ops/reductions/": VECTORS,
     "src/base/": ["-O2"],
     "src/convert/": ["-O1"],
     "src/delegate/": ["-O1"],
     "src/flatbuffer/": ["-O2"],
-    "src/kernels/elementwise/elementwise_scalar": VECTORS,
+    "src/kernels/elementwise/elementwise_scalar": ["-O1"],
     "src/model/": ["-O1"],
-    "src/ops/": VECTORS,
+    "src/ops/": VECTORS + LEAN,
     "src/python/": ["-O1"],
+    "src/quant/": VECTORS + LEAN,
     "src/runtime/": ["-O2"],
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
+if "-Werror" in EXTRA:  # to look for warnings takes time too
+    FLAGS += ["-Wall", "-Wextra", "-Wmissing-prototypes"]
 
 
 REPOSITORY = os.environ.get("TQ_REPOSITORY", "").rstrip("/")
@@ -101,7 +104,7 @@ def flags_of(source, flags, clang):
     """The flags of one source, from those of all."""
     source = Path(source).as_posix()
     level = next((level for prefix, level in LEVELS.items() if source.startswith(prefix)), ["-O3"])
-    if clang and level is VECTORS:
+    if clang and level[1:2] == VECTORS[1:2]:
         level = ["-O3"]
     return [item for flag in flags for item in (level if flag == "-O3" else [flag])]
 

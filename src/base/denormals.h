@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-#if defined(__SSE2__)
-#include <xmmintrin.h>
+#if defined(__SSE2__) /* by builtins: <xmmintrin.h> is half of what a compiler would read of an operator's file */
 #define TQ_DENORMALS_MASK 0x8040u /* FTZ and DAZ */
 #elif defined(__aarch64__)
 #define TQ_DENORMALS_MASK (1u << 24) /* FZ */
@@ -23,7 +22,7 @@ typedef uint32_t tq_denormals;
 static inline tq_denormals tq_denormals_mode(void)
 {
 #if defined(__SSE2__)
-    return _mm_getcsr() & TQ_DENORMALS_MASK;
+    return __builtin_ia32_stmxcsr() & TQ_DENORMALS_MASK;
 #elif defined(__aarch64__)
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));
@@ -38,9 +37,9 @@ static inline tq_denormals tq_denormals_mode(void)
 static inline void tq_denormals_restore(tq_denormals mode)
 {
 #if defined(__SSE2__)
-    const uint32_t control = _mm_getcsr();
+    const uint32_t control = __builtin_ia32_stmxcsr();
     if ((control & TQ_DENORMALS_MASK) != mode)
-        _mm_setcsr((control & ~TQ_DENORMALS_MASK) | mode);
+        __builtin_ia32_ldmxcsr((control & ~TQ_DENORMALS_MASK) | mode);
 #elif defined(__aarch64__)
     uint64_t control;
     __asm__ volatile("mrs %0, fpcr" : "=r"(control));

@@ -52,7 +52,7 @@ typedef struct tq_complex128 {
 #define TQ_V_COMPLEX64 TQ_C_COMPLEX64
 #define TQ_V_COMPLEX128 TQ_C_COMPLEX128
 
-#define TQ_LOAD_FLOAT16(v) tq_half_to_float(v)
+#define TQ_LOAD_FLOAT16(v) tq_half_to_float_scalar(v)
 #define TQ_LOAD_BFLOAT16(v) tq_bfloat_to_float(v)
 #define TQ_LOAD_FLOAT32(v) (v)
 #define TQ_LOAD_FLOAT64(v) (v)

@@ -35,14 +35,15 @@ TQ_BODY int32_t input_of(int32_t q, int32_t zero_point, int32_t left_shift, tq_f
 }
 
 #define INPUT(q, which) input_of(q, p->zero_##which, p->left_shift, p->which)
-TQ_BODY int32_t add(int32_t x, int32_t y, const tq_pair *p)
+/* y or, for SUB, -y, with the bits of int32. */
+TQ_BODY int32_t signed_term(int32_t y, const tq_pair *p)
 {
-    return tq_pair_output(INPUT(x, first) + INPUT(y, second), p);
+    return (y ^ p->negates) - p->negates;
 }
 
-TQ_BODY int32_t subtract(int32_t x, int32_t y, const tq_pair *p)
+TQ_BODY int32_t add(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_output(INPUT(x, first) - INPUT(y, second), p);
+    return tq_pair_output(INPUT(x, first) + signed_term(INPUT(y, second), p), p);
 }
 
 TQ_BODY int32_t squared_difference(int32_t x, int32_t y, const tq_pair *p)
@@ -54,37 +55,20 @@ TQ_BODY int32_t squared_difference(int32_t x, int32_t y, const tq_pair *p)
 #define LANE_INPUT(q, which) tq_lane_multiply((q - p->zero_##which) * p->left_shift, p->lane_##which)
 TQ_BODY int32_t lane_add(int32_t x, int32_t y, const tq_pair *p)
 {
-    return tq_pair_lane_output(LANE_INPUT(x, first) + LANE_INPUT(y, second), p);
+    return tq_pair_lane_output(LANE_INPUT(x, first) + signed_term(LANE_INPUT(y, second), p), p);
 }
 
-TQ_BODY int32_t lane_subtract(int32_t x, int32_t y, const tq_pair *p)
-{
-    return tq_pair_lane_output(LANE_INPUT(x, first) - LANE_INPUT(y, second), p);
-}
-
-/* INT16 with power-of-two scales: at most one input is shifted, by first.shift or second.shift <= 0. */
+/* INT16 with power-of-two scales: at most one input is shifted, by first.shift or second.shift <= 0.  low and high lie
+   within INT16, to which sums saturate. */
 TQ_BODY int32_t shifted_add(int32_t x, int32_t y, const tq_pair *p)
 {
-    int32_t sum = tq_rounding_divide_by_pot(x, -p->first.shift) + tq_rounding_divide_by_pot(y, -p->second.shift);
-    return tq_clamp_i64(tq_clamp_i64(sum, INT16_MIN, INT16_MAX), p->low, p->high);
+    int32_t second = signed_term(tq_rounding_divide_by_pot(y, -p->second.shift), p);
+    return tq_clamp_i64(tq_rounding_divide_by_pot(x, -p->first.shift) + second, p->low, p->high);
 }
 
-TQ_BODY int32_t shifted_subtract(int32_t x, int32_t y, const tq_pair *p)
-{
-    int32_t difference = tq_rounding_divide_by_pot(x, -p->first.shift) - tq_rounding_divide_by_pot(y, -p->second.shift);
-    return tq_clamp_i64(difference, p->low, p->high);
-}
-
-TQ_PAIR_TYPES(TQ_PAIR_GENERAL, add)
-TQ_PAIR_TYPES(TQ_PAIR_GENERAL, subtract)
-TQ_PAIR_GENERAL(squared_difference, int8)
-TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_add)
-TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_subtract)
-TQ_PAIR_GENERAL(shifted_add, int16)
-TQ_PAIR_GENERAL(shifted_subtract, int16)
-
-static const tq_pair_loops add_loops = TQ_PAIR_LOOPS(add, lane_add);
-static const tq_pair_loops subtract_loops = TQ_PAIR_LOOPS(subtract, lane_subtract);
+TQ_PAIR_DEFINE(add, lane_add)
+TQ_PAIR_8BIT(squared_difference_8bit, , squared_difference)
+TQ_BROADCAST_2_SMALL(shifted_add_16bit, int16_t, int16_t, int16_t, tq_pair, shifted_add(x, y, &p))
 
 /* Whether |q - z| < 2^10 for the values q of 8 bits. */
 static bool is_near(int32_t zero_point)
@@ -151,13 +135,11 @@ TQ_BODY int32_t lane_sum(int32_t x, int32_t y, const tq_pair *p)
     return tq_lane_quantized(sum >> p->right, p->least, p->most, p->zero_output);
 }
 
-TQ_PAIR_BYTES(TQ_PAIR_LANES, lane_sum)
-
-static const tq_broadcast_fn sum_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_sum_int8),
-                                                      TQ_ISA_FUNCTIONS(lane_sum_uint8)};
+TQ_ISA_DEFINE(TQ_PAIR_8BIT, lane_sum, lane_sum)
+static const tq_broadcast_fn sum_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_sum);
 
 /* Sets XNNPACK's factors; false for ratios of scales that XNNPACK does not take. */
-static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
+static bool scale_factors(const tq_node *node, tq_pair *p)
 {
     const float out = tq_scale_of(node->out[0]);
     const float first = tq_scale_of(node->in[0]) / out, second = tq_scale_of(node->in[1]) / out;
@@ -168,7 +150,7 @@ static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
     frexpf(larger, &exponent); /* larger < 2^exponent */
     p->right = 21 - exponent;
     p->factor_first = (int32_t)rintf(ldexpf(first, p->right));
-    p->factor_second = (int32_t)rintf(ldexpf(second, p->right)) * (subtracts ? -1 : 1);
+    p->factor_second = signed_term((int32_t)rintf(ldexpf(second, p->right)), p);
     p->offset = ((int32_t)1 << (p->right - 1)) - p->factor_first * p->zero_first - p->factor_second * p->zero_second;
     return true;
 }
@@ -186,7 +168,7 @@ static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
 
 #define QUICK_CHUNK 128
 
-#define QUICK_OF(name, T, target)                                                                     \
+#define QUICK(name, target, T)                                                                        \
     target static void name(const tq_broadcast_run *run)                                              \
     {                                                                                                 \
         const tq_pair p = *(const tq_pair *)run->params;                                              \
@@ -198,10 +180,12 @@ static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
             T out[QUICK_CHUNK];                                                                       \
             int32_t nearest = INT32_MAX;                                                              \
             for (size_t i = 0; i < QUICK_CHUNK; i++) {                                                \
-                const int32_t u = x[i] * p.factor_first + y[i] * p.factor_second + p.offset;          \
+                const int32_t first = TQ_PAIR_VALUE(x[i], p.flip) * p.factor_first;                   \
+                const int32_t u = first + TQ_PAIR_VALUE(y[i], p.flip) * p.factor_second + p.offset;   \
                 const int32_t past = (u + p.margin) & step;                                           \
                 nearest = past < nearest ? past : nearest;                                            \
-                out[i] = (T)tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);          \
+                const int32_t q = tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);    \
+                out[i] = TQ_PAIR_BYTE(q, p.flip);                                                     \
             }                                                                                         \
             part.in[0] = x, part.in[1] = y, part.out = (T *)run->out + at, part.n = QUICK_CHUNK;      \
             if (nearest < 2 * p.margin)                                                               \
@@ -217,11 +201,8 @@ static bool scale_factors(const tq_node *node, tq_pair *p, bool subtracts)
         if (part.n > 0)                                                                               \
             p.exact(&part);                                                                           \
     }
-#define QUICK(name, target, T) QUICK_OF(name, T, target)
-TQ_ISA_DEFINE(QUICK, quick_int8, int8_t)
-TQ_ISA_DEFINE(QUICK, quick_uint8, uint8_t)
-
-static const tq_broadcast_fn quick_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(quick_int8), TQ_ISA_FUNCTIONS(quick_uint8)};
+TQ_ISA_DEFINE(QUICK, quick, uint8_t)
+static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick);
 
 static double real_of(tq_fixed by)
 {
@@ -230,11 +211,9 @@ static double real_of(tq_fixed by)
 
 /* Sets the factors and the margin for multipliers of which sums_fit is true; false where no k has room for u and
    keeps chunks decided. */
-static bool find_quick(const tq_node *node, tq_pair *p, bool subtracts)
+static bool find_quick(tq_pair *p)
 {
-    int32_t low, high;
-    tq_quantized_range(node->in[0]->type, &low, &high);
-    if (p->zero_first < low || p->zero_first > high || p->zero_second < low || p->zero_second > high)
+    if (p->zero_first != (int8_t)p->zero_first || p->zero_second != (int8_t)p->zero_second)
         return false;
     const double by = real_of(p->output), step = by * p->left_shift;
     const double first = real_of(p->first) * step, second = real_of(p->second) * step;
@@ -246,7 +225,7 @@ static bool find_quick(const tq_node *node, tq_pair *p, bool subtracts)
         p->right = k;
         p->margin = (int32_t)margin;
         p->factor_first = (int32_t)rint(ldexp(first, k));
-        p->factor_second = (int32_t)rint(ldexp(second, k)) * (subtracts ? -1 : 1);
+        p->factor_second = signed_term((int32_t)rint(ldexp(second, k)), p);
         p->offset = ((int32_t)1 << (k - 1)) - p->factor_first * p->zero_first - p->factor_second * p->zero_second;
         return true;
     }
@@ -376,6 +355,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     bool shifts = false;
     TQ_TRY(tq_pair_prepare(node, sizeof(state), error));
     state *s = node->state;
+    s->pair.p.negates = is_sub ? -1 : 0;
     if (is_sub)
         TQ_TRY(check_zero_points(node, error));
     if (is_int16) {
@@ -383,23 +363,23 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         TQ_TRY(find_shifts(node, &s->pair.p, &shifts, error));
     }
     if (shifts) {
-        s->pair.walk.run = is_sub ? shifted_subtract_int16 : shifted_add_int16;
+        s->pair.walk.run = shifted_add_16bit;
         return TQ_OK;
     }
-    if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p, is_sub)) {
-        s->pair.walk.run = sum_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
+    if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p)) {
+        s->pair.walk.run = sum_loops[tq_isa()];
         return TQ_OK;
     }
     TQ_TRY(scale_sums(node, &s->pair.p, is_int16 ? 15 : 20, 1, error));
     const bool fit = sums_fit(&s->pair.p);
-    s->pair.walk.run = tq_pair_choose(is_sub ? &subtract_loops : &add_loops, node->in[0]->type, fit);
+    s->pair.walk.run = tq_pair_choose(&add_loops, node->in[0]->type, fit);
     if (fit && !is_sub && node->numerics == TQ_NUMERICS_OPTIMIZED)
         prepare_blocks(node, s, is_int16 ? 15 : 20);
     if (s->block)
         node->eval = eval_blocks;
-    else if (fit && !is_int16 && find_quick(node, &s->pair.p, is_sub)) {
+    else if (fit && !is_int16 && find_quick(&s->pair.p)) {
         s->pair.p.exact = s->pair.walk.run;
-        s->pair.walk.run = quick_loops[node->in[0]->type == TQ_TensorType_UINT8][tq_isa()];
+        s->pair.walk.run = quick_loops[tq_isa()];
     }
     return TQ_OK;
 }
@@ -423,6 +403,6 @@ tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
     TQ_TRY(check_zero_points(node, error));
     tq_pair_state *s = node->state;
     TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
-    s->walk.run = squared_difference_int8;
+    s->walk.run = squared_difference_8bit;
     return TQ_OK;
 }

@@ -95,9 +95,6 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
 
 /* ---- the rows ---- */
 
-#undef TQ_LOAD_FLOAT16
-#define TQ_LOAD_FLOAT16(v) tq_half_to_float_scalar(v)
-
 /* One function of two elements a row, and its loops. */
 #define ELEMENT(operator, type, result, expression)                                 \
     TQ_BODY TQ_C_##result operator##_##type(TQ_C_##type a, TQ_C_##type b, bounds p) \

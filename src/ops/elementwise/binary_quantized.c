@@ -48,10 +48,13 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     TQ_TRY(tq_node_state(node, size, &s, error));
     TQ_TRY(tq_broadcast_prepare(node, 0, 2, &s->walk, error));
     tq_pair *p = &s->p;
-    p->zero_first = tq_zero_point_of(node->in[0]);
-    p->zero_second = tq_zero_point_of(node->in[1]);
-    p->zero_output = tq_zero_point_of(node->out[0]);
+    p->flip = node->in[0]->type == TQ_TensorType_UINT8 ? 128 : 0;
+    p->zero_first = tq_zero_point_of(node->in[0]) - p->flip;
+    p->zero_second = tq_zero_point_of(node->in[1]) - p->flip;
+    p->zero_output = tq_zero_point_of(node->out[0]) - p->flip;
     tq_activation_range(node, tq_binary_activation(node), &p->low, &p->high);
+    p->low -= p->flip;
+    p->high -= p->flip;
     p->least = p->low - p->zero_output;
     p->most = p->high - p->zero_output;
     s->walk.params = p;
@@ -72,6 +75,6 @@ tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error)
 
 tq_broadcast_fn tq_pair_choose(const tq_pair_loops *loops, int32_t type, bool fits)
 {
-    int index = type == TQ_TensorType_INT8 ? 0 : type == TQ_TensorType_UINT8 ? 1 : 2;
+    const int index = type == TQ_TensorType_INT16;
     return fits ? loops->lanes[index][tq_isa()] : loops->general[index];
 }

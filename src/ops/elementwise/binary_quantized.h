@@ -12,12 +12,17 @@
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
-/* The parameters of two inputs and an output.  An operator reads only those of its formula. */
+/* The parameters of two inputs and an output.  An operator reads only those of its formula.
+
+   One loop serves INT8 and UINT8: a value of UINT8 less 128 is its byte with the high bit flipped, as INT8.  With
+   `flip` the zero points and the bounds here are less by 128, and differences from a zero point stay. */
 typedef struct tq_pair {
     tq_fixed first, second, output;
     tq_lane_fixed lane_first, lane_second, lane_output; /* the same multipliers as lanes */
+    uint8_t flip; /* UINT8: 128, else 0 */
     int32_t zero_first, zero_second, zero_output;
     int32_t left_shift;  /* 2^L, L from 0 to 20 */
+    int32_t negates;     /* -1 for SUB, which adds the negative of its second term; else 0 */
     int32_t low, high;   /* the quantized values that the fused activation lets pass */
     int32_t least, most; /* low - zero_output, high - zero_output */
     /* XNNPACK's rules: ADD and SUB (integers, a right shift from 13 to 30), MUL (a finite float) */
@@ -48,8 +53,8 @@ tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error);
 bool tq_pair_is_xnnpack(const tq_node *node);
 
 /* Gives the node a state of `size` bytes, at least those of tq_pair_state, with which it begins, and sets eval: the
-   walk is planned, zero points, low, high, least and most are set.  The caller sets the multipliers and walk.run. Fails
-   where a scale is missing, shapes do not broadcast or memory is short. */
+   walk is planned; flip, zero points, low, high, least and most are set.  The caller sets the multipliers and walk.run.
+   Fails where a scale is missing, shapes do not broadcast or memory is short. */
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error);
 
 /* clamp(MBQM(x, output multiplier) + zero_output, low, high), for any x. */
@@ -64,36 +69,37 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *p)
     return tq_lane_quantized(tq_lane_multiply(x, p->lane_output), p->least, p->most, p->zero_output);
 }
 
-/* Loops around an element function name(x, y, &p) for INT8, UINT8 and INT16: for any multipliers, and by lanes,
-   compiled for every instruction set. */
-#define TQ_PAIR_GENERAL(name, T) TQ_BROADCAST_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
-#define TQ_PAIR_LANES_OF(name, T, isa, target) \
-    TQ_BROADCAST_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
-#define TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int8) DEFINE(name, uint8)
-#define TQ_PAIR_TYPES(DEFINE, name) TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int16)
-#if TQ_X86
-#define TQ_PAIR_LANES(name, T)                      \
-    TQ_PAIR_LANES_OF(name, T, scalar, )             \
-    TQ_PAIR_LANES_OF(name, T, avx2, TQ_TARGET_AVX2) \
-    TQ_PAIR_LANES_OF(name, T, avx512, TQ_TARGET_AVX512)
-#else
-#define TQ_PAIR_LANES(name, T) TQ_PAIR_LANES_OF(name, T, scalar, )
-#endif
+/* The value of a byte of INT8 or UINT8, and the byte of a value. */
+#define TQ_PAIR_VALUE(byte, flip) ((int8_t)((byte) ^ (flip)))
+#define TQ_PAIR_BYTE(value, flip) ((uint8_t)(value) ^ (flip))
 
-/* The loops for INT8, UINT8, INT16: for any multipliers, and by lanes for each instruction set. */
+/* The expression of an element function name(x, y, &p) for bytes x and y and parameters p with a flip. */
+#define TQ_PAIR_BYTES(name) TQ_PAIR_BYTE(name(TQ_PAIR_VALUE(x, p.flip), TQ_PAIR_VALUE(y, p.flip), &p), p.flip)
+
+/* A loop `loop` around an element function, for 8 bits and for INT16. */
+#define TQ_PAIR_8BIT(loop, target, name) \
+    TQ_BROADCAST_2(loop, target, uint8_t, uint8_t, uint8_t, tq_pair, TQ_PAIR_BYTES(name))
+#define TQ_PAIR_16BIT(loop, target, name) \
+    TQ_BROADCAST_2(loop, target, int16_t, int16_t, int16_t, tq_pair, name(x, y, &p))
+
+/* Both, small: for any multipliers. */
+#define TQ_PAIR_GENERAL(name)                                                                  \
+    TQ_BROADCAST_2_SMALL(name##_8bit, uint8_t, uint8_t, uint8_t, tq_pair, TQ_PAIR_BYTES(name)) \
+    TQ_BROADCAST_2_SMALL(name##_16bit, int16_t, int16_t, int16_t, tq_pair, name(x, y, &p))
+
+/* The loops for 8 bits and for INT16: for any multipliers, and by lanes for each instruction set. */
 typedef struct tq_pair_loops {
-    tq_broadcast_fn general[3], lanes[3][TQ_ISAS];
+    tq_broadcast_fn general[2], lanes[2][TQ_ISAS];
 } tq_pair_loops;
 
-#define TQ_PAIR_LOOPS(general, fast)                                                                      \
-    {                                                                                                     \
-        {general##_int8, general##_uint8, general##_int16},                                               \
-        {                                                                                                 \
-            TQ_ISA_FUNCTIONS(fast##_int8), TQ_ISA_FUNCTIONS(fast##_uint8), TQ_ISA_FUNCTIONS(fast##_int16) \
-        }                                                                                                 \
-    }
+#define TQ_PAIR_DEFINE(general, fast)                                                \
+    TQ_PAIR_GENERAL(general)                                                         \
+    TQ_ISA_DEFINE(TQ_PAIR_8BIT, fast##_8bit, fast)                                   \
+    TQ_ISA_DEFINE(TQ_PAIR_16BIT, fast##_16bit, fast)                                 \
+    static const tq_pair_loops general##_loops = {{general##_8bit, general##_16bit}, \
+                                                  {TQ_ISA_FUNCTIONS(fast##_8bit), TQ_ISA_FUNCTIONS(fast##_16bit)}};
 
-/* The loop for a type (INT8, UINT8, else INT16) on this machine.  fits: tq_lane_fits holds for all multipliers. */
+/* The loop for a type (INT8, UINT8 or INT16) on this machine.  fits: tq_lane_fits holds for all multipliers. */
 tq_broadcast_fn tq_pair_choose(const tq_pair_loops *loops, int32_t type, bool fits);
 
 #endif

@@ -23,12 +23,12 @@ static int32_t divide(int32_t x, int32_t y, const tq_pair *p)
     return tq_requantize_fixed(scaled, p->zero_output, p->low, p->high);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_GENERAL, divide)
+TQ_PAIR_GENERAL(divide)
 
 static tq_status eval_divide(tq_node *node, tq_error *error)
 {
     const tq_tensor *divisors = node->in[1];
-    const int32_t zero = ((const tq_pair_state *)node->state)->p.zero_second;
+    const int32_t zero = tq_zero_point_of(divisors);
     size_t count = tq_tensor_count(divisors);
     for (size_t i = 0; i < count; i++)
         if (tq_integer_at(divisors, i) == zero)
@@ -51,9 +51,7 @@ tq_status tq_prepare_div(tq_node *node, tq_error *error)
     tq_pair_state *s = node->state;
     float unit = tq_scale_of(node->in[1]) * tq_scale_of(node->out[0]);
     TQ_TRY(tq_fixed_find(node, tq_scale_of(node->in[0]) / unit, &s->p.output, error));
-    s->walk.run = node->in[0]->type == TQ_TensorType_INT8    ? divide_int8
-                  : node->in[0]->type == TQ_TensorType_UINT8 ? divide_uint8
-                                                             : divide_int16;
+    s->walk.run = node->in[0]->type == TQ_TensorType_INT16 ? divide_16bit : divide_8bit;
     s->walk.cost = 20;
     node->eval = eval_divide;
     return TQ_OK;

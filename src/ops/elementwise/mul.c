@@ -30,12 +30,9 @@ TQ_BODY int32_t multiply_q15(int32_t x, int32_t y, const tq_pair *p)
     return tq_lane_quantized(tq_rounding_divide_by_pot(high, 8), p->least, p->most, p->zero_output);
 }
 
-TQ_PAIR_TYPES(TQ_PAIR_GENERAL, multiply)
-TQ_PAIR_TYPES(TQ_PAIR_LANES, lane_mul)
-TQ_BROADCAST_2(multiply_q15_int8, , int16_t, int16_t, int8_t, tq_pair, multiply_q15(x, y, &p))
-TQ_BROADCAST_2(multiply_q15_uint8, , int16_t, int16_t, uint8_t, tq_pair, multiply_q15(x, y, &p))
-
-static const tq_pair_loops multiply_loops = TQ_PAIR_LOOPS(multiply, lane_mul);
+TQ_PAIR_DEFINE(multiply, lane_mul)
+TQ_BROADCAST_2_SMALL(multiply_q15_int8, int16_t, int16_t, int8_t, tq_pair, multiply_q15(x, y, &p))
+TQ_BROADCAST_2_SMALL(multiply_q15_uint8, int16_t, int16_t, uint8_t, tq_pair, multiply_q15(x, y, &p))
 
 /* XNNPACK's */
 TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
@@ -44,10 +41,8 @@ TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
     return tq_lane_round_even(product, (float)p->least, (float)p->most) + p->zero_output;
 }
 
-TQ_PAIR_BYTES(TQ_PAIR_LANES, lane_even_mul)
-
-static const tq_broadcast_fn even_mul_loops[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(lane_even_mul_int8),
-                                                           TQ_ISA_FUNCTIONS(lane_even_mul_uint8)};
+TQ_ISA_DEFINE(TQ_PAIR_8BIT, lane_even_mul, lane_even_mul)
+static const tq_broadcast_fn even_mul_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_even_mul);
 
 static float real_square(float x, const void *params)
 {
@@ -107,7 +102,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     if (tq_pair_is_xnnpack(node)) {
         const float first = tq_scale_of(node->in[0]), second = tq_scale_of(node->in[1]);
         s->p.by = tq_even_multiplier(first, second, tq_scale_of(node->out[0]));
-        s->walk.run = even_mul_loops[type == TQ_TensorType_UINT8][tq_isa()];
+        s->walk.run = even_mul_loops[tq_isa()];
         if (!isfinite(s->p.by))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->p.by);
         return TQ_OK;

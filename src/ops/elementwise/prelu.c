@@ -6,10 +6,11 @@
  *               zero points.  The slope of INT16 is INT8, as in the runtime, or INT16, which the runtime misreads.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/prelu.h.
  */
-#include "ops/elementwise/broadcast.h"
-#include "ops/elementwise/fixed_point_lanes.h"
+#include "ops/elementwise/binary_quantized.h"
 
+/* Of UINT8, zero points and bounds are less by 128, as in binary_quantized.h. */
 typedef struct slopes {
+    uint8_t flip;
     int32_t zero_in, zero_slope, zero_out, low, high;
     tq_fixed positive, negative;
     tq_lane_fixed lane_positive, lane_negative;
@@ -37,25 +38,22 @@ TQ_BODY int32_t lane_prelu(int32_t x, int32_t slope, const slopes *p)
 }
 
 TQ_ISA_DEFINE(TQ_BROADCAST_2, prelu_float, float, float, float, slopes, x >= 0 ? x : x * y)
-TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_int8, int8_t, int8_t, int8_t, slopes, lane_prelu(x, y, &p))
-TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_uint8, uint8_t, uint8_t, uint8_t, slopes, lane_prelu(x, y, &p))
+TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_8bit, uint8_t, uint8_t, uint8_t, slopes, TQ_PAIR_BYTES(lane_prelu))
 TQ_ISA_DEFINE(TQ_BROADCAST_2, lane_int16, int16_t, int8_t, int16_t, slopes, lane_prelu(x, y, &p))
 static const tq_broadcast_fn prelu_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(prelu_float);
-static const tq_broadcast_fn lane_int8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int8);
-static const tq_broadcast_fn lane_uint8[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_uint8);
+static const tq_broadcast_fn lane_8bit[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_8bit);
 static const tq_broadcast_fn lane_int16[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_int16);
-TQ_BROADCAST_2(prelu_int8, , int8_t, int8_t, int8_t, slopes, prelu(x, y, &p))
-TQ_BROADCAST_2(prelu_uint8, , uint8_t, uint8_t, uint8_t, slopes, prelu(x, y, &p))
-TQ_BROADCAST_2(prelu_int16, , int16_t, int8_t, int16_t, slopes, prelu(x, y, &p))
-TQ_BROADCAST_2(prelu_wide_int16, , int16_t, int16_t, int16_t, slopes, prelu(x, y, &p))
+TQ_BROADCAST_2_SMALL(prelu_8bit, uint8_t, uint8_t, uint8_t, slopes, TQ_PAIR_BYTES(prelu))
+TQ_BROADCAST_2_SMALL(prelu_int16, int16_t, int8_t, int16_t, slopes, prelu(x, y, &p))
+TQ_BROADCAST_2_SMALL(prelu_wide_int16, int16_t, int16_t, int16_t, slopes, prelu(x, y, &p))
 
 /* lanes: tq_lane_fits holds for both multipliers. */
 static tq_broadcast_fn choose(int32_t type, int32_t slope, bool lanes)
 {
     switch (type) {
     case TQ_TensorType_FLOAT32: return prelu_float[tq_isa()];
-    case TQ_TensorType_INT8: return lanes ? lane_int8[tq_isa()] : prelu_int8;
-    case TQ_TensorType_UINT8: return lanes ? lane_uint8[tq_isa()] : prelu_uint8;
+    case TQ_TensorType_INT8:
+    case TQ_TensorType_UINT8: return lanes ? lane_8bit[tq_isa()] : prelu_8bit;
     }
     if (slope == TQ_TensorType_INT16)
         return prelu_wide_int16;
@@ -75,14 +73,17 @@ static tq_status find_slopes(const tq_node *node, slopes *p, tq_error *error)
     TQ_TRY(tq_check_input_scale(node, 1, error));
     TQ_TRY(tq_check_output_scale(node, 0, error));
     float in = tq_scale_of(node->in[0]), slope = tq_scale_of(node->in[1]), out = tq_scale_of(node->out[0]);
-    p->zero_in = tq_zero_point_of(node->in[0]);
-    p->zero_slope = tq_zero_point_of(node->in[1]);
-    p->zero_out = tq_zero_point_of(node->out[0]);
+    p->flip = node->in[0]->type == TQ_TensorType_UINT8 ? 128 : 0;
+    p->zero_in = tq_zero_point_of(node->in[0]) - p->flip;
+    p->zero_slope = tq_zero_point_of(node->in[1]) - p->flip;
+    p->zero_out = tq_zero_point_of(node->out[0]) - p->flip;
     /* A slope of INT16: 2^16 times 2^15 fits int32 only without zero points. */
     if (node->in[1]->type == TQ_TensorType_INT16 && (p->zero_in != 0 || p->zero_slope != 0))
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "a slope of INT16 needs zero points of 0, not %d and %d",
                           p->zero_in, p->zero_slope);
     tq_quantized_range(node->out[0]->type, &p->low, &p->high);
+    p->low -= p->flip;
+    p->high -= p->flip;
     TQ_TRY(tq_fixed_find(node, in / out, &p->positive, error));
     float product = in * slope;
     TQ_TRY(tq_fixed_find(node, product / out, &p->negative, error));

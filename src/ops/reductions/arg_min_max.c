@@ -18,115 +18,116 @@
 #define LANES 16
 #define SHORT 64
 
-/* best[i] = the k < dim whose in[k * inner + i] is best, for each i < n <= COLUMNS; where inner is 1, whose in[i * dim
-   + k] is.  dim >= 1. */
-typedef void (*search_fn)(const void *in, size_t dim, size_t inner, size_t n, int32_t *best);
+/* best[i] = the k < dim whose in[k * inner + i] has the greatest key, for each i < n <= COLUMNS; where inner is 1,
+   whose in[i * dim + k] has.  dim >= 1.  The key of an integer is x ^ flip, that of a float x * flip: with flips of -1
+   the least wins, and with 0x80 bytes compare as unsigned. */
+typedef void (*search_fn)(const void *in, int flip, size_t dim, size_t inner, size_t n, int32_t *best);
+#define INTEGER_KEY(type, x) ((type)((x) ^ flip))
+#define FLOAT_KEY(type, x) ((x) * (type)flip)
 
 typedef struct search {
     size_t outer, dim, inner, element;
     search_fn run;
+    int flip;
 } search;
 
-/* One contiguous column of at least LANES elements: the best value of each of LANES lanes, the best of these, and the
+/* One contiguous column of at least LANES elements: the best key of each of LANES lanes, the best of these, and the
    first index that holds it.  The last step may read elements again.  `worst` loses to all but NaN. */
-#define SEARCH_COLUMN(target, name, type, better, worst)                \
-    target static int32_t name##_column(const type *x, size_t dim)      \
-    {                                                                   \
-        type lanes[LANES], value = worst;                               \
-        size_t k;                                                       \
-        for (size_t l = 0; l < LANES; l++)                              \
-            lanes[l] = worst;                                           \
-        for (k = 0; k < dim; k += LANES) {                              \
-            const type *now = x + (k + LANES <= dim ? k : dim - LANES); \
-            for (size_t l = 0; l < LANES; l++)                          \
-                lanes[l] = now[l] better lanes[l] ? now[l] : lanes[l];  \
-        }                                                               \
-        for (size_t l = 0; l < LANES; l++)                              \
-            value = lanes[l] better value ? lanes[l] : value;           \
-        for (k = 0; k < dim && x[k] != value; k++)                      \
-            ;                                                           \
-        return k < dim ? (int32_t)k : 0; /* all NaN: the first */       \
+#define SEARCH_COLUMN(target, name, type, KEY, worst)                                   \
+    target static int32_t name##_column(const type *x, const int flip, size_t dim)      \
+    {                                                                                   \
+        type lanes[LANES], value = worst;                                               \
+        size_t k;                                                                       \
+        for (size_t l = 0; l < LANES; l++)                                              \
+            lanes[l] = worst;                                                           \
+        for (k = 0; k < dim; k += LANES) {                                              \
+            const type *now = x + (k + LANES <= dim ? k : dim - LANES);                 \
+            for (size_t l = 0; l < LANES; l++)                                          \
+                lanes[l] = KEY(type, now[l]) > lanes[l] ? KEY(type, now[l]) : lanes[l]; \
+        }                                                                               \
+        for (size_t l = 0; l < LANES; l++)                                              \
+            value = lanes[l] > value ? lanes[l] : value;                                \
+        for (k = 0; k < dim && KEY(type, x[k]) != value; k++)                           \
+            ;                                                                           \
+        return k < dim ? (int32_t)k : 0; /* all NaN: the first */                       \
     }
 
 /* One short contiguous column, of at least 1 element. */
-#define SEARCH_SHORT(target, name, type, better)                         \
-    target static inline int32_t name##_short(const type *x, size_t dim) \
-    {                                                                    \
-        size_t best = 0;                                                 \
-        while (best + 1 < dim && x[best] != x[best]) /* NaN */           \
-            best++;                                                      \
-        best = x[best] != x[best] ? 0 : best;                            \
-        type value = x[best];                                            \
-        for (size_t k = best + 1; k < dim; k++)                          \
-            if (__builtin_expect(x[k] better value, 0)) {                \
-                value = x[k];                                            \
-                best = k;                                                \
-            }                                                            \
-        return (int32_t)best;                                            \
+#define SEARCH_SHORT(target, name, type, KEY)                                            \
+    target static inline int32_t name##_short(const type *x, const int flip, size_t dim) \
+    {                                                                                    \
+        size_t best = 0;                                                                 \
+        while (best + 1 < dim && x[best] != x[best]) /* NaN */                           \
+            best++;                                                                      \
+        best = x[best] != x[best] ? 0 : best;                                            \
+        type value = KEY(type, x[best]);                                                 \
+        for (size_t k = best + 1; k < dim; k++)                                          \
+            if (__builtin_expect(KEY(type, x[k]) > value, 0)) {                          \
+                value = KEY(type, x[k]);                                                 \
+                best = k;                                                                \
+            }                                                                            \
+        return (int32_t)best;                                                            \
     }
 
 /* n columns side by side, `inner` elements from row to row.  A number wins against NaN. */
-#define SEARCH_ROWS(target, name, type, better)                                                      \
-    target static void name##_rows(const type *x, size_t dim, size_t inner, size_t n, int32_t *best) \
-    {                                                                                                \
-        type values[COLUMNS];                                                                        \
-        memcpy(values, x, n * sizeof(type));                                                         \
-        memset(best, 0, n * sizeof *best);                                                           \
-        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                                    \
-            for (size_t i = 0; i < n; i++) {                                                         \
-                type now = x[k * inner + i], held = values[i];                                       \
-                bool wins = (now better held) | ((held != held) & (now == now));                     \
-                values[i] = wins ? now : held;                                                       \
-                best[i] = wins ? (int32_t)k : best[i];                                               \
-            }                                                                                        \
+#define SEARCH_ROWS(target, name, type, KEY)                                                                         \
+    target static void name##_rows(const type *x, const int flip, size_t dim, size_t inner, size_t n, int32_t *best) \
+    {                                                                                                                \
+        type values[COLUMNS];                                                                                        \
+        for (size_t i = 0; i < n; i++)                                                                               \
+            values[i] = KEY(type, x[i]);                                                                             \
+        memset(best, 0, n * sizeof *best);                                                                           \
+        for (size_t k = 1; k < dim && !tq_stop_after(n / 8); k++)                                                    \
+            for (size_t i = 0; i < n; i++) {                                                                         \
+                type now = KEY(type, x[k * inner + i]), held = values[i];                                            \
+                bool wins = (now > held) | ((held != held) & (now == now));                                          \
+                values[i] = wins ? now : held;                                                                       \
+                best[i] = wins ? (int32_t)k : best[i];                                                               \
+            }                                                                                                        \
     }
-#define SEARCH(target, name, type, better, worst)                                              \
-    SEARCH_COLUMN(target, name, type, better, worst)                                           \
-    SEARCH_SHORT(target, name, type, better)                                                   \
-    SEARCH_ROWS(target, name, type, better)                                                    \
-    target static void name(const void *in, size_t dim, size_t inner, size_t n, int32_t *best) \
-    {                                                                                          \
-        const type *x = in;                                                                    \
-        if (inner != 1)                                                                        \
-            name##_rows(x, dim, inner, n, best);                                               \
-        else                                                                                   \
-            for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                    \
-                best[i] = dim < SHORT ? name##_short(x, dim) : name##_column(x, dim);          \
+#define SEARCH(name, target, type, KEY, worst)                                                           \
+    SEARCH_COLUMN(target, name, type, KEY, worst)                                                        \
+    SEARCH_SHORT(target, name, type, KEY)                                                                \
+    SEARCH_ROWS(target, name, type, KEY)                                                                 \
+    target static void name(const void *in, int flip, size_t dim, size_t inner, size_t n, int32_t *best) \
+    {                                                                                                    \
+        const type *x = in;                                                                              \
+        if (inner != 1)                                                                                  \
+            name##_rows(x, flip, dim, inner, n, best);                                                   \
+        else                                                                                             \
+            for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                              \
+                best[i] = dim < SHORT ? name##_short(x, flip, dim) : name##_column(x, flip, dim);        \
     }
-#define SEARCH_TYPE(isa, target, name, type, low, high) \
-    SEARCH(target, max_##name##_##isa, type, >, low)    \
-    SEARCH(target, min_##name##_##isa, type, <, high)
-#define SEARCHES(isa, target)                                    \
-    SEARCH_TYPE(isa, target, f32, float, -INFINITY, INFINITY)    \
-    SEARCH_TYPE(isa, target, i8, int8_t, INT8_MIN, INT8_MAX)     \
-    SEARCH_TYPE(isa, target, u8, uint8_t, 0, UINT8_MAX)          \
-    SEARCH_TYPE(isa, target, i16, int16_t, INT16_MIN, INT16_MAX) \
-    SEARCH_TYPE(isa, target, i32, int32_t, INT32_MIN, INT32_MAX) \
-    SEARCH_TYPE(isa, target, i64, int64_t, INT64_MIN, INT64_MAX)
+#define SEARCHES(isa, target)                                         \
+    SEARCH(search_f32_##isa, target, float, FLOAT_KEY, -INFINITY)     \
+    SEARCH(search_i8_##isa, target, int8_t, INTEGER_KEY, INT8_MIN)    \
+    SEARCH(search_i16_##isa, target, int16_t, INTEGER_KEY, INT16_MIN) \
+    SEARCH(search_i32_##isa, target, int32_t, INTEGER_KEY, INT32_MIN) \
+    SEARCH(search_i64_##isa, target, int64_t, INTEGER_KEY, INT64_MIN)
 TQ_EVERY_ISA(SEARCHES)
 
 /* BOOL is searched as UINT8. */
-static search_fn choose(int32_t type, bool max)
+static void choose(search *s, int32_t type, bool greatest)
 {
-#define ROW(TYPE, name)                                                \
-    {                                                                  \
-        TQ_TensorType_##TYPE,                                          \
-        {                                                              \
-            TQ_ISA_FUNCTIONS(min_##name), TQ_ISA_FUNCTIONS(max_##name) \
-        }                                                              \
-    }
     static const struct {
         int32_t type;
-        search_fn run[2][TQ_ISAS];
+        int flip; /* for the greatest; for the least -flip of floats, ~flip of integers */
+        search_fn run[TQ_ISAS];
     } rows[] = {
-        ROW(FLOAT32, f32), ROW(INT8, i8),   ROW(UINT8, u8),  ROW(BOOL, u8),
-        ROW(INT16, i16),   ROW(INT32, i32), ROW(INT64, i64),
+        {TQ_TensorType_FLOAT32, 1, TQ_ISA_FUNCTIONS(search_f32)},
+        {TQ_TensorType_INT8, 0, TQ_ISA_FUNCTIONS(search_i8)},
+        {TQ_TensorType_UINT8, 128, TQ_ISA_FUNCTIONS(search_i8)},
+        {TQ_TensorType_BOOL, 128, TQ_ISA_FUNCTIONS(search_i8)},
+        {TQ_TensorType_INT16, 0, TQ_ISA_FUNCTIONS(search_i16)},
+        {TQ_TensorType_INT32, 0, TQ_ISA_FUNCTIONS(search_i32)},
+        {TQ_TensorType_INT64, 0, TQ_ISA_FUNCTIONS(search_i64)},
     };
-#undef ROW
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (rows[i].type == type)
-            return rows[i].run[max][tq_isa()];
-    return NULL;
+        if (rows[i].type == type) {
+            const int least = type == TQ_TensorType_FLOAT32 ? -rows[i].flip : ~rows[i].flip;
+            s->run = rows[i].run[tq_isa()];
+            s->flip = greatest ? rows[i].flip : least;
+        }
 }
 
 static void store(const tq_tensor *out, size_t at, const int32_t *best, size_t n)
@@ -149,7 +150,7 @@ static tq_status eval_search(tq_node *node, tq_error *error)
         for (size_t c = 0; c < width && !tq_stop_after(s->dim * COLUMNS / 8); c += COLUMNS) {
             size_t n = width - c < COLUMNS ? width - c : COLUMNS;
             size_t from = s->inner == 1 ? c * s->dim : o * s->dim * s->inner + c;
-            s->run((const char *)node->in[0]->data + from * s->element, s->dim, s->inner, n, best);
+            s->run((const char *)node->in[0]->data + from * s->element, s->flip, s->dim, s->inner, n, best);
             store(node->out[0], o * s->inner * (s->inner != 1) + c, best, n);
         }
     return TQ_OK;
@@ -188,7 +189,7 @@ tq_status tq_prepare_arg_min_max(tq_node *node, tq_error *error)
         return tq_input_fail(node, 1, error, "has %zu elements; it needs 1", tq_tensor_count(node->in[1]));
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     s->element = tq_element_bytes(node->in[0]->type);
-    s->run = choose(node->in[0]->type, greatest);
+    choose(s, node->in[0]->type, greatest);
     node->eval = eval_search;
     return tq_shape_from_values(node, 1u << 1, search_shape, error);
 }

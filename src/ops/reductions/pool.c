@@ -134,14 +134,14 @@ TQ_BODY void max_f32(const pool *p, const window *w, const float *restrict in, f
     POOL(isa, target, average_xnnpack) \
     POOL(isa, target, l2_f32)          \
     POOL(isa, target, max_f32)
-TQ_EVERY_ISA(POOLS)
+TQ_EVERY_ISA_TO_AVX2(POOLS)
 
 typedef struct row {
     int32_t code;
     pool_fn run[TQ_ISAS];
 } row;
 
-#define ROW(code, run) {TQ_BuiltinOperator_##code, TQ_ISA_FUNCTIONS(run)}
+#define ROW(code, run) {TQ_BuiltinOperator_##code, TQ_ISA_FUNCTIONS_TO_AVX2(run)}
 
 static const row rows[] = {
     ROW(AVERAGE_POOL_2D, average_f32),

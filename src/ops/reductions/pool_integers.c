@@ -159,24 +159,26 @@ ACROSS(AVERAGE_HUGE, huge_i16, int16_t, int32_t, )
     {                                                                            \
         across_##name(line, out);                                                \
     }
-#define BODIES(isa, target)             \
-    DOWN_ON(isa, target, most_down_i8)  \
-    DOWN_ON(isa, target, most_down_u8)  \
+#define BODIES_8BIT(isa, target)       \
+    DOWN_ON(isa, target, most_down_i8) \
+    DOWN_ON(isa, target, most_down_u8) \
+    DOWN_ON(isa, target, few_down_i8)  \
+    DOWN_ON(isa, target, few_down_u8)  \
+    DOWN_ON(isa, target, sum_down_i8)  \
+    DOWN_ON(isa, target, sum_down_u8)  \
+    ACROSS_ON(isa, target, most_i8)    \
+    ACROSS_ON(isa, target, most_u8)    \
+    ACROSS_ON(isa, target, few_i8)     \
+    ACROSS_ON(isa, target, few_u8)     \
+    ACROSS_ON(isa, target, many_i8)    \
+    ACROSS_ON(isa, target, many_u8)
+#define BODIES_16BIT(isa, target)       \
     DOWN_ON(isa, target, most_down_i16) \
-    DOWN_ON(isa, target, few_down_i8)   \
-    DOWN_ON(isa, target, few_down_u8)   \
-    DOWN_ON(isa, target, sum_down_i8)   \
-    DOWN_ON(isa, target, sum_down_u8)   \
     DOWN_ON(isa, target, sum_down_i16)  \
-    ACROSS_ON(isa, target, most_i8)     \
-    ACROSS_ON(isa, target, most_u8)     \
     ACROSS_ON(isa, target, most_i16)    \
-    ACROSS_ON(isa, target, few_i8)      \
-    ACROSS_ON(isa, target, few_u8)      \
-    ACROSS_ON(isa, target, many_i8)     \
-    ACROSS_ON(isa, target, many_u8)     \
     ACROSS_ON(isa, target, many_i16)
-TQ_EVERY_ISA(BODIES)
+TQ_EVERY_ISA_TO_AVX2(BODIES_8BIT)
+TQ_EVERY_ISA(BODIES_16BIT)
 ACROSS_ON(scalar, , huge_i8)
 ACROSS_ON(scalar, , huge_u8)
 ACROSS_ON(scalar, , huge_i16)
@@ -190,21 +192,23 @@ struct row {
     across_fn across[TQ_ISAS];
 };
 #define ROW(code, type, cells, down_t, down, across) \
-    {TQ_BuiltinOperator_##code, TQ_TensorType_##type, cells, sizeof(down_t), TQ_ISA_FUNCTIONS(down), across}
+    {TQ_BuiltinOperator_##code, TQ_TensorType_##type, cells, sizeof(down_t), down, across}
+#define EVERY TQ_ISA_FUNCTIONS
+#define TO_AVX2 TQ_ISA_FUNCTIONS_TO_AVX2
 
 /* Sums of up to 128 cells of 8 bits fit 16 bits.  The first row that fits is taken. */
 static const struct row rows[] = {
-    ROW(MAX_POOL_2D, INT8, UINT64_MAX, int8_t, most_down_i8, TQ_ISA_FUNCTIONS(across_most_i8)),
-    ROW(MAX_POOL_2D, UINT8, UINT64_MAX, uint8_t, most_down_u8, TQ_ISA_FUNCTIONS(across_most_u8)),
-    ROW(MAX_POOL_2D, INT16, UINT64_MAX, int16_t, most_down_i16, TQ_ISA_FUNCTIONS(across_most_i16)),
-    ROW(AVERAGE_POOL_2D, INT8, 128, int16_t, few_down_i8, TQ_ISA_FUNCTIONS(across_few_i8)),
-    ROW(AVERAGE_POOL_2D, UINT8, 128, int16_t, few_down_u8, TQ_ISA_FUNCTIONS(across_few_u8)),
-    ROW(AVERAGE_POOL_2D, INT8, UINT16_MAX, int32_t, sum_down_i8, TQ_ISA_FUNCTIONS(across_many_i8)),
-    ROW(AVERAGE_POOL_2D, UINT8, UINT16_MAX, int32_t, sum_down_u8, TQ_ISA_FUNCTIONS(across_many_u8)),
-    ROW(AVERAGE_POOL_2D, INT16, UINT16_MAX, int32_t, sum_down_i16, TQ_ISA_FUNCTIONS(across_many_i16)),
-    ROW(AVERAGE_POOL_2D, INT8, UINT64_MAX, int32_t, sum_down_i8, TQ_ISA_SAME(across_huge_i8_scalar)),
-    ROW(AVERAGE_POOL_2D, UINT8, UINT64_MAX, int32_t, sum_down_u8, TQ_ISA_SAME(across_huge_u8_scalar)),
-    ROW(AVERAGE_POOL_2D, INT16, UINT64_MAX, int32_t, sum_down_i16, TQ_ISA_SAME(across_huge_i16_scalar)),
+    ROW(MAX_POOL_2D, INT8, UINT64_MAX, int8_t, TO_AVX2(most_down_i8), TO_AVX2(across_most_i8)),
+    ROW(MAX_POOL_2D, UINT8, UINT64_MAX, uint8_t, TO_AVX2(most_down_u8), TO_AVX2(across_most_u8)),
+    ROW(MAX_POOL_2D, INT16, UINT64_MAX, int16_t, EVERY(most_down_i16), EVERY(across_most_i16)),
+    ROW(AVERAGE_POOL_2D, INT8, 128, int16_t, TO_AVX2(few_down_i8), TO_AVX2(across_few_i8)),
+    ROW(AVERAGE_POOL_2D, UINT8, 128, int16_t, TO_AVX2(few_down_u8), TO_AVX2(across_few_u8)),
+    ROW(AVERAGE_POOL_2D, INT8, UINT16_MAX, int32_t, TO_AVX2(sum_down_i8), TO_AVX2(across_many_i8)),
+    ROW(AVERAGE_POOL_2D, UINT8, UINT16_MAX, int32_t, TO_AVX2(sum_down_u8), TO_AVX2(across_many_u8)),
+    ROW(AVERAGE_POOL_2D, INT16, UINT16_MAX, int32_t, EVERY(sum_down_i16), EVERY(across_many_i16)),
+    ROW(AVERAGE_POOL_2D, INT8, UINT64_MAX, int32_t, TO_AVX2(sum_down_i8), TQ_ISA_SAME(across_huge_i8_scalar)),
+    ROW(AVERAGE_POOL_2D, UINT8, UINT64_MAX, int32_t, TO_AVX2(sum_down_u8), TQ_ISA_SAME(across_huge_u8_scalar)),
+    ROW(AVERAGE_POOL_2D, INT16, UINT64_MAX, int32_t, EVERY(sum_down_i16), TQ_ISA_SAME(across_huge_i16_scalar)),
 };
 
 static const struct row *row_of(const tq_node *node, uint64_t cells)

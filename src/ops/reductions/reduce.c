@@ -75,7 +75,7 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     return acc == NO_PRODUCT ? factor : tq_multiply_i64(acc * factor, r->multiplier, r->shift);
 }
 
-/* Compilers do not vectorize products of small integers (FOLDS_SCALAR). */
+/* FOLDS_SCALAR: products of small integers, which compilers do not vectorize, and what few models use. */
 #define FOLDS(isa, target)                                                          \
     FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
     FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
@@ -90,25 +90,25 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
     FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
     FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
-    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
-    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))           \
     FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
     FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
-    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))          \
+    FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
     FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
-    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
-    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)                          \
-    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
-    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                  \
-    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)
+    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)
 #define FOLDS_SCALAR(isa, target)                                                     \
+    FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))             \
+    FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))            \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                         \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                        \
+    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                    \
+    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)                \
     FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                          \
     FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                        \
     FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                       \
     FOLD_BODY(target, isa, product_i8, int8_t, int64_t, times_quantized(r, acc, in))  \
     FOLD_BODY(target, isa, product_u8, uint8_t, int64_t, times_quantized(r, acc, in)) \
     FOLD_BODY(target, isa, product_i16, int16_t, int64_t, times_quantized(r, acc, in))
-TQ_EVERY_ISA(FOLDS)
+TQ_EVERY_ISA_TO_AVX2(FOLDS)
 FOLDS_SCALAR(scalar, )
 
 /* ---- the stores ---- */
@@ -225,17 +225,17 @@ static int32_t mean_of(const tq_reduction *r, int32_t sum, bool up)
     RESCALE(even_##isa, target, LOOP(0, n, sum_even(&p, sums[i])))      \
     RESCALE(away_##isa, target, LOOP(0, n, sum_away(&p, sums[i])))      \
     RESCALE(blocks_##isa, target, BLOCKS)
-TQ_EVERY_ISA(RESCALES)
+TQ_EVERY_ISA_TO_AVX2(RESCALES)
 RESCALE(exact, , LOOP(0, n, sum_of(&p, sums[i])))
 
 static void rescale(const tq_reduction *r, const int32_t *sums, int32_t *quantized, size_t n)
 {
     typedef void (*rescale_fn)(const tq_reduction *r, const int32_t *sums, int32_t *quantized, size_t n);
     static const rescale_fn rules[][TQ_ISAS] = {[TQ_REDUCE_EXACT] = TQ_ISA_SAME(exact),
-                                                [TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS(lanes),
-                                                [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS(even),
-                                                [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS(away),
-                                                [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS(blocks)};
+                                                [TQ_REDUCE_LANES] = TQ_ISA_FUNCTIONS_TO_AVX2(lanes),
+                                                [TQ_REDUCE_EVEN] = TQ_ISA_FUNCTIONS_TO_AVX2(even),
+                                                [TQ_REDUCE_AWAY] = TQ_ISA_FUNCTIONS_TO_AVX2(away),
+                                                [TQ_REDUCE_BLOCKS] = TQ_ISA_FUNCTIONS_TO_AVX2(blocks)};
     rules[r->each ? r->rule : TQ_REDUCE_EXACT][tq_isa()](r, sums, quantized, n);
 }
 
@@ -264,7 +264,7 @@ STORE_PRODUCT(i16, int16_t)
 /* ---- the table: a row for each operator and type ---- */
 
 #define REDUCER(isas, name, in, acc, out, seeds, store) {in, acc, out, seeds, isas(name##_row), isas(name##_run), store}
-#define EVERY TQ_ISA_FUNCTIONS
+#define EVERY TQ_ISA_FUNCTIONS_TO_AVX2
 #define SCALAR(name) TQ_ISA_SAME(name##_scalar)
 
 typedef struct row {
@@ -279,40 +279,40 @@ static const row rows[] = {
     {TQ_BuiltinOperator_##op, TQ_TensorType_##type, REDUCER(isas, name, in, acc, out, seeds, store), quantized, init}
     ROW(MEAN, FLOAT32, EVERY, sum_f32, 4, 4, 4, false, store_mean_f32, false, 0),
     ROW(MEAN, INT32, EVERY, wide_i32, 4, 8, 4, false, store_mean_i32, false, 0),
-    ROW(MEAN, INT64, EVERY, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0),
+    ROW(MEAN, INT64, SCALAR, sum_i64, 8, 8, 8, false, store_mean_i64, false, 0),
     ROW(MEAN, INT8, EVERY, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
     ROW(MEAN, UINT8, EVERY, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
     ROW(MEAN, INT16, EVERY, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
     ROW(SUM, FLOAT32, EVERY, sum_f32, 4, 4, 4, true, store_32, false, 0),
     ROW(SUM, INT32, EVERY, sum_i32, 4, 4, 4, true, store_32, false, 0),
-    ROW(SUM, INT64, EVERY, sum_i64, 8, 8, 8, true, store_64, false, 0),
+    ROW(SUM, INT64, SCALAR, sum_i64, 8, 8, 8, true, store_64, false, 0),
     ROW(SUM, INT8, EVERY, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
     ROW(SUM, UINT8, EVERY, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
     ROW(SUM, INT16, EVERY, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
-    ROW(SUM, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(SUM, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_PROD, FLOAT32, EVERY, prod_f32, 4, 4, 4, true, store_32, false, 1),
     ROW(REDUCE_PROD, INT32, EVERY, prod_i32, 4, 4, 4, true, store_32, false, 1),
-    ROW(REDUCE_PROD, INT64, EVERY, prod_i64, 8, 8, 8, true, store_64, false, 1),
+    ROW(REDUCE_PROD, INT64, SCALAR, prod_i64, 8, 8, 8, true, store_64, false, 1),
     ROW(REDUCE_PROD, INT8, SCALAR, product_i8, 1, 8, 1, false, store_product_i8, true, -0x1p63),
     ROW(REDUCE_PROD, UINT8, SCALAR, product_u8, 1, 8, 1, false, store_product_u8, true, -0x1p63),
     ROW(REDUCE_PROD, INT16, SCALAR, product_i16, 2, 8, 2, false, store_product_i16, true, -0x1p63),
-    ROW(REDUCE_PROD, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_PROD, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
     ROW(REDUCE_MAX, FLOAT32, EVERY, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
     ROW(REDUCE_MAX, INT32, EVERY, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN),
-    ROW(REDUCE_MAX, INT64, EVERY, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
+    ROW(REDUCE_MAX, INT64, SCALAR, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
     ROW(REDUCE_MAX, INT8, EVERY, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN),
     ROW(REDUCE_MAX, UINT8, EVERY, max_u8, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MAX, INT16, EVERY, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN),
-    ROW(REDUCE_MAX, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_MAX, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MIN, FLOAT32, EVERY, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
     ROW(REDUCE_MIN, INT32, EVERY, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX),
-    ROW(REDUCE_MIN, INT64, EVERY, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
+    ROW(REDUCE_MIN, INT64, SCALAR, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
     ROW(REDUCE_MIN, INT8, EVERY, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX),
     ROW(REDUCE_MIN, UINT8, EVERY, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX),
     ROW(REDUCE_MIN, INT16, EVERY, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX),
-    ROW(REDUCE_MIN, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
-    ROW(REDUCE_ANY, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
-    ROW(REDUCE_ALL, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_MIN, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_ANY, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_ALL, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
 #undef ROW
 };
 

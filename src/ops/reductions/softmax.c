@@ -136,14 +136,14 @@ static void softmax_half(const state *s, const void *in, void *out, size_t n)
     uint16_t *y = out;
     float max = -65504.0f, sum = 0;
     TQ_EACH (i, n)
-        max = max < tq_half_to_float(x[i]) ? tq_half_to_float(x[i]) : max;
+        max = max < tq_half_to_float_scalar(x[i]) ? tq_half_to_float_scalar(x[i]) : max;
     TQ_EACH (i, n) {
-        float exponential = expf((tq_half_to_float(x[i]) - max) * s->beta);
+        float exponential = expf((tq_half_to_float_scalar(x[i]) - max) * s->beta);
         y[i] = tq_float_to_half(exponential);
         sum += exponential;
     }
     TQ_EACH (i, n)
-        y[i] = tq_float_to_half(tq_half_to_float(y[i]) / sum);
+        y[i] = tq_float_to_half(tq_half_to_float_scalar(y[i]) / sum);
 }
 
 /* ---- rows of 8 bits ---- */
