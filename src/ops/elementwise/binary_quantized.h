@@ -67,8 +67,43 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *p)
 /* Loops around an element function name(x, y, &p) for INT8, UINT8 and INT16: for any multipliers, and by lanes,
    compiled for every instruction set. */
 #define TQ_PAIR_GENERAL(name, T) TQ_BROADCAST_2(name##_##T, , T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
-#define TQ_PAIR_LANES_OF(name, T, isa, target) \
-    TQ_BROADCAST_2(name##_##T##_##isa, target, T##_t, T##_t, T##_t, tq_pair, name(x, y, &p))
+enum { TQ_PAIR_BLOCK = 64 };
+
+/* Elements [at, at + n) of input k, in place or in `copy`, whose other elements then do not matter.  Of stride 0: its
+   element. */
+TQ_BODY const void *tq_pair_block(const tq_broadcast_run *run, int k, size_t at, size_t n, size_t size, void *copy)
+{
+    const char *from = (const char *)run->in[k] + (run->scalar[k] ? 0 : at * size);
+    return n == TQ_PAIR_BLOCK || run->scalar[k] ? from : memcpy(copy, from, n * size);
+}
+
+/* By lanes: blocks of TQ_PAIR_BLOCK, which are whole vectors.  The last block is copied, so that short tensors and ends
+   take no loop of scalars. */
+#define TQ_PAIR_EACH(name, T, x, y)              \
+    for (size_t i = 0; i < TQ_PAIR_BLOCK; i++) { \
+        made[i] = (T##_t)name(x, y, &p);         \
+    }
+#define TQ_PAIR_LANES_OF(name, T, isa, target)                                                \
+    target static void name##_##T##_##isa(const tq_broadcast_run *run)                        \
+    {                                                                                         \
+        const tq_pair p = *(const tq_pair *)run->params;                                      \
+        T##_t first[TQ_PAIR_BLOCK] = {0}, second[TQ_PAIR_BLOCK] = {0}, made[TQ_PAIR_BLOCK];   \
+        for (size_t at = 0; at < run->n; at += TQ_PAIR_BLOCK) {                               \
+            const size_t left = run->n - at, n = left < TQ_PAIR_BLOCK ? left : TQ_PAIR_BLOCK; \
+            const T##_t *x = tq_pair_block(run, 0, at, n, sizeof *x, first);                  \
+            const T##_t *y = tq_pair_block(run, 1, at, n, sizeof *y, second);                 \
+            if (run->scalar[0])                                                               \
+                TQ_PAIR_EACH(name, T, *x, y[i])                                               \
+            else if (run->scalar[1])                                                          \
+                TQ_PAIR_EACH(name, T, x[i], *y)                                               \
+            else                                                                              \
+                TQ_PAIR_EACH(name, T, x[i], y[i])                                             \
+            if (n == TQ_PAIR_BLOCK)                                                           \
+                memcpy((T##_t *)run->out + at, made, sizeof made);                            \
+            else                                                                              \
+                memcpy((T##_t *)run->out + at, made, n * sizeof *made);                       \
+        }                                                                                     \
+    }
 #define TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int8) DEFINE(name, uint8)
 #define TQ_PAIR_TYPES(DEFINE, name) TQ_PAIR_BYTES(DEFINE, name) DEFINE(name, int16)
 #if TQ_X86
