@@ -375,6 +375,11 @@ static tq_status eval(tq_node *node, tq_error *error)
                          plan->channels, scratch, node->threads);
         return TQ_OK;
     }
+    if (plan->groups == 1) {
+        tq_gemm_run(p->constant ? front->packed : p->packed, &rows, &front->store, node->out[0]->data, plan->channels,
+                    scratch, node->threads);
+        return TQ_OK;
+    }
     const size_t each = plan->channels / plan->groups;
     const size_t in_size = tq_element_bytes(node->in[0]->type), out_size = tq_element_bytes(node->out[0]->type);
     for (size_t g = 0; g < plan->groups; g++) {
