@@ -81,12 +81,13 @@ static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t b
 static void scale_pixels(void *context, size_t begin, size_t end)
 {
     const convolution *c = context;
+    const float low = c->low, high = c->high;
     for (size_t pixel = begin; pixel < end; pixel++) {
         float *y = c->out + pixel * c->out_channels + c->first;
         tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
         for (size_t o = 0; o < c->each; o++) {
-            float x = y[o] < c->low ? c->low : y[o];
-            y[o] = x > c->high ? c->high : x;
+            const float x = y[o] < low ? low : y[o];
+            y[o] = x > high ? high : x;
         }
     }
 }
