@@ -38,7 +38,7 @@ typedef struct tq_gemm_call {
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
-    size_t runs, length;           /* of a row: the gemm's, or filter rows */
+    size_t runs, length;           /* of a row: the gemm's, or filter rows, in whole groups of the kernel */
 } tq_gemm_call;
 
 /* Rows and panels of a tile, or of tiles whose sums are stored together. */
@@ -71,7 +71,7 @@ static inline uint8_t tq_gemm_flip(const tq_gemm *g)
 /* Bytes of a copied row; 0 where rows are not copied. */
 static inline size_t tq_gemm_copied_row_bytes(const tq_gemm *g)
 {
-    return g->copies ? tq_round_up(g->length, g->kernel->group) * g->kernel->row_bytes : 0;
+    return g->copies ? tq_round_up(g->runs * g->length, g->kernel->group) * g->kernel->row_bytes : 0;
 }
 
 /* Elements of real value 0 at gemm.padding: a pixel, and where rows are copied a filter row. */
@@ -79,6 +79,14 @@ static inline size_t tq_gemm_padding_elements(const tq_gemm *g)
 {
     const size_t line = g->copies ? tq_min_size(g->length, TQ_GEMM_LINE / g->in_bytes) : 0;
     return line > g->depth ? line : g->depth;
+}
+
+/* Whether filter rows are contiguous in the image, and short enough to be copied without an indirection buffer, where
+   rows have to be copied. */
+static inline bool tq_gemm_has_lines(const tq_gemm *g, const tq_scan *s, size_t stride)
+{
+    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && !s->columns_first &&
+           s->dilation_w == 1 && stride == g->depth && (size_t)s->filter_w * g->depth * g->in_bytes <= TQ_GEMM_LINE;
 }
 
 /* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */

@@ -15,13 +15,8 @@ bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows)
 void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out)
 {
     const tq_gemm_kernel *k = gemm->kernel;
-    const tq_gemm_call call = {.gemm = gemm,
-                               .store = store,
-                               .out = out,
-                               .out_size = tq_element_size(store->out),
-                               .block = 1,
-                               .runs = 1,
-                               .length = gemm->length};
+    const tq_gemm_call call = {
+        .gemm = gemm, .store = store, .out = out, .out_size = tq_element_size(store->out), .block = 1, .runs = 1};
     const void *row = rows->data;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_CHANNELS];
     int32_t adjust = 0;

@@ -83,16 +83,13 @@ enum { PIECE = 16, LONG = 64 }; /* memcpy is faster from LONG bytes on */
 
 static bool has_lines(const tq_gemm_call *call)
 {
-    const tq_gemm *g = call->gemm;
-    const tq_scan *s = call->rows->scan;
-    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first &&
-           s->dilation_w == 1 && call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+    return call->rows->scan && tq_gemm_has_lines(call->gemm, call->rows->scan, call->rows->stride);
 }
 
 bool tq_gemm_reads_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
-    return has_lines(call) && !g->wide && call->line * g->depth % g->kernel->group == 0;
+    return has_lines(call) && !g->wide && (g->runs > 1 || call->line * g->depth % g->kernel->group == 0);
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -140,27 +137,33 @@ static void copy_edge(const struct lines *l, const char *from, size_t begin, siz
 {
     to = pad_lines(l, l->top, to, l->pieces);
     for (size_t n = l->top; n < l->bottom; n++, to += l->bytes, from += l->down) {
-        copy_pieces(to, l->padding, l->pieces);
-        if (exact || begin == end || l->pieces > LONG) {
+        copy_pieces(to, l->padding, begin);
+        if (exact || begin == end || l->pieces > LONG)
             memcpy(to + begin, from, end - begin);
-        } else {
-            copy_pieces(to + begin, from, l->pieces);
-            copy_pieces(to + end, l->padding, l->pieces);
-        }
+        else
+            copy_pieces(to + begin, from, end - begin);
+        copy_pieces(to + end, l->padding, l->bytes - end);
     }
     pad_lines(l, l->count - l->bottom, to, l->pieces);
 }
 
 /* As copy_inside: table[n * step + i] becomes the address of filter row n of pixel i. */
-static void point_inside(const struct lines *l, const char *from, size_t across, size_t count, const void **table,
-                         size_t step)
+static void point_inside(const struct lines *l, const char *from, size_t across, size_t count,
+                         const void **restrict table, size_t step)
 {
     for (size_t n = 0; n < l->count; n++, table += step) {
         const bool inside = n >= l->top && n < l->bottom;
         const char *line = inside ? from + (ptrdiff_t)(n - l->top) * l->down : l->padding;
         const size_t stride = inside ? across : 0;
-        for (size_t i = 0; i < count; i++)
-            table[i] = line + i * stride;
+        size_t i = 0;
+        for (; i + 4 <= count; i += 4, line += 4 * stride) {
+            table[i] = line;
+            table[i + 1] = line + stride;
+            table[i + 2] = line + 2 * stride;
+            table[i + 3] = line + 3 * stride;
+        }
+        for (; i < count; i++, line += stride)
+            table[i] = line;
     }
 }
 
@@ -286,7 +289,8 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
 {
     const tq_gemm *g = call->gemm;
     const uint8_t flip = tq_gemm_flip(g);
-    const int64_t zeros = (int64_t)(call->runs * call->length) * g->row_zero_point;
+    const size_t length = call->reads_lines ? call->line * g->depth : g->length;
+    const int64_t zeros = (int64_t)(call->runs * length) * g->row_zero_point;
     if (!g->row_factor) {
         memset(space->adjust, 0, count * sizeof *space->adjust);
         return;
@@ -294,7 +298,7 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
     for (size_t i = 0; i < count; i++) {
         int64_t sum = -zeros;
         for (size_t t = 0; t < call->runs; t++)
-            sum += g->kernel->row_sum(space->table[t * call->block + i], call->length, flip);
+            sum += g->kernel->row_sum(space->table[t * call->block + i], length, flip);
         space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
     }
 }

@@ -316,7 +316,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.limit = end_of_rows(gemm, rows, call.plain);
     call.reads_lines = tq_gemm_reads_lines(&call);
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
-    call.length = call.reads_lines ? call.line * gemm->depth : gemm->length;
+    call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
