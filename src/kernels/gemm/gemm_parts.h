@@ -98,8 +98,8 @@ static inline size_t tq_gemm_fair_share(size_t count, size_t most)
     return count / parts + (count % parts != 0);
 }
 
-/* gemm_run.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.  Reads of
-   the call: gemm, store, out, out_stride, out_size. */
+/* gemm_tile_store.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.
+   Reads of the call: gemm, store, out, out_stride, out_size. */
 void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const tq_gemm_position *at);
 
 /* gemm_row.c: whether a product is one short row that is read in place; tq_gemm_run for it. */
