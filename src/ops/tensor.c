@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool tq_shape_equal(const tq_shape *a, const tq_shape *b)
-{
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
 void tq_shape_format(const tq_shape *shape, char *out, size_t size)
 {
     size_t at = (size_t)snprintf(out, size, "[");

@@ -40,7 +40,13 @@ static inline size_t tq_shape_span(const tq_shape *shape, int begin, int end)
 const char *tq_type_name(int64_t type);
 
 /* Same rank and same dimensions. */
-bool tq_shape_equal(const tq_shape *a, const tq_shape *b);
+static inline bool tq_shape_equal(const tq_shape *a, const tq_shape *b)
+{
+    bool equal = a->rank == b->rank;
+    for (int i = 0; equal && i < a->rank; i++)
+        equal = a->dims[i] == b->dims[i];
+    return equal;
+}
 
 /* Writes "[1,224,224,3]" to out[0 .. size), size >= 5; a text that does not fit ends in "...". */
 void tq_shape_format(const tq_shape *shape, char *out, size_t size);

@@ -279,6 +279,8 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
     tq_gemm gemm;
     if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, flags_of(p), NULL) != TQ_OK)
         exit(2);
+    if (random32() % 2)
+        tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups);
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);

@@ -188,19 +188,21 @@ void tq_blockwise_run(const tq_blockwise *plan, const tq_blockwise_weights *weig
                       const float *bias, size_t begin, size_t end, float *out)
 {
     const size_t lanes = plan->kernel->lanes;
-    const tq_blockwise_fn run = plan->fused ? plan->kernel->fused : plan->kernel->plain;
-    for (size_t panel = begin; panel < end && !tq_stop_after(plan->columns * lanes / 32); panel++) {
-        const size_t unit = panel * lanes, n = tq_min_size(lanes, plan->units - unit);
+    const tq_blockwise_fn *run = plan->fused ? plan->kernel->fused : plan->kernel->plain;
+    size_t panels;
+    for (size_t panel = begin; panel < end && !tq_stop_after(plan->columns * lanes / 32); panel += panels) {
+        const size_t unit = panel * lanes, n = plan->units - unit;
         const tq_blockwise_weights part = {weights->values + panel * value_bytes(plan),
                                            weights->scales + panel * plan->blocks * lanes, weights->sums + unit};
         float last[TQ_BLOCKWISE_LANES], last_bias[TQ_BLOCKWISE_LANES] = {0};
-        if (n == lanes) {
-            run(plan, &part, row, bias ? bias + unit : NULL, out + unit);
+        panels = run[1] && end - panel > 1 && n >= 2 * lanes ? 2 : 1;
+        if (n >= lanes) {
+            run[panels - 1](plan, &part, row, bias ? bias + unit : NULL, out + unit);
             continue;
         }
         if (bias)
             memcpy(last_bias, bias + unit, n * sizeof *bias);
-        run(plan, &part, row, bias ? last_bias : NULL, last);
+        run[0](plan, &part, row, bias ? last_bias : NULL, last);
         memcpy(out + unit, last, n * sizeof *out);
     }
 }

@@ -79,14 +79,15 @@ bool tq_blockwise_variant(size_t i, tq_variant *row);
 
 /* ---- the contract of a body ---- */
 
-/* out: [lanes], of one panel.  values, scales, sums: of the panel; bias: [lanes], or NULL. */
+/* out: [lanes] of one panel, or of two that follow each other.  values, scales, sums: of the first; bias: as out, or
+   NULL. */
 typedef void (*tq_blockwise_fn)(const tq_blockwise *plan, const tq_blockwise_weights *panel,
                                 const tq_blockwise_row *row, const float *bias, float *out);
 
 struct tq_blockwise_kernel {
     const char *isa;
     size_t lanes; /* at most TQ_BLOCKWISE_LANES */
-    tq_blockwise_fn plain, fused;
+    tq_blockwise_fn plain[2], fused[2]; /* of one panel, and of two; NULL: one at a time */
 };
 
 #define BLOCKWISE(isa) extern const tq_blockwise_kernel tq_blockwise__##isa;

@@ -54,4 +54,4 @@ static void run_fused(const tq_blockwise *plan, const tq_blockwise_weights *pane
     }
 }
 
-const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, run_plain, run_fused};
+const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, {run_plain, NULL}, {run_fused, NULL}};

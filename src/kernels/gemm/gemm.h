@@ -76,6 +76,11 @@ enum {
 tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error);
 
+/* Tells a planned product that its rows are windows of `scan` over pixels `stride` elements apart, before it is packed:
+   where filter rows lie contiguous in the image, their weights are packed as whole groups of the kernel, so that they
+   are multiplied where they lie. */
+void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride);
+
 /* Packs weights into `memory`: packed_bytes bytes, which outlive the product. */
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
 

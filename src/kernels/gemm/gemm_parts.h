@@ -12,6 +12,8 @@
 #define TQ_GEMM_LINE 4096 /* bytes: the longest filter row that is copied without an indirection buffer */
 #define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
 
+#define TQ_GEMM_WORK (1 << 17) /* multiply-adds; with fewer, waking a thread costs more than it saves */
+
 /* `bytes`, rounded up to TQ_GEMM_ALIGN.  Parts are counted in 64 bits on every machine, so that a plan or scratch that
    is too large for size_t is found by its sum. */
 static inline uint64_t tq_gemm_part(uint64_t bytes)
@@ -36,8 +38,15 @@ typedef struct tq_gemm_call {
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
-    size_t runs, length;           /* of a row: the gemm's, or filter rows */
+    size_t runs, length;           /* of a row: the gemm's, or filter rows, in whole groups of the kernel */
 } tq_gemm_call;
+
+/* Rows and panels of a tile, or of tiles whose sums are stored together. */
+typedef struct tq_gemm_position {
+    size_t row, rows; /* in the block */
+    size_t panel, panels;
+    size_t out_row, end; /* in the product; the end of the job's rows */
+} tq_gemm_position;
 
 /* A job's share of scratch, for one block of rows at a time. */
 typedef struct tq_gemm_space {
@@ -62,7 +71,7 @@ static inline uint8_t tq_gemm_flip(const tq_gemm *g)
 /* Bytes of a copied row; 0 where rows are not copied. */
 static inline size_t tq_gemm_copied_row_bytes(const tq_gemm *g)
 {
-    return g->copies ? tq_round_up(g->length, g->kernel->group) * g->kernel->row_bytes : 0;
+    return g->copies ? tq_round_up(g->runs * g->length, g->kernel->group) * g->kernel->row_bytes : 0;
 }
 
 /* Elements of real value 0 at gemm.padding: a pixel, and where rows are copied a filter row. */
@@ -71,6 +80,31 @@ static inline size_t tq_gemm_padding_elements(const tq_gemm *g)
     const size_t line = g->copies ? tq_min_size(g->length, TQ_GEMM_LINE / g->in_bytes) : 0;
     return line > g->depth ? line : g->depth;
 }
+
+/* Whether filter rows are contiguous in the image, and short enough to be copied without an indirection buffer, where
+   rows have to be copied. */
+static inline bool tq_gemm_has_lines(const tq_gemm *g, const tq_scan *s, size_t stride)
+{
+    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && !s->columns_first &&
+           s->dilation_w == 1 && stride == g->depth && (size_t)s->filter_w * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+}
+
+/* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
+static inline size_t tq_gemm_fair_share(size_t count, size_t most)
+{
+    if (count <= most)
+        return count ? count : 1;
+    const size_t parts = count / most + (count % most != 0);
+    return count / parts + (count % parts != 0);
+}
+
+/* gemm_tile_store.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.
+   Reads of the call: gemm, store, out, out_stride, out_size. */
+void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const tq_gemm_position *at);
+
+/* gemm_row.c: whether a product is one short row that is read in place; tq_gemm_run for it. */
+bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);
+void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out);
 
 /* gemm_rows.c: fills the indirection buffer for rows [first, first + count), and copies rows where gemm.copies; then
    whether call->reads_lines; space->adjust, the terms that the weights' zero point adds to the rows' sums.  count <=

@@ -118,3 +118,18 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     *gemm = g;
     return TQ_OK;
 }
+
+void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride)
+{
+    const size_t group = gemm->kernel->group, line = (size_t)scan->filter_w * gemm->depth;
+    const size_t whole = tq_round_up(line, group), runs = (size_t)scan->filter_h;
+    uint64_t bytes = 0, all = 0;
+    const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)gemm->lanes * gemm->kernel->weight_bytes, &bytes) &&
+                      tq_mul_u64(bytes, gemm->panels, &all) && all <= PTRDIFF_MAX / 2;
+    if (!tq_gemm_has_lines(gemm, scan, stride) || gemm->wide || whole == line || whole > 2 * line || !fits)
+        return;
+    gemm->runs = runs;
+    gemm->length = line;
+    gemm->panel_bytes = (size_t)bytes;
+    gemm->packed_bytes = tq_gemm_packed_bytes(gemm);
+}

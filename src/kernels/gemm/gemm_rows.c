@@ -83,16 +83,13 @@ enum { PIECE = 16, LONG = 64 }; /* memcpy is faster from LONG bytes on */
 
 static bool has_lines(const tq_gemm_call *call)
 {
-    const tq_gemm *g = call->gemm;
-    const tq_scan *s = call->rows->scan;
-    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first &&
-           s->dilation_w == 1 && call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+    return call->rows->scan && tq_gemm_has_lines(call->gemm, call->rows->scan, call->rows->stride);
 }
 
 bool tq_gemm_reads_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
-    return has_lines(call) && !g->wide && call->line * g->depth % g->kernel->group == 0;
+    return has_lines(call) && !g->wide && (g->runs > 1 || call->line * g->depth % g->kernel->group == 0);
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -101,6 +98,7 @@ struct lines {
     ptrdiff_t down;
     size_t bytes, pieces; /* of a filter row; rounded up to PIECE */
     const char *padding;  /* `pieces` bytes */
+    int64_t first, last;  /* the output columns whose filter columns all lie in the image; last < first: none */
 };
 
 static inline void copy_pieces(char *to, const char *from, size_t n)
@@ -139,28 +137,61 @@ static void copy_edge(const struct lines *l, const char *from, size_t begin, siz
 {
     to = pad_lines(l, l->top, to, l->pieces);
     for (size_t n = l->top; n < l->bottom; n++, to += l->bytes, from += l->down) {
-        copy_pieces(to, l->padding, l->pieces);
-        if (exact || begin == end || l->pieces > LONG) {
+        copy_pieces(to, l->padding, begin);
+        if (exact || begin == end || l->pieces > LONG)
             memcpy(to + begin, from, end - begin);
-        } else {
-            copy_pieces(to + begin, from, l->pieces);
-            copy_pieces(to + end, l->padding, l->pieces);
-        }
+        else
+            copy_pieces(to + begin, from, end - begin);
+        copy_pieces(to + end, l->padding, l->bytes - end);
     }
     pad_lines(l, l->count - l->bottom, to, l->pieces);
 }
 
 /* As copy_inside: table[n * step + i] becomes the address of filter row n of pixel i. */
-static void point_inside(const struct lines *l, const char *from, size_t across, size_t count, const void **table,
-                         size_t step)
+static void point_inside(const struct lines *l, const char *from, size_t across, size_t count,
+                         const void **restrict table, size_t step)
 {
     for (size_t n = 0; n < l->count; n++, table += step) {
         const bool inside = n >= l->top && n < l->bottom;
         const char *line = inside ? from + (ptrdiff_t)(n - l->top) * l->down : l->padding;
         const size_t stride = inside ? across : 0;
-        for (size_t i = 0; i < count; i++)
-            table[i] = line + i * stride;
+        size_t i = 0;
+        for (; i + 4 <= count; i += 4, line += 4 * stride) {
+            table[i] = line;
+            table[i + 1] = line + stride;
+            table[i + 2] = line + 2 * stride;
+            table[i + 3] = line + 3 * stride;
+        }
+        for (; i < count; i++, line += stride)
+            table[i] = line;
     }
+}
+
+/* The output pixel x, some of whose columns lie outside of the image, or whose lines end where no piece may be read. */
+static void copy_outside(const tq_gemm_call *call, const struct lines *l, const char *top_line, int64_t x, int64_t room,
+                         char *to, const void **table)
+{
+    const tq_scan *s = call->rows->scan;
+    const int64_t pixel = (int64_t)(call->gemm->depth * call->gemm->in_bytes), at = x * s->stride_w - s->pad_w;
+    const int64_t begin = at < 0 ? (at + s->filter_w > 0 ? -at : s->filter_w) : 0;
+    const int64_t stop = at + s->filter_w <= s->in_w ? s->filter_w : s->in_w > at + begin ? s->in_w - at : begin;
+    const char *from = begin < stop ? top_line + (at + begin) * pixel : top_line;
+    copy_edge(l, from, (size_t)(begin * pixel), (size_t)(stop * pixel), room - (from - top_line) < 0, to);
+    for (size_t n = 0; call->reads_lines && n < l->count; n++)
+        table[n * call->block] = to + n * l->bytes;
+}
+
+static void copy_all_inside(const tq_gemm_call *call, const struct lines *l, const char *from, size_t across,
+                            size_t count, char *to, size_t row, const void **table)
+{
+    if (call->reads_lines)
+        point_inside(l, from, across, count, table, call->block);
+    else if (l->pieces == PIECE)
+        copy_inside(l, from, across, count, to, row, PIECE);
+    else if (l->pieces == 2 * PIECE)
+        copy_inside(l, from, across, count, to, row, 2 * PIECE);
+    else
+        copy_inside(l, from, across, count, to, row, l->pieces);
 }
 
 /* Output pixels [x, end) of an image row; top_line: the image row under filter row l->top.  Filter rows are copied to
@@ -171,33 +202,32 @@ static char *copy_columns(const tq_gemm_call *call, const struct lines *l, const
     const tq_scan *s = call->rows->scan;
     const int64_t pixel = (int64_t)(call->gemm->depth * call->gemm->in_bytes), across = s->stride_w * pixel;
     const ptrdiff_t lowest = l->down > 0 && l->bottom > l->top ? (ptrdiff_t)(l->bottom - l->top - 1) * l->down : 0;
+    const int64_t room = call->limit - (top_line + lowest) - (int64_t)l->pieces; /* for the first byte of a line */
     while (x < end) {
-        const int64_t at = x * s->stride_w - s->pad_w;
-        const int64_t begin = at < 0 ? (at + s->filter_w > 0 ? -at : s->filter_w) : 0;
-        const int64_t stop = at + s->filter_w <= s->in_w ? s->filter_w : s->in_w > at + begin ? s->in_w - at : begin;
-        const char *from = begin < stop ? top_line + (at + begin) * pixel : top_line;
-        const int64_t room = call->limit - (from + lowest) - (int64_t)l->pieces;
+        const int64_t from = x * across - s->pad_w * pixel;
         int64_t count = 1;
-        if (begin > 0 || stop < s->filter_w || room < 0) {
-            copy_edge(l, from, (size_t)(begin * pixel), (size_t)(stop * pixel), room < 0, to);
-            for (size_t n = 0; call->reads_lines && n < l->count; n++)
-                table[n * call->block] = to + n * l->bytes;
+        if (x < l->first || x > l->last || from > room) {
+            copy_outside(call, l, top_line, x, room, to, table);
         } else {
-            count = (s->in_w - s->filter_w - at) / s->stride_w + 1;
-            count = count < end - x ? count : end - x;
-            count = count < room / across + 1 ? count : room / across + 1;
-            if (call->reads_lines)
-                point_inside(l, from, (size_t)across, (size_t)count, table, call->block);
-            else if (l->pieces == PIECE)
-                copy_inside(l, from, (size_t)across, (size_t)count, to, row, PIECE);
-            else if (l->pieces == 2 * PIECE)
-                copy_inside(l, from, (size_t)across, (size_t)count, to, row, 2 * PIECE);
-            else
-                copy_inside(l, from, (size_t)across, (size_t)count, to, row, l->pieces);
+            count = (l->last < end ? l->last + 1 : end) - x;
+            if (from + (count - 1) * across > room)
+                count = (room - from) / across + 1;
+            copy_all_inside(call, l, top_line + from, (size_t)across, (size_t)count, to, row, table);
         }
         x += count, to += (size_t)count * row, table += count;
     }
     return to;
+}
+
+/* The filter rows of the output row at `y` that lie in the image. */
+static void find_lines(const tq_scan *s, int64_t y, struct lines *l)
+{
+    l->top = l->bottom = 0;
+    for (int64_t i = s->filter_h; i-- > 0;)
+        if (y + i * s->dilation_h >= 0 && y + i * s->dilation_h < s->in_h) {
+            l->top = (size_t)i;
+            l->bottom = l->bottom ? l->bottom : (size_t)i + 1;
+        }
 }
 
 static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t row)
@@ -205,27 +235,29 @@ static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, siz
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
     const size_t pixel = g->depth * g->in_bytes, line = (size_t)s->in_w * pixel, out_w = (size_t)s->out_w;
+    const int64_t free = (int64_t)s->in_w + s->pad_w - s->filter_w; /* columns that the filter may move right */
     struct lines l = {
         .count = (size_t)s->filter_h,
         .down = s->dilation_h * (ptrdiff_t)line,
         .bytes = call->line * pixel,
         .pieces = tq_round_up(call->line * pixel, PIECE),
         .padding = g->padding,
+        .first = ((int64_t)s->pad_w + s->stride_w - 1) / s->stride_w,
+        .last = free >= 0 ? free / s->stride_w : -1,
     };
     char *to = space->copies;
-    for (size_t at = first; at < first + count;) {
-        const size_t x = at % out_w, n = tq_min_size(out_w - x, first + count - at);
-        const char *image = (const char *)call->rows->data + at / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
-        const int64_t y = (int64_t)(at / out_w % (size_t)s->out_h) * s->stride_h - s->pad_h;
-        l.top = l.bottom = 0;
-        for (int64_t i = s->filter_h; i-- > 0;)
-            if (y + i * s->dilation_h >= 0 && y + i * s->dilation_h < s->in_h) {
-                l.top = (size_t)i;
-                l.bottom = l.bottom ? l.bottom : (size_t)i + 1;
-            }
+    size_t x = first % out_w, out_y = first / out_w % (size_t)s->out_h;
+    const char *image = (const char *)call->rows->data + first / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
+    for (size_t at = first, n; at < first + count; at += n, x = 0) {
+        n = tq_min_size(out_w - x, first + count - at);
+        const int64_t y = (int64_t)out_y * s->stride_h - s->pad_h;
+        find_lines(s, y, &l);
         const char *top_line = l.bottom ? image + (y + (int64_t)l.top * s->dilation_h) * (int64_t)line : image;
         to = copy_columns(call, &l, top_line, (int64_t)x, (int64_t)(x + n), to, row, space->table + (at - first));
-        at += n;
+        if (++out_y == (size_t)s->out_h) {
+            out_y = 0;
+            image += (size_t)s->in_h * line;
+        }
     }
 }
 
@@ -257,7 +289,8 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
 {
     const tq_gemm *g = call->gemm;
     const uint8_t flip = tq_gemm_flip(g);
-    const int64_t zeros = (int64_t)(call->runs * call->length) * g->row_zero_point;
+    const size_t length = call->reads_lines ? call->line * g->depth : g->length;
+    const int64_t zeros = (int64_t)(call->runs * length) * g->row_zero_point;
     if (!g->row_factor) {
         memset(space->adjust, 0, count * sizeof *space->adjust);
         return;
@@ -265,7 +298,7 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
     for (size_t i = 0; i < count; i++) {
         int64_t sum = -zeros;
         for (size_t t = 0; t < call->runs; t++)
-            sum += g->kernel->row_sum(space->table[t * call->block + i], call->length, flip);
+            sum += g->kernel->row_sum(space->table[t * call->block + i], length, flip);
         space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
     }
 }

@@ -20,7 +20,6 @@
 #define BLOCK_BYTES (48 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
-#define WORK_A_THREAD (1 << 17) /* multiply-adds; with fewer, waking a thread costs more than it saves */
 
 /* ---- scratch ---- */
 
@@ -60,49 +59,6 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 
 /* ---- tiles ---- */
 
-struct tile_position {
-    size_t row, rows;     /* in the block */
-    size_t panel, panels;
-    size_t out_row, end;  /* in the product; the end of the job's rows */
-};
-
-static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust,
-                       const struct tile_position *at, size_t n)
-{
-    const size_t stride = at->panels * call->gemm->kernel->lanes, first = at->panel * call->gemm->kernel->lanes;
-    for (size_t r = 0; r < at->rows; r++) {
-        uint32_t *to = (uint32_t *)(void *)call->out + (at->out_row + r) * call->out_stride + first;
-        const uint32_t *from = (const uint32_t *)sums + r * stride;
-        for (size_t c = 0; c < n; c++)
-            to[c] = from[c] + (uint32_t)adjust[r];
-    }
-}
-
-static void store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust,
-                       const struct tile_position *at)
-{
-    const tq_gemm *g = call->gemm;
-    const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
-    const size_t n = tq_min_size(at->panels * lanes, g->channels - first);
-    if (call->store->out == TQ_i32) {
-        store_sums(call, sums, adjust, at, n);
-        return;
-    }
-    tq_tile_store store = {
-        .store = call->store,
-        .sums = sums,
-        .sums_stride = at->panels * lanes,
-        .adjust = adjust,
-        .adjusted = g->row_factor != 0,
-        .rows = at->rows,
-        .channels = n,
-        .first = first,
-        .out = call->out + (at->out_row * call->out_stride + first) * call->out_size,
-        .out_stride = call->out_stride,
-    };
-    tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
-}
-
 /* The rows of a tile where `left` more are to be computed: the sizes of gemm_simd.h, at most `most`. */
 static size_t tile_rows(size_t left, size_t most)
 {
@@ -110,16 +66,9 @@ static size_t tile_rows(size_t left, size_t most)
     return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
-/* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */
-static size_t fair_share(size_t count, size_t most)
-{
-    size_t parts = count / most + (count % most != 0);
-    return parts ? count / parts + (count % parts != 0) : 1;
-}
-
 /* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
    next rows: these must be written later, by the same job, to the panel's first channel. */
-static size_t rows_in_place(const tq_gemm_call *call, const struct tile_position *at)
+static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t width = at->panels * g->kernel->lanes, after = at->end - at->out_row;
@@ -134,8 +83,7 @@ static size_t rows_in_place(const tq_gemm_call *call, const struct tile_position
 }
 
 /* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
-static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at,
-                      bool in_place)
+static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at, bool in_place)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
@@ -162,14 +110,14 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
     }
     if (!in_place)
-        store_tile(call, sums, space->adjust + at->row, at);
+        tq_gemm_store_tile(call, sums, space->adjust + at->row, at);
 }
 
 /* run_tiles where 32 bits hold the sums. */
-static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
+static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at)
 {
     const size_t rows = rows_in_place(call, at);
-    struct tile_position part = *at;
+    tq_gemm_position part = *at;
     part.rows = rows;
     if (rows)
         run_tiles(call, space, &part, true);
@@ -179,7 +127,7 @@ static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *spac
 }
 
 /* run_tiles for one tile of 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
-static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const struct tile_position *at)
+static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_gemm *g = call->gemm;
@@ -207,7 +155,7 @@ static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, 
         for (size_t i = 0; i < at->rows * width; i++)
             sums[i] += (uint64_t)(int64_t)part[i];
     }
-    store_tile(call, sums, space->adjust + at->row, at);
+    tq_gemm_store_tile(call, sums, space->adjust + at->row, at);
 }
 
 /* In the unit of tq_stop_count, element operations: about 32 multiply-adds take as long as one. */
@@ -220,7 +168,7 @@ static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
    tiles are the fastest. */
 static size_t tile_panels(const tq_gemm_kernel *k, size_t rows, size_t left)
 {
-    return rows == 1 || rows < k->rows ? fair_share(left, rows == 1 ? k->wide_panels : k->panels)
+    return rows == 1 || rows < k->rows ? tq_gemm_fair_share(left, rows == 1 ? k->wide_panels : k->panels)
                                        : tq_min_size(k->panels, left);
 }
 
@@ -230,7 +178,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
-    struct tile_position at = {.end = end};
+    tq_gemm_position at = {.end = end};
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
         at.panels = tile_panels(k, count, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
@@ -292,7 +240,7 @@ static void find_parts(tq_gemm_call *call, int threads)
     const size_t rows = call->rows->count;
     const double work = (double)rows * (double)g->channels * (double)(g->taps * g->depth);
     size_t jobs = (size_t)(threads < 1 ? 1 : threads);
-    jobs = work / WORK_A_THREAD < (double)jobs ? (size_t)(work / WORK_A_THREAD) : jobs;
+    jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
     jobs = jobs ? jobs : 1;
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
     call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
@@ -313,6 +261,10 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 {
     if (!rows->count || !gemm->channels)
         return;
+    if (tq_gemm_is_one_row(gemm, rows)) {
+        tq_gemm_run_one_row(gemm, rows, store, out);
+        return;
+    }
     tq_gemm_call call = {
         .gemm = gemm,
         .rows = rows,
@@ -328,7 +280,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.limit = end_of_rows(gemm, rows, call.plain);
     call.reads_lines = tq_gemm_reads_lines(&call);
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
-    call.length = call.reads_lines ? call.line * gemm->depth : gemm->length;
+    call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);

@@ -80,15 +80,63 @@ static size_t gather_source(const gather *g, size_t run)
     return (rest * g->dim + index) * g->span;
 }
 
+/* An index that was checked. */
+static inline size_t index_at(const tq_tensor *indices, size_t at)
+{
+    return indices->type == TQ_TensorType_INT32 ? (size_t)((const int32_t *)indices->data)[at]
+                                                : (size_t)tq_integer_at(indices, at);
+}
+
+/* `bytes`: of a run.  Short runs of whole cache lines, as rows of embeddings are, are copied without a call. */
+static void gather_runs(const gather *g, const unsigned char *from, unsigned char *to, size_t bytes)
+{
+    enum { LINE = 64, SHORT = 8 * LINE };
+    const bool lines = bytes % LINE == 0 && bytes <= SHORT;
+    size_t work = 0;
+    for (size_t rest = 0; rest < g->runs / g->coordinates; rest++, from += g->dim * bytes) {
+        const size_t first = rest / g->outer * g->coordinates;
+        for (size_t c = 0; c < g->coordinates && !tq_stop_count(&work, 1 + bytes / LINE); c++, to += bytes) {
+            const unsigned char *run = from + index_at(g->indices, first + c) * bytes;
+            if (!lines)
+                tq_copy(to, run, bytes);
+            else
+                for (size_t at = 0; at < bytes; at += LINE)
+                    memcpy(to + at, run + at, LINE);
+        }
+    }
+}
+
+/* Whether all indices are in [0, dim); false where the loop ends early. */
+static bool are_within(const tq_tensor *indices, size_t count, size_t dim)
+{
+    bool outside = false;
+    if (indices->type != TQ_TensorType_INT32)
+        return false;
+    TQ_EACH (i, count)
+        outside |= (uint32_t)((const int32_t *)indices->data)[i] >= dim;
+    return !outside && !tq_stop_now();
+}
+
+static tq_status check_indices(const tq_node *node, const gather *g, tq_error *error)
+{
+    const size_t count = tq_tensor_count(node->in[1]);
+    if (are_within(node->in[1], count, g->dim))
+        return TQ_OK;
+    TQ_EACH (i, count)
+        TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
+    return tq_stop_now() ? TQ_INTERRUPTED : TQ_OK; /* some indices are not checked */
+}
+
 static tq_status eval_gather(tq_node *node, tq_error *error)
 {
     const gather *g = node->state;
-    const size_t count = tq_tensor_count(node->in[1]);
-    TQ_EACH (i, count)
-        TQ_TRY(check_index(node, i, (int64_t)g->dim, error));
-    if (tq_stop_now())
-        return TQ_INTERRUPTED; /* some indices are not checked */
-    return copy_runs(node, g, error);
+    TQ_TRY(check_indices(node, g, error));
+    if (node->in[0]->type == TQ_TensorType_STRING)
+        return copy_runs(node, g, error);
+    const size_t bytes = g->span * tq_element_bytes(node->in[0]->type);
+    if (g->runs > 0 && bytes > 0)
+        gather_runs(g, node->in[0]->data, node->out[0]->data, bytes);
+    return TQ_OK;
 }
 
 static tq_status gather_axes(const tq_node *node, int *axis, int *batch_dims, tq_error *error)

@@ -23,17 +23,37 @@ typedef struct range {
     bool finite; /* all values are finite */
 } range;
 
+/* The greatest bits as int32 and as uint32, from 0 on: those of the greatest value and of the least.  Bits of floats
+   have the floats' order among values of 0 and more, and the opposite one among those below; compilers vectorize maxima
+   of integers alone.  NaN and infinities have the greatest bits of their sign. */
+#define BITS_OF(isa, target)                                                                      \
+    target static void bits_##isa(const float *values, size_t n, uint32_t *most, uint32_t *least) \
+    {                                                                                             \
+        int32_t high = 0;                                                                         \
+        uint32_t low = 0;                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                          \
+            uint32_t bits;                                                                        \
+            memcpy(&bits, values + i, sizeof bits);                                               \
+            high = (int32_t)bits > high ? (int32_t)bits : high;                                   \
+            low = bits > low ? bits : low;                                                        \
+        }                                                                                         \
+        *most = (uint32_t)high, *least = low;                                                     \
+    }
+TQ_EVERY_ISA(BITS_OF)
+
 /* The range of the values and 0. */
 static range range_of(const float *values, size_t n)
 {
-    float low = 0, high = 0;
-    unsigned finite = 1;
-    for (size_t i = 0; i < n; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-        finite &= fabsf(values[i]) <= FLT_MAX;
-    }
-    return (range){low, high, finite != 0};
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, uint32_t *, uint32_t *) = TQ_ISA_FUNCTIONS(bits);
+    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
+    uint32_t most, least;
+    range r;
+    bodies[tq_isa()](values, n, &most, &least);
+    least = least > sign ? least : 0; /* no value is below 0 */
+    memcpy(&r.high, &most, sizeof most);
+    memcpy(&r.low, &least, sizeof least);
+    r.finite = most < infinite && (least & ~sign) < infinite;
+    return r;
 }
 
 /* A row with NaN or an infinity: its products become NaN, as in floating point. */
@@ -56,14 +76,24 @@ static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
 
 /* `inverse` comes from the values' range, so |value * inverse| is at most 255 and a rounding error.  Whole blocks: adds
    0.5 in float32 and drops the fraction, which rounds 0.49999997 to 1.  Remainder: nearest, ties away from zero. */
+#define QUANTIZE_BLOCKS(isa, target)                                                                           \
+    target static void quantize_blocks_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
+                                             int32_t low, int8_t *quantized)                                   \
+    {                                                                                                          \
+        TQ_EACH (i, n) {                                                                                       \
+            const float x = values[i] * inverse;                                                               \
+            const int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));                                     \
+            quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);                                      \
+        }                                                                                                      \
+    }
+TQ_EVERY_ISA(QUANTIZE_BLOCKS)
+
 static void quantize(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
 {
-    size_t whole = n - n % BLOCK;
-    TQ_EACH (i, whole) {
-        float x = values[i] * inverse;
-        int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));
-        quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);
-    }
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, float, int32_t, int32_t, int8_t *) =
+        TQ_ISA_FUNCTIONS(quantize_blocks);
+    const size_t whole = n - n % BLOCK;
+    bodies[tq_isa()](values, whole, inverse, zero_point, low, quantized);
     for (size_t i = whole; i < n; i++)
         quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(values[i] * inverse) + zero_point, low, 127);
 }
@@ -190,43 +220,78 @@ static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weig
     return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
 }
 
-#define STORE_FUSED(isa, target)                                                                                      \
-    target static void store_fused_##isa(const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,          \
-                                         const float *scales, size_t step, const float *bias, size_t count, float *y) \
-    {                                                                                                                 \
-        for (size_t c = 0; c < count; c++) {                                                                          \
-            float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]);                                 \
-            y[c] = fmaf(sum * row.scale, scales[c * step], bias ? bias[c] : 0);                                       \
-        }                                                                                                             \
-    }
-TQ_EVERY_ISA(STORE_FUSED)
+enum { STORED = 16 }; /* results that are computed at once */
 
-static void store_fused(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
-                        size_t first, size_t count, float *y)
+/* The sums of one row of outputs. */
+typedef struct sums_of_row {
+    const int32_t *sums, *weight_sums;
+    tq_hybrid_row row;
+    const float *scales, *bias; /* bias may be NULL */
+    size_t scale_step, count;
+    float *y;
+} sums_of_row;
+
+/* Results c to c + n - 1, which are computed before they are stored: y may be the sums' memory, and compilers vectorize
+   only what cannot overlap. */
+TQ_BODY void scale_sums(const sums_of_row *o, size_t c, const size_t n, const bool fused, const bool row_scale_last,
+                        float *restrict y)
 {
-    static void (*const store[TQ_ISAS])(const int32_t *, const int32_t *, tq_hybrid_row, const float *, size_t,
-                                        const float *, size_t, float *) = TQ_ISA_FUNCTIONS(store_fused);
-    const size_t step = o->weights->quantization.count > 1;
-    store[tq_isa()](sums, weight_sums, row, o->weights->quantization.scale + step * first, step,
-                    o->bias ? o->bias + first : NULL, count, y);
+    const int32_t *sums = o->sums + c, *weight_sums = o->weight_sums + c;
+    const float *scales = o->scales + o->scale_step * c, *bias = o->bias ? o->bias + c : NULL;
+    float scale[STORED];
+    for (size_t i = 0; i < n; i++)
+        scale[i] = o->scale_step ? scales[i] : *scales;
+    for (size_t i = 0; i < n; i++) {
+        const float sum = (float)without_zero(sums[i], o->row.zero_point, weight_sums[i]);
+        y[i] = fused            ? fmaf(sum * o->row.scale, scale[i], bias ? bias[i] : 0)
+               : row_scale_last ? sum * scale[i] * o->row.scale
+                                : sum * (scale[i] * o->row.scale);
+    }
+    for (size_t i = 0; !fused && bias && i < n; i++)
+        y[i] = bias[i] + y[i];
 }
+
+/* Whole blocks; the last one, which may overlap the one before, is computed first. */
+TQ_BODY void store_sums(const sums_of_row *o, const bool fused, const bool row_scale_last)
+{
+    float y[STORED], last[STORED];
+    if (o->count < STORED) {
+        scale_sums(o, 0, o->count, fused, row_scale_last, y);
+        memcpy(o->y, y, o->count * sizeof *y);
+        return;
+    }
+    scale_sums(o, o->count - STORED, STORED, fused, row_scale_last, last);
+    for (size_t c = 0; c + STORED <= o->count; c += STORED) {
+        scale_sums(o, c, STORED, fused, row_scale_last, y);
+        memcpy(o->y + c, y, sizeof y);
+    }
+    memcpy(o->y + o->count - STORED, last, sizeof last);
+}
+
+#define STORE(name, target, fused, row_scale_last) \
+    target static void name(const sums_of_row *o)  \
+    {                                              \
+        store_sums(o, fused, row_scale_last);      \
+    }
+TQ_ISA_DEFINE(STORE, store_fused, true, false)
+TQ_ISA_DEFINE(STORE, store_last, false, true)
+TQ_ISA_DEFINE(STORE, store_first, false, false)
 
 void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
                      size_t first, size_t count, float *y)
 {
-    const float *scales = o->weights->quantization.scale;
+    static void (*const stores[][TQ_ISAS])(const sums_of_row *) = {
+        TQ_ISA_FUNCTIONS(store_first), TQ_ISA_FUNCTIONS(store_last), TQ_ISA_FUNCTIONS(store_fused)};
     const size_t step = o->weights->quantization.count > 1;
-    scales += step ? first : 0;
-    if (o->fused) {
-        store_fused(o, sums, weight_sums, row, first, count, y);
-        return;
-    }
-    for (size_t c = 0; c < count; c++) {
-        float sum = (float)without_zero(sums[c], row.zero_point, weight_sums[c]), scale = scales[c * step];
-        y[c] = o->row_scale_last ? sum * scale * row.scale : sum * (scale * row.scale);
-    }
-    for (size_t c = 0; o->bias && c < count; c++)
-        y[c] = o->bias[first + c] + y[c];
+    const sums_of_row of = {.sums = sums,
+                            .weight_sums = weight_sums,
+                            .row = row,
+                            .scales = o->weights->quantization.scale + step * first,
+                            .bias = o->bias ? o->bias + first : NULL,
+                            .scale_step = step,
+                            .count = count,
+                            .y = y};
+    stores[o->fused ? 2 : o->row_scale_last][tq_isa()](&of);
 }
 
 /* x clamped to [low, high]; NaN becomes `low`, as in the reference. */

@@ -275,7 +275,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
         (int64_t)plan->channels,
         (int64_t)plan->groups,
         (int64_t)plan->taps,
-        (int64_t)plan->depth,
+        (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
         (int64_t)plan->multiplier,
         (int64_t)plan->channel_stride,
         (int64_t)plan->k_stride,
@@ -312,6 +312,8 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
             : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
+    if (plan->scans && !plan->by_channel)
+        tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride);
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
     if (!p->constant)
@@ -373,6 +375,11 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (plan->by_channel) {
         tq_depthwise_run(p->constant ? &front->depthwise : &own, &rows, &front->store, node->out[0]->data,
                          plan->channels, scratch, node->threads);
+        return TQ_OK;
+    }
+    if (plan->groups == 1) {
+        tq_gemm_run(p->constant ? front->packed : p->packed, &rows, &front->store, node->out[0]->data, plan->channels,
+                    scratch, node->threads);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
@@ -135,9 +136,77 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
 
 /* ---- integers ---- */
 
-static int32_t value_at(const tq_tensor *tensor, size_t i)
+/* sums[r] = weights of row r . (x - zero_point), modulo 2^32, for `count` rows of n weights.  x has a row for each of
+   the weights', or one for all. */
+struct dots {
+    const void *weights, *x;
+    size_t count, n;
+    bool is_int16; /* weights and x; else int8 */
+    bool one_row;
+    int32_t zero_point;
+    uint32_t *sums;
+};
+
+enum { PRODUCTS = 2048 }; /* that are added at once */
+
+TQ_BODY void add_neighbours(const uint32_t *restrict from, size_t n, uint32_t *restrict to)
 {
-    return tensor->type == TQ_TensorType_INT16 ? ((const int16_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
+    for (size_t i = 0; i < n; i++)
+        to[i] = from[2 * i] + from[2 * i + 1];
+}
+
+/* Adds to `sums` the products of `count` rows of n, at most PRODUCTS in all.  Rows are short: so products and sums of
+   neighbours are made in all rows at once, in loops that compilers vectorize, until a row has an odd number of sums. */
+#define DOTS_OF(isa, target, T)                                                                                   \
+    target static void dots_##T##_##isa(const void *weights, const void *rows, uint32_t zero_point, size_t count, \
+                                        size_t n, uint32_t *sums)                                                 \
+    {                                                                                                             \
+        uint32_t buffers[2][PRODUCTS], *from = buffers[0], *to = buffers[1];                                      \
+        const T *w = weights, *x = rows;                                                                          \
+        for (size_t i = 0; i < count * n; i++)                                                                    \
+            from[i] = (uint32_t)w[i] * ((uint32_t)x[i] - zero_point);                                             \
+        for (; n % 2 == 0; n /= 2) {                                                                              \
+            add_neighbours(from, count * n / 2, to);                                                              \
+            uint32_t *const other = from;                                                                         \
+            from = to, to = other;                                                                                \
+        }                                                                                                         \
+        for (size_t r = 0; r < count; r++)                                                                        \
+            for (size_t i = 0; i < n; i++)                                                                        \
+                sums[r] += from[r * n + i];                                                                       \
+    }
+#define DOTS(isa, target) DOTS_OF(isa, target, int8_t) DOTS_OF(isa, target, int16_t)
+TQ_EVERY_ISA(DOTS)
+
+/* `bytes` bytes, which begin with a row, become whole rows. */
+static void repeat_row(char *tile, size_t row, size_t bytes)
+{
+    for (size_t have = row, more; have < bytes; have += more) {
+        more = bytes - have < have ? bytes - have : have;
+        memcpy(tile + have, tile, more);
+    }
+}
+
+static void sum_rows(const struct dots *d)
+{
+    static void (*const bodies[][TQ_ISAS])(const void *, const void *, uint32_t, size_t, size_t, uint32_t *) = {
+        TQ_ISA_FUNCTIONS(dots_int8_t), TQ_ISA_FUNCTIONS(dots_int16_t)};
+    const size_t bytes = d->is_int16 ? 2 : 1, some = d->n && d->n < PRODUCTS ? PRODUCTS / d->n : 1;
+    const char *w = d->weights, *x = d->x;
+    char tile[2 * PRODUCTS];
+    if (d->one_row && some > 1) {
+        const size_t rows = d->count < some ? d->count : some;
+        memcpy(tile, x, d->n * bytes);
+        repeat_row(tile, d->n * bytes, rows * d->n * bytes);
+        x = tile;
+    }
+    memset(d->sums, 0, d->count * sizeof *d->sums);
+    for (size_t row = 0, rows; row < d->count; row += rows, w += rows * d->n * bytes) {
+        rows = d->count - row < some ? d->count - row : some;
+        for (size_t k = 0; k < d->n && !tq_stop_after(PRODUCTS / 8); k += PRODUCTS)
+            bodies[d->is_int16][tq_isa()](w + k * bytes, x + k * bytes, (uint32_t)d->zero_point, rows,
+                                          d->n - k < PRODUCTS ? d->n - k : PRODUCTS, d->sums + row);
+        x += d->one_row ? 0 : rows * d->n * bytes;
+    }
 }
 
 static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
@@ -154,46 +223,57 @@ static int32_t state_zero_point(const tq_tensor *state)
     return state->type == TQ_TensorType_INT16 ? 0 : tq_zero_point_of(state);
 }
 
-/* Time weights . row i of the state: fewer than 2^31 products below 2^32 do not overflow. */
-static int64_t over_time(const tq_node *node, const svdf *s, size_t i)
+/* The newest steps of the filters of batch b. */
+static void add_steps(const tq_node *node, const svdf *s, size_t b, uint32_t *sums)
 {
-    const tq_tensor *time = node->in[TIME], *state = node->in[STATE];
-    int32_t zero_point = state_zero_point(state);
-    int64_t sum = 0;
-    for (size_t step = 0; step < s->memory; step++)
-        sum += (int64_t)value_at(time, i % s->filters * s->memory + step) *
-               (value_at(state, i * s->memory + step) - zero_point);
-    return sum;
+    const int32_t zero_state = state_zero_point(node->in[STATE]);
+    struct dots d = {.weights = node->in[FEATURE]->data,
+                     .x = (const int8_t *)node->in[INPUT]->data + b * s->inputs,
+                     .count = s->filters,
+                     .n = s->inputs,
+                     .one_row = true,
+                     .zero_point = tq_kernel_zero_point(node, node->in[INPUT]),
+                     .sums = sums};
+    sum_rows(&d);
+    TQ_EACH (f, s->filters)
+        put_quantized(node->in[STATE], newest(s, b, f),
+                      (int64_t)tq_multiply_fixed((int32_t)sums[f], s->to_state) + zero_state);
+}
+
+/* The outputs of batch b. */
+static void put_outputs(const tq_node *node, const svdf *s, size_t b, uint32_t *sums)
+{
+    const tq_tensor *bias = bias_of(node), *state = node->in[STATE];
+    const bool is_int16 = state->type == TQ_TensorType_INT16;
+    const int32_t zero_out = tq_kernel_zero_point(node, node->out[0]);
+    int8_t *out = (int8_t *)node->out[0]->data + b * s->units;
+    size_t work = 0;
+    struct dots d = {.weights = node->in[TIME]->data,
+                     .x = (const char *)state->data + b * s->filters * s->memory * (is_int16 ? 2 : 1),
+                     .count = s->filters,
+                     .n = s->memory,
+                     .is_int16 = is_int16,
+                     .zero_point = state_zero_point(state),
+                     .sums = sums};
+    sum_rows(&d);
+    for (size_t i = 0; i < s->units && !tq_stop_count(&work, s->rank); i++) {
+        uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i] : 0; /* wraps */
+        for (size_t f = i * s->rank; f < (i + 1) * s->rank; f++)
+            acc += sums[f];
+        const int32_t q = tq_multiply_fixed((int32_t)acc, s->to_output);
+        out[i] = (int8_t)tq_clamp_i64((int64_t)q + zero_out, INT8_MIN, INT8_MAX);
+    }
 }
 
 static tq_status eval_quantized(tq_node *node, tq_error *error)
 {
-    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
-    const int8_t *x = node->in[INPUT]->data, *feature = node->in[FEATURE]->data;
-    const tq_tensor *bias = bias_of(node);
     tq_tensor *state = node->in[STATE];
-    int32_t zero_in = tq_kernel_zero_point(node, node->in[INPUT]);
-    int32_t zero_out = tq_kernel_zero_point(node, node->out[0]);
-    int32_t zero_state = state_zero_point(state);
-    const size_t inputs = s->inputs;
     move_back(s, state, tq_element_bytes(state->type));
-    for (size_t b = 0; b < s->batches; b++)
-        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, inputs); f++) {
-            const int8_t *weights = feature + f * inputs, *row = x + b * inputs;
-            uint32_t acc = 0; /* wraps */
-            for (size_t i = 0; i < inputs; i++)
-                acc += (uint32_t)(weights[i] * (row[i] - zero_in));
-            int32_t q = tq_multiply_fixed((int32_t)acc, s->to_state);
-            put_quantized(state, newest(s, b, f), (int64_t)q + zero_state);
-        }
-    for (size_t i = 0; i < s->batches * s->units; i++) {
-        uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i % s->units] : 0; /* wraps */
-        for (size_t f = i * s->rank; f < (i + 1) * s->rank && !tq_stop_count(&work, 2 * s->memory); f++)
-            acc += (uint32_t)over_time(node, s, f);
-        int32_t q = tq_multiply_fixed(tq_wrap_i32(acc), s->to_output);
-        ((int8_t *)node->out[0]->data)[i] = (int8_t)tq_clamp_i64((int64_t)q + zero_out, INT8_MIN, INT8_MAX);
+    for (size_t b = 0; b < s->batches; b++) {
+        add_steps(node, s, b, tq_scratch_at(node, s->products_at));
+        put_outputs(node, s, b, tq_scratch_at(node, s->products_at));
     }
     return TQ_OK;
 }

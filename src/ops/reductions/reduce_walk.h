@@ -17,13 +17,14 @@
 
 typedef struct tq_reduction tq_reduction;
 typedef void (*tq_fold_fn)(const tq_reduction *r, void *acc, const void *in, size_t n);
+typedef void (*tq_fold_rows_fn)(const tq_reduction *r, void *acc, const void *in, size_t n, size_t rows, size_t step);
 
 /* How one operator reduces one type; "+" is its operation. */
 typedef struct tq_reducer {
     uint8_t in_bytes, acc_bytes, out_bytes; /* of an element: 1, 2, 4 or 8 */
     bool seeds_from_input; /* where all dimensions are reduced, the first element takes init's place */
-    /* acc[i] = acc[i] + in[i] for n */
-    tq_fold_fn fold_row[TQ_ISAS];
+    /* acc[i] = acc[i] + in[i] + in[step + i] + ... for n, over `rows` rows */
+    tq_fold_rows_fn fold_rows[TQ_ISAS];
     /* acc[0] = acc[0] + in[0] + ... + in[n - 1] */
     tq_fold_fn fold_run[TQ_ISAS];
     /* out[i] from acc[i] for n */
@@ -32,7 +33,8 @@ typedef struct tq_reducer {
 
 struct tq_reduction {
     const tq_reducer *how;
-    tq_fold_fn fold_row, fold_run; /* how's, for this machine */
+    tq_fold_rows_fn fold_rows; /* how's, for this machine */
+    tq_fold_fn fold_run;
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */
