@@ -77,6 +77,11 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all && !tq_stop_after(n * LINE / 4); line += LINE) {
         const size_t some = tq_min_size(LINE, all - line);
+        if (w->channel_stride == 1) { /* the right matrix of a product */
+            for (size_t k = line; k < line + some; k++)
+                memcpy(to + k * lanes, from + k * w->k_stride, n * sizeof *to);
+            continue;
+        }
         for (size_t c = 0; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
