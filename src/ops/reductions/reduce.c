@@ -61,6 +61,24 @@
     FOLD_ROW(target, name##_row_##isa, in_t, acc_t, expression) \
     FOLD_RUN(target, name##_run_##isa, in_t, acc_t, expression)
 
+/* The additions of one run wait for one another. */
+#define SUM_FOUR(isa, target)                                                                                        \
+    target static void sum_four_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                                \
+        (void)r;                                                                                                     \
+        float *restrict acc = to, a = acc[0], b = acc[1], c = acc[2], d = acc[3];                                    \
+        const float *restrict x = from;                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                                             \
+            a += x[i];                                                                                               \
+            b += x[n + i];                                                                                           \
+            c += x[2 * n + i];                                                                                       \
+            d += x[3 * n + i];                                                                                       \
+        }                                                                                                            \
+        acc[0] = a, acc[1] = b, acc[2] = c, acc[3] = d;                                                              \
+    }
+TQ_EVERY_ISA(SUM_FOUR)
+static const tq_fold_fn sum_four[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum_four);
+
 #define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
 #define WRAP64(a, op, b) (int64_t)((uint64_t)(a)op(uint64_t)(b))
 #define LARGER in > acc ? in : acc
@@ -473,6 +491,12 @@ static void plan_images(reduce_state *state, const tq_shape *in)
     state->out_bytes = (size_t)in->dims[3];
 }
 
+static bool sums_floats(const row *row)
+{
+    return row->type == TQ_TensorType_FLOAT32 &&
+           (row->code == TQ_BuiltinOperator_MEAN || row->code == TQ_BuiltinOperator_SUM);
+}
+
 static tq_status reduce_shape(tq_node *node, tq_error *error)
 {
     reduce_state *state = node->state;
@@ -494,6 +518,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         return tq_output_shape(node, 0, &shape, error);
     }
     tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
+    state->reduction.fold_four = sums_floats(state->row) ? sum_four[tq_isa()] : NULL;
     if (state->row->quantized)
         find_multiplier(node, &state->reduction);
     return tq_output_shape(node, 0, &shape, error);

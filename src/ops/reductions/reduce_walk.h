@@ -33,14 +33,16 @@ typedef struct tq_reducer {
 struct tq_reduction {
     const tq_reducer *how;
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
+    tq_fold_fn fold_four; /* fold_run into acc[0] to acc[3] of four runs, one behind the other, of n inputs each; set by
+                             the caller; NULL: one by one */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */
     int kept_rank, cut_rank; /* kept: of the output; cut: reduced */
     size_t kept[TQ_DIMS], kept_step[TQ_DIMS], cut[TQ_DIMS], cut_step[TQ_DIMS];
-    bool row;             /* the innermost dimension is kept */
-    size_t inner;         /* its size */
-    bool all;             /* every dimension is reduced */
+    bool row; /* the innermost dimension is kept */
+    size_t inner; /* its size */
+    bool all; /* every dimension is reduced */
     size_t outputs, each; /* outputs, and inputs of each output */
 
     /* for quantized results */
@@ -49,8 +51,8 @@ struct tq_reduction {
     enum {
         TQ_REDUCE_EXACT, /* the reference's rule, for any multiplier */
         TQ_REDUCE_LANES, /* the same by `lanes`, where tq_lane_fits holds */
-        TQ_REDUCE_EVEN,  /* XNNPACK's: even(sum * by + offset) */
-        TQ_REDUCE_AWAY,  /* the optimized SUM: away(sum * by + offset) + zero point */
+        TQ_REDUCE_EVEN, /* XNNPACK's: even(sum * by + offset) */
+        TQ_REDUCE_AWAY, /* the optimized SUM: away(sum * by + offset) + zero point */
         TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule "up" in whole blocks of 16; out_zero_point has the
                             rescaled in_zero_point in it */
     } rule;
