@@ -39,30 +39,12 @@ typedef tq_pool pool;
 /* Pools n <= CHANNELS channels of one window, whose first cell is at `in`. */
 typedef void (*pool_fn)(const pool *p, const window *w, const float *in, float *out, size_t n);
 
-/* ---- one window ----
-   EACH_CELL runs its body with x, the cell's channels. */
-
-#define EACH_CELL(body)                                                                   \
-    for (int64_t y = 0; y < w->height; y++)                                               \
-        for (int64_t c = 0; c < w->width; c++) {                                          \
-            const float *restrict x = in + (size_t)y * w->row_step + (size_t)c * w->step; \
-            for (size_t i = 0; i < n; i++) {                                              \
-                body;                                                                     \
-            }                                                                             \
-        }
+/* ---- one window ---- */
 
 TQ_BODY float clamp_float(const pool *p, float x)
 {
     x = x < p->float_low ? p->float_low : x;
     return p->float_high < x ? p->float_high : x;
-}
-
-TQ_BODY void average_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
-{
-    float sum[CHANNELS] = {0}, cells = (float)w->cells;
-    EACH_CELL(sum[i] += x[i])
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, sum[i] / cells);
 }
 
 /* Adds nine cells, in XNNPACK's order: column by column, padding included as 0.  last: the last cell of the nine that
@@ -104,22 +86,49 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         out[i] = clamp_float(p, sum[i] * inverse);
 }
 
-TQ_BODY void l2_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
-{
-    float sum[CHANNELS] = {0}, cells = (float)w->cells;
-    EACH_CELL(sum[i] += x[i] * x[i])
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, sqrtf(sum[i] / cells));
-}
+/* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
+#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
 
-TQ_BODY void max_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        out[i] = p->float_low;
-    EACH_CELL(out[i] = out[i] < x[i] ? x[i] : out[i])
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, out[i]);
-}
+/* A kind of pool, for `some` channels: the accumulators of a constant number of channels stay in registers. */
+#define POOL_SOME(name, start, fold, last)                                                                     \
+    TQ_BODY void name##_some(const pool *p, const window *w, const float *restrict in, float *restrict out,    \
+                             const size_t some)                                                                \
+    {                                                                                                          \
+        float all[MOST];                                                                                       \
+        const float cells = (float)w->cells;                                                                   \
+        (void)cells;                                                                                           \
+        EACH (i, some)                                                                                         \
+            all[i] = start;                                                                                    \
+        for (int64_t y = 0; y < w->height; y++)                                                                \
+            for (int64_t c = 0; c < w->width; c++) {                                                           \
+                const float *restrict cell = in + (size_t)y * w->row_step + (size_t)c * w->step;               \
+                EACH (i, some) {                                                                               \
+                    const float acc = all[i], x = cell[i];                                                     \
+                    all[i] = fold;                                                                             \
+                }                                                                                              \
+            }                                                                                                  \
+        EACH (i, some) {                                                                                       \
+            const float acc = all[i];                                                                          \
+            out[i] = clamp_float(p, last);                                                                     \
+        }                                                                                                      \
+    }                                                                                                          \
+    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n) \
+    {                                                                                                          \
+        size_t i = 0;                                                                                          \
+        for (; n - i >= MOST; i += MOST)                                                                       \
+            name##_some(p, w, in + i, out + i, MOST);                                                          \
+        if (n - i >= 16)                                                                                       \
+            name##_some(p, w, in + i, out + i, 16), i += 16;                                                   \
+        if (n - i >= 8)                                                                                        \
+            name##_some(p, w, in + i, out + i, 8), i += 8;                                                     \
+        if (i < n)                                                                                             \
+            name##_some(p, w, in + i, out + i, n - i);                                                         \
+    }
+
+enum { MOST = 32 };
+POOL_SOME(average_f32, 0, acc + x, acc / cells)
+POOL_SOME(l2_f32, 0, acc + x * x, sqrtf(acc / cells))
+POOL_SOME(max_f32, p->float_low, acc < x ? x : acc, acc)
 
 /* ---- the rows: each body, for each instruction set ---- */
 
