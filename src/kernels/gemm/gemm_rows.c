@@ -157,9 +157,7 @@ static void point_inside(const struct lines *l, const char *from, size_t across,
     for (size_t n = 0; n < l->count; n++, table += step) {
         const bool inside = n >= l->top && n < l->bottom;
         const char *line = inside ? from + (ptrdiff_t)(n - l->top) * l->down : l->padding;
-        const size_t stride = inside ? across : 0;
-        for (size_t i = 0; i < count; i++)
-            table[i] = line + i * stride;
+        tq_scan_line(table, count, line, inside ? across : 0);
     }
 }
 

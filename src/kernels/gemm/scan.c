@@ -86,6 +86,19 @@ TQ_BODY void scan_pixels(const tq_scan *s, const void *images, size_t stride, si
     }
 }
 
+#define FILL_LINE(isa, target)                                                                        \
+    target static void fill_line_##isa(const void **taps, int64_t n, const char *first, int64_t step) \
+    {                                                                                                 \
+        fill_line(taps, n, first, step);                                                              \
+    }
+TQ_EVERY_ISA(FILL_LINE)
+
+void tq_scan_line(const void **taps, size_t n, const void *first, size_t step)
+{
+    static void (*const bodies[TQ_ISAS])(const void **, int64_t, const char *, int64_t) = TQ_ISA_FUNCTIONS(fill_line);
+    bodies[tq_isa()](taps, (int64_t)n, first, (int64_t)step);
+}
+
 #define SCAN_PIXELS(isa, target)                                                                                       \
     target static void scan_pixels_##isa(const tq_scan *s, const void *images, size_t stride, size_t at, size_t count, \
                                          const void *padding, const void **taps, size_t step)                          \
