@@ -112,5 +112,6 @@ void tq_scan_pixels(const tq_scan *s, const void *images, size_t stride, size_t 
 {
     static void (*const bodies[TQ_ISAS])(const tq_scan *, const void *, size_t, size_t, size_t, const void *,
                                          const void **, size_t) = TQ_ISA_FUNCTIONS(scan_pixels);
-    bodies[tq_isa()](s, images, stride, at, count, padding, taps, step);
+    const bool is_long = s->out_w >= 8; /* shorter lines have too few vectors to pay for their start */
+    bodies[is_long ? tq_isa() : 0](s, images, stride, at, count, padding, taps, step);
 }
