@@ -25,7 +25,7 @@ ROWS = [
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
-    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX")),
+    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX", "RFFT2D")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
 ]
