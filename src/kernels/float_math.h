@@ -27,13 +27,16 @@ static const uint64_t tq_exp2_table[32] = {
     0x3fefa4afa2a490da, 0x3fefd0765b6e4540,
 };
 
+#define TQ_EXP_PER_LN2 (0x1.71547652b82fep+0 * 32)
+#define TQ_EXP_C0 (0x1.c6af84b912394p-5 / 32 / 32 / 32)
+#define TQ_EXP_C1 (0x1.ebfce50fac4f3p-3 / 32 / 32)
+#define TQ_EXP_C2 (0x1.62e42ff0c52d6p-1 / 32)
+
 /* e^x for any x: 0 below -105, infinity above 89, NaN for NaN. */
 TQ_BODY float tq_expf(float x)
 {
-    const double per_ln2 = 0x1.71547652b82fep+0 * 32, round = 0x1.8p52;
-    const double c0 = 0x1.c6af84b912394p-5 / 32 / 32 / 32, c1 = 0x1.ebfce50fac4f3p-3 / 32 / 32,
-                 c2 = 0x1.62e42ff0c52d6p-1 / 32;
-    double z = x * per_ln2, shifted = z + round;
+    const double round = 0x1.8p52;
+    double z = x * TQ_EXP_PER_LN2, shifted = z + round;
     uint64_t k, bits;
     memcpy(&k, &shifted, sizeof k);
     double r = z - (shifted - round);
@@ -41,7 +44,7 @@ TQ_BODY float tq_expf(float x)
     double scale;
     memcpy(&scale, &bits, sizeof scale);
     double square = r * r;
-    double y = (c0 * r + c1) * square + (c2 * r + 1);
+    double y = (TQ_EXP_C0 * r + TQ_EXP_C1) * square + (TQ_EXP_C2 * r + 1);
     /* Last, so that compilers do not split loops by these cases.  Outside, float32 has only 0 and infinity. */
     float e = (float)(y * scale);
     e = x < -105.0f ? 0.0f : e;
@@ -53,8 +56,8 @@ TQ_BODY float tq_expf(float x)
    compilers do not vectorize a loop that chooses between two. */
 TQ_BODY double tq_expm1_unrounded(double x)
 {
-    const double per_ln2 = 0x1.71547652b82fep+0 * 32, round = 0x1.8p52, ln2 = 0x1.62e42fefa39efp-1 / 32;
-    double z = x * per_ln2, shifted = z + round, r = (z - (shifted - round)) * ln2, scale;
+    const double round = 0x1.8p52, ln2 = 0x1.62e42fefa39efp-1 / 32;
+    double z = x * TQ_EXP_PER_LN2, shifted = z + round, r = (z - (shifted - round)) * ln2, scale;
     uint64_t k, bits;
     memcpy(&k, &shifted, sizeof k);
     bits = tq_exp2_table[k % 32] + (k << 47);

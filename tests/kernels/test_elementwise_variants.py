@@ -25,7 +25,7 @@ ROWS = [
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
-    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX")),
+    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX", "RFFT2D")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
 ]
@@ -57,6 +57,18 @@ def every_code(operator, scale):
     return m.case()
 
 
+def every_exponent(operator):
+    """The operator on seven rows of 1003 floats from below the least exponent to above the greatest one."""
+    m = differential.Draft(0)
+    m.fixed = True
+    values = np.random.default_rng(0).permutation(np.linspace(-115, 95, 7 * 1003)).astype(np.float32)
+    if operator != "SOFTMAX":
+        values[:5] = np.nan, np.inf, -np.inf, 0, -0.0
+    x = m.input("float32", [7, 1003], values.reshape(7, 1003))
+    m.operator(operator, [x], [m.output("float32", [7, 1003])], **({"beta": 1.0} if operator == "SOFTMAX" else {}))
+    return m.case()
+
+
 def digest():
     """One line a row: a digest of all its cases' outputs."""
     generators.rows()
@@ -64,6 +76,8 @@ def digest():
         cases = [differential.draw(operator, kind, 3, number) for number in range(CASES)]
         if operator in ("LOGISTIC", "TANH") and kind == "int16":
             cases += [every_code(operator, 2.0**power) for power in (-12, -11)]
+        if operator in ("EXP", "LOGISTIC", "SOFTMAX") and kind == "float32":
+            cases.append(every_exponent(operator))
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:

@@ -65,8 +65,9 @@ INLINE void LOCAL(rows)(const tq_depthwise_tile *t, size_t r, const int rows)
     }
 }
 
-static TARGET void LOCAL(tile)(const tq_depthwise_tile *t)
+static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
 {
+    const tq_depthwise_tile own = *tile, *t = &own; /* stores of sums cannot change it */
     size_t r = 0;
     for (; r + 4 <= t->rows; r += 4)
         LOCAL(rows)(t, r, 4);

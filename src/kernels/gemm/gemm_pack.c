@@ -69,6 +69,16 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
         }
 }
 
+/* As memcpy, whose call takes as long as a row of a panel. */
+static inline void copy_floats(float *to, const float *from, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        memcpy(to + i, from + i, 8 * sizeof *to);
+    for (; i < n; i++)
+        to[i] = from[i];
+}
+
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 16 };
@@ -77,6 +87,11 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all && !tq_stop_after(n * LINE / 4); line += LINE) {
         const size_t some = tq_min_size(LINE, all - line);
+        if (w->channel_stride == 1) { /* the right matrix of a product */
+            for (size_t k = line; k < line + some; k++)
+                copy_floats(to + k * lanes, from + k * w->k_stride, n);
+            continue;
+        }
         for (size_t c = 0; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];

@@ -154,16 +154,7 @@ static void point_inside(const struct lines *l, const char *from, size_t across,
     for (size_t n = 0; n < l->count; n++, table += step) {
         const bool inside = n >= l->top && n < l->bottom;
         const char *line = inside ? from + (ptrdiff_t)(n - l->top) * l->down : l->padding;
-        const size_t stride = inside ? across : 0;
-        size_t i = 0;
-        for (; i + 4 <= count; i += 4, line += 4 * stride) {
-            table[i] = line;
-            table[i + 1] = line + stride;
-            table[i + 2] = line + 2 * stride;
-            table[i + 3] = line + 3 * stride;
-        }
-        for (; i < count; i++, line += stride)
-            table[i] = line;
+        tq_scan_line(table, count, line, inside ? across : 0);
     }
 }
 

@@ -113,21 +113,20 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         tq_gemm_store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* run_tiles where 32 bits hold the sums. */
-static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at)
+/* run_tiles where 32 bits hold the sums.  Changes `at`: a copy of a record that was just written would wait for it. */
+static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, tq_gemm_position *at)
 {
-    const size_t rows = rows_in_place(call, at);
-    tq_gemm_position part = *at;
-    part.rows = rows;
+    const size_t all = at->rows, rows = rows_in_place(call, at);
+    at->rows = rows;
     if (rows)
-        run_tiles(call, space, &part, true);
-    part.row += rows, part.out_row += rows, part.rows = at->rows - rows;
-    if (part.rows)
-        run_tiles(call, space, &part, false);
+        run_tiles(call, space, at, true);
+    at->row += rows, at->out_row += rows, at->rows = all - rows;
+    if (at->rows)
+        run_tiles(call, space, at, false);
 }
 
 /* run_tiles for one tile of 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
-static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at)
+static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, tq_gemm_position *at)
 {
     static const int32_t zeros[TQ_TILE_CHANNELS];
     const tq_gemm *g = call->gemm;
@@ -185,9 +184,9 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
             return;
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
         rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
-        for (at.row = 0; at.row < count; at.row += at.rows) {
-            at.rows = g->wide ? tile_rows(count - at.row, rows) : tq_min_size(rows, count - at.row);
-            at.out_row = first + at.row;
+        for (size_t row = 0, some; row < count; row += some) {
+            some = g->wide ? tile_rows(count - row, rows) : tq_min_size(rows, count - row);
+            at.row = row, at.rows = some, at.out_row = first + row;
             (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }
     }

@@ -80,8 +80,9 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
 }
 #endif
 
-INLINE void LOCAL(tile_body)(const tq_tile *t, int rows, int panels)
+INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
 {
+    const tq_tile own = *tile, *t = &own; /* stores of sums cannot change it, so that its fields stay in registers */
 #if GROUP > 1
     if (rows == 1 && panels <= 2) {
         LOCAL(row_body)(t, panels);

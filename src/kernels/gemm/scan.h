@@ -40,4 +40,7 @@ static inline bool tq_scan_is_plain(const tq_scan *w)
 void tq_scan_pixels(const tq_scan *w, const void *images, size_t stride, size_t at, size_t count, const void *padding,
                     const void **taps, size_t step);
 
+/* taps[i] = first + i * step bytes, for i < n. */
+void tq_scan_line(const void **taps, size_t n, const void *first, size_t step);
+
 #endif

@@ -63,12 +63,20 @@ TQ_BODY float tq_gelu_by_ratio(float x)
     return 0.5f * x * (1.0f + tq_rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
 }
 
-/* The logistic function for real tensors: 1 from 16.6 on, where the quotient rounds to 1, and e^x below -9. */
+/* The logistic function for real tensors: 1 from 16.6 on, where the quotient rounds to 1, and e^x below -9.
+   power: e^tq_logistic_exponent(x) */
+TQ_BODY float tq_logistic_exponent(float x)
+{
+    return x < -9.0f ? x : -x;
+}
+TQ_BODY float tq_logistic_of(float x, float power)
+{
+    float y = x < -9.0f ? power : 1.0f / (1.0f + power);
+    return x > 16.619047164916992188f ? 1.0f : y;
+}
 TQ_BODY float tq_logistic(float x)
 {
-    float e = tq_expf(x < -9.0f ? x : -x);
-    float y = x < -9.0f ? e : 1.0f / (1.0f + e);
-    return x > 16.619047164916992188f ? 1.0f : y;
+    return tq_logistic_of(x, tq_expf(tq_logistic_exponent(x)));
 }
 
 /* The logistic function for tables of quantized values: by libm's expf. */

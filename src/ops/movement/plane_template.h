@@ -42,6 +42,8 @@ static void NAME(transpose)(const plane *p, const unsigned char *restrict from, 
 
 #if BYTES == 1
 #define TRANSPOSE transpose_bytes
+#elif BYTES == 4 && TQ_X86
+#define TRANSPOSE transpose_words
 #else
 #define TRANSPOSE NAME(transpose)
 #endif

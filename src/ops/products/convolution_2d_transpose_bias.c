@@ -9,8 +9,14 @@
  *
  * Source: MediaPipe, mediapipe/util/tflite/operations/transpose_conv_bias.cc.
  */
+#include <string.h>
+
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/mediapipe_options.h"
+#include "ops/scratch.h"
+
+enum { MOST = 16 }; /* sums that registers hold */
 
 typedef struct side {
     int32_t in, filter, stride, pad, out;
@@ -35,27 +41,66 @@ static tq_status fit(const tq_node *node, int32_t padding, side *s, tq_error *er
     return TQ_OK;
 }
 
-/* out[o] += cell . the weights of tap and output channel o; weights: of output channel 0. */
-static void add_pixel(const transpose_conv *s, const float *cell, const float *weights, size_t taps, float *out)
+/* Weights [ky][c][kx][o] from [o][ky][kx][c]: a filter row's products with a channel lie side by side, as its output
+   pixels do. */
+static void turn_weights(const tq_node *node, const transpose_conv *s, float *to)
 {
-    size_t work = 0;
-    for (size_t o = 0; o < s->out_channels && !tq_stop_count(&work, s->channels); o++, weights += taps * s->channels)
-        for (size_t c = 0; c < s->channels; c++)
-            out[o] += cell[c] * weights[c];
+    const float *from = node->in[1]->data;
+    const size_t height = (size_t)s->y.filter, width = (size_t)s->x.filter;
+    for (size_t ky = 0; ky < height; ky++)
+        for (size_t c = 0; c < s->channels && !tq_stop_after(width * s->out_channels); c++)
+            for (size_t kx = 0; kx < width; kx++)
+                for (size_t o = 0; o < s->out_channels; o++)
+                    *to++ = from[((o * height + ky) * width + kx) * s->channels + c];
 }
 
+/* out[i] += cell . the weights of output i, channel by channel, for i < some; step: from a channel's weights to the
+   next one's. */
+TQ_BODY void add_some(const float *cell, const float *weights, size_t channels, size_t step, float *out,
+                      const size_t some)
+{
+    float sums[MOST];
+    memcpy(sums, out, some * sizeof *out);
+    for (size_t c = 0; c < channels; c++, weights += step)
+        _Pragma("GCC unroll 1") for (size_t i = 0; i < some; i++) sums[i] += cell[c] * weights[i];
+    memcpy(out, sums, some * sizeof *out);
+}
+
+TQ_BODY void add_run(const float *cell, const float *weights, size_t channels, size_t step, float *out, size_t n)
+{
+    size_t i = 0;
+    for (; n - i >= MOST; i += MOST)
+        add_some(cell, weights + i, channels, step, out + i, MOST);
+    for (; n - i >= 4; i += 4)
+        add_some(cell, weights + i, channels, step, out + i, 4);
+    if (i < n)
+        add_some(cell, weights + i, channels, step, out + i, n - i);
+}
+
+#define ADD_RUN(isa, target)                                                                                \
+    target static void add_run_##isa(const float *cell, const float *weights, size_t channels, size_t step, \
+                                     float *out, size_t n)                                                  \
+    {                                                                                                       \
+        add_run(cell, weights, channels, step, out, n);                                                     \
+    }
+TQ_EVERY_ISA(ADD_RUN)
+
 /* Adds an input pixel to the output.  (top, left): the output pixel of the first tap, which may be outside. */
-static void add_cell(const tq_node *node, const transpose_conv *s, const float *cell, int64_t top, int64_t left,
+static void add_cell(const transpose_conv *s, const float *weights, const float *cell, int64_t top, int64_t left,
                      float *image)
 {
-    const float *weights = node->in[1]->data;
-    size_t taps = (size_t)s->y.filter * (size_t)s->x.filter;
-    for (int32_t ky = 0; ky < s->y.filter && !tq_stop_after((size_t)s->x.filter); ky++)
-        for (int32_t kx = 0; kx < s->x.filter; kx++, weights += s->channels) {
-            int64_t y = top + ky, x = left + kx;
-            if (y >= 0 && y < s->y.out && x >= 0 && x < s->x.out)
-                add_pixel(s, cell, weights, taps, image + (size_t)(y * s->x.out + x) * s->out_channels);
-        }
+    static void (*const bodies[TQ_ISAS])(const float *, const float *, size_t, size_t, float *, size_t) =
+        TQ_ISA_FUNCTIONS(add_run);
+    const int64_t begin = left < 0 ? -left : 0;
+    const int64_t end = s->x.out - left < s->x.filter ? s->x.out - left : s->x.filter;
+    const size_t step = (size_t)s->x.filter * s->out_channels;
+    for (int32_t ky = 0; ky < s->y.filter && !tq_stop_after(step); ky++, weights += s->channels * step) {
+        const int64_t y = top + ky;
+        if (y >= 0 && y < s->y.out && begin < end)
+            bodies[tq_isa()](cell, weights + (size_t)begin * s->out_channels, s->channels, step,
+                             image + (size_t)(y * s->x.out + left + begin) * s->out_channels,
+                             (size_t)(end - begin) * s->out_channels);
+    }
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -63,14 +108,15 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     const transpose_conv *s = node->state;
     const float *cell = node->in[0]->data, *bias = node->in[2]->data;
-    float *image = node->out[0]->data;
+    float *image = node->out[0]->data, *weights = tq_scratch_at(node, 0);
+    turn_weights(node, s, weights);
     size_t size = (size_t)s->y.out * (size_t)s->x.out * s->out_channels;
     for (size_t b = 0; b < s->batches; b++, image += size) {
         TQ_EACH (i, size)
             image[i] = bias[i % s->out_channels];
         for (int32_t y = 0; y < s->y.in; y++)
             for (int32_t x = 0; x < s->x.in; x++, cell += s->channels)
-                add_cell(node, s, cell, (int64_t)y * s->y.stride - s->y.pad, (int64_t)x * s->x.stride - s->x.pad,
+                add_cell(s, weights, cell, (int64_t)y * s->y.stride - s->y.pad, (int64_t)x * s->x.stride - s->x.pad,
                          image);
     }
     return TQ_OK;
@@ -105,5 +151,6 @@ tq_status tq_prepare_convolution_2d_transpose_bias(tq_node *node, tq_error *erro
     TQ_TRY(fit(node, options[0], &s->x, error));
     tq_shape shape = {4, {x[0], s->y.out, s->x.out, w[0]}};
     node->eval = eval;
+    TQ_TRY(tq_node_scratch(node, tq_tensor_count(node->in[1]) * sizeof(float), error));
     return tq_output_shape(node, 0, &shape, error);
 }

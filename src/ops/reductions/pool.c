@@ -36,41 +36,15 @@ typedef struct window {
 
 typedef tq_pool pool;
 
-/* The windows of a row of outputs. */
-typedef struct line {
-    const pool *p;
-    const float *in; /* the first input row of the windows: [columns][depth] */
-    float *out;      /* [width][depth] */
-    window window;   /* height, top, row_step and step are set */
-    int32_t columns, width;
-} line;
-typedef void (*line_fn)(const line *l);
+/* Pools n <= CHANNELS channels of one window, whose first cell is at `in`. */
+typedef void (*pool_fn)(const pool *p, const window *w, const float *in, float *out, size_t n);
 
-/* ---- one window ----
-   EACH_CELL runs its body with x, the cell's channels. */
-
-#define EACH_CELL(body)                                                                   \
-    for (int64_t y = 0; y < w->height; y++)                                               \
-        for (int64_t c = 0; c < w->width; c++) {                                          \
-            const float *restrict x = in + (size_t)y * w->row_step + (size_t)c * w->step; \
-            for (size_t i = 0; i < n; i++) {                                              \
-                body;                                                                     \
-            }                                                                             \
-        }
+/* ---- one window ---- */
 
 TQ_BODY float clamp_float(const pool *p, float x)
 {
     x = x < p->float_low ? p->float_low : x;
     return p->float_high < x ? p->float_high : x;
-}
-
-TQ_BODY void average_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
-{
-    float sum[CHANNELS], cells = (float)w->cells;
-    memset(sum, 0, n * sizeof *sum);
-    EACH_CELL(sum[i] += x[i])
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, sum[i] / cells);
 }
 
 /* Adds nine cells, in XNNPACK's order: column by column, padding included as 0.  last: the last cell of the nine that
@@ -112,99 +86,71 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         out[i] = clamp_float(p, sum[i] * inverse);
 }
 
-TQ_BODY void l2_f32(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
-{
-    float sum[CHANNELS], cells = (float)w->cells;
-    memset(sum, 0, n * sizeof *sum);
-    EACH_CELL(sum[i] += x[i] * x[i])
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, sqrtf(sum[i] / cells));
-}
+/* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
+#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
 
-/* `lanes` >= 1 channels of one window, as vectors: compilers make scalars of so short a loop. */
-#define MAX_BLOCK(lanes)                                                                                              \
-    typedef float reals_##lanes __attribute__((vector_size(4 * lanes), aligned(4), may_alias));                       \
-    typedef int32_t bits_##lanes __attribute__((vector_size(4 * lanes)));                                             \
-    TQ_BODY void max_block_##lanes(const pool *p, const window *w, const float *in, float *out)                       \
-    {                                                                                                                 \
-        const reals_##lanes low = p->float_low - (reals_##lanes){0}, high = p->float_high - (reals_##lanes){0};       \
-        reals_##lanes most = low;                                                                                     \
-        for (int64_t y = 0; y < w->height; y++)                                                                       \
-            for (int64_t c = 0; c < w->width; c++) {                                                                  \
-                const reals_##lanes x = *(const reals_##lanes *)(in + (size_t)y * w->row_step + (size_t)c * w->step); \
-                const bits_##lanes larger = most < x;                                                                 \
-                most = (reals_##lanes)(((bits_##lanes)x & larger) | ((bits_##lanes)most & ~larger));                  \
-            }                                                                                                         \
-        const bits_##lanes above = high < most;                                                                       \
-        *(reals_##lanes *)out = (reals_##lanes)(((bits_##lanes)high & above) | ((bits_##lanes)most & ~above));        \
+/* A kind of pool, for `some` channels: the accumulators of a constant number of channels stay in registers. */
+#define POOL_SOME(name, start, fold, last)                                                                     \
+    TQ_BODY void name##_some(const pool *p, const window *w, const float *restrict in, float *restrict out,    \
+                             const size_t some)                                                                \
+    {                                                                                                          \
+        float all[MOST];                                                                                       \
+        const float cells = (float)w->cells;                                                                   \
+        (void)cells;                                                                                           \
+        EACH (i, some)                                                                                         \
+            all[i] = start;                                                                                    \
+        for (int64_t y = 0; y < w->height; y++)                                                                \
+            for (int64_t c = 0; c < w->width; c++) {                                                           \
+                const float *restrict cell = in + (size_t)y * w->row_step + (size_t)c * w->step;               \
+                EACH (i, some) {                                                                               \
+                    const float acc = all[i], x = cell[i];                                                     \
+                    all[i] = fold;                                                                             \
+                }                                                                                              \
+            }                                                                                                  \
+        EACH (i, some) {                                                                                       \
+            const float acc = all[i];                                                                          \
+            out[i] = clamp_float(p, last);                                                                     \
+        }                                                                                                      \
+    }                                                                                                          \
+    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n) \
+    {                                                                                                          \
+        size_t i = 0;                                                                                          \
+        for (; n - i >= MOST; i += MOST)                                                                       \
+            name##_some(p, w, in + i, out + i, MOST);                                                          \
+        if (n - i >= 16)                                                                                       \
+            name##_some(p, w, in + i, out + i, 16), i += 16;                                                   \
+        if (n - i >= 8)                                                                                        \
+            name##_some(p, w, in + i, out + i, 8), i += 8;                                                     \
+        if (i < n)                                                                                             \
+            name##_some(p, w, in + i, out + i, n - i);                                                         \
     }
-MAX_BLOCK(16)
-MAX_BLOCK(8)
-MAX_BLOCK(4)
 
-/* At least `lanes` channels; the last block overlaps the one before. */
-#define MAX_BLOCKS(lanes)                                 \
-    for (size_t c = 0; c < n; c += lanes) {               \
-        const size_t at = c + lanes <= n ? c : n - lanes; \
-        max_block_##lanes(p, w, in + at, out + at);       \
-    }
-
-TQ_BODY void max_f32(const pool *p, const window *w, const float *in, float *out, size_t n)
-{
-    if (n >= 16) {
-        MAX_BLOCKS(16)
-    } else if (n >= 8) {
-        MAX_BLOCKS(8)
-    } else if (n >= 4) {
-        MAX_BLOCKS(4)
-    } else {
-        for (size_t i = 0; i < n; i++)
-            out[i] = p->float_low;
-        EACH_CELL(out[i] = out[i] < x[i] ? x[i] : out[i])
-        for (size_t i = 0; i < n; i++)
-            out[i] = clamp_float(p, out[i]);
-    }
-}
+enum { MOST = 32 };
+POOL_SOME(average_f32, 0, acc + x, acc / cells)
+POOL_SOME(l2_f32, 0, acc + x * x, sqrtf(acc / cells))
+POOL_SOME(max_f32, p->float_low, acc < x ? x : acc, acc)
 
 /* ---- the rows: each body, for each instruction set ---- */
 
-/* Output column i: returns the first column of its window. */
-TQ_BODY int64_t next_window(const line *l, window *w, int64_t i)
-{
-    const pool *p = l->p;
-    int64_t first;
-    w->width = tq_pool_clip(i, p->stride_w, p->pad_w, p->filter_w, l->columns, &first);
-    w->left = first - (i * p->stride_w - p->pad_w);
-    w->cells = w->height * w->width;
-    return first;
-}
-
 #define POOL(isa, target, name)                                                                                    \
-    target static void name##_##isa(const line *l)                                                                 \
+    target static void name##_##isa(const pool *p, const window *w, const float *restrict in, float *restrict out, \
+                                    size_t n)                                                                      \
     {                                                                                                              \
-        window w = l->window;                                                                                      \
-        size_t work = 0;                                                                                           \
-        float *out = l->out;                                                                                       \
-        for (int64_t i = 0; i < l->width; i++, out += w.step) {                                                    \
-            const int64_t first = next_window(l, &w, i);                                                           \
-            for (size_t c = 0; c < w.step && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS) \
-                name(l->p, &w, l->in + (size_t)first * w.step + c, out + c,                                        \
-                     w.step - c < CHANNELS ? w.step - c : CHANNELS);                                               \
-        }                                                                                                          \
+        name(p, w, in, out, n);                                                                                    \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
     POOL(isa, target, average_xnnpack) \
     POOL(isa, target, l2_f32)          \
     POOL(isa, target, max_f32)
-TQ_EVERY_ISA_TO_AVX2(POOLS)
+TQ_EVERY_ISA(POOLS)
 
 typedef struct row {
     int32_t code;
-    line_fn run[TQ_ISAS];
+    pool_fn run[TQ_ISAS];
 } row;
 
-#define ROW(code, run) {TQ_BuiltinOperator_##code, TQ_ISA_FUNCTIONS_TO_AVX2(run)}
+#define ROW(code, run) {TQ_BuiltinOperator_##code, TQ_ISA_FUNCTIONS(run)}
 
 static const row rows[] = {
     ROW(AVERAGE_POOL_2D, average_f32),
@@ -229,7 +175,7 @@ static const row *row_of(const tq_node *node)
 
 typedef struct state {
     pool pool;
-    line_fn run;
+    pool_fn run;
 } state;
 
 typedef struct job {
@@ -239,18 +185,26 @@ typedef struct job {
 
 static void pool_rows(void *context, size_t begin, size_t end)
 {
+    size_t work = 0;
     const job *j = context;
     const pool *p = &j->s->pool;
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
-    const size_t depth = (size_t)in[3], row_step = (size_t)in[2] * depth;
-    line l = {.p = p, .window = {.row_step = row_step, .step = depth}, .columns = in[2], .width = out[2]};
-    for (size_t unit = begin; unit < end && !tq_stop_after(1); unit++) {
-        int64_t first, out_y = (int64_t)unit % out[1];
-        l.window.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &first);
-        l.window.top = first - (out_y * p->stride_h - p->pad_h);
-        l.in = (const float *)j->in->data + (unit / (size_t)out[1] * (size_t)in[1] + (size_t)first) * row_step;
-        l.out = (float *)j->out->data + unit * (size_t)out[2] * depth;
-        j->s->run(&l);
+    size_t depth = (size_t)in[3], width = (size_t)in[2];
+    for (size_t unit = begin; unit < end; unit++) {
+        int64_t y0, x0, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
+        window w = {.row_step = width * depth, .step = depth};
+        w.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
+        w.top = y0 - (out_y * p->stride_h - p->pad_h);
+        for (int64_t out_x = 0; out_x < out[2]; out_x++) {
+            w.width = tq_pool_clip(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
+            w.left = x0 - (out_x * p->stride_w - p->pad_w);
+            w.cells = w.height * w.width;
+            size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
+            size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
+            for (size_t c = 0; c < depth && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS)
+                j->s->run(p, &w, (const float *)j->in->data + from + c, (float *)j->out->data + to + c,
+                          depth - c < CHANNELS ? depth - c : CHANNELS);
+        }
     }
 }
 

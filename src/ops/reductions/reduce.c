@@ -29,42 +29,20 @@
 
 #define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
 
-/* Accumulators that stay in registers, and rows of how many are cut into such blocks; widening inputs takes as long as
-   the sums' way through memory sooner. */
-enum { LANES = 16, FEW = 128, FEW_WIDENED = 48 };
-
 /* ---- the folds: of `in` (an in_t) into `acc` (an acc_t), by an expression of both ---- */
 
-/* acc[i] = expression for n accumulators and `rows` rows of inputs, `step` elements apart.  Sixteen accumulators stay
-   in registers; the last sixteen overlap the ones before, so that all begin with a copy. */
-#define FOLD_ROWS(target, name, in_t, acc_t, expression)                                                     \
-    target static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n,   \
-                            size_t rows, size_t step)                                                        \
-    {                                                                                                        \
-        (void)r;                                                                                             \
-        acc_t *restrict accs = to, first[FEW];                                                               \
-        const in_t *restrict ins = from;                                                                     \
-        const bool few = rows > 1 && n >= LANES && n <= (sizeof(in_t) == sizeof(acc_t) ? FEW : FEW_WIDENED); \
-        if (few)                                                                                             \
-            memcpy(first, accs, n * sizeof *accs);                                                           \
-        for (size_t c = 0; few && c < n; c += LANES) {                                                       \
-            const size_t at = c + LANES <= n ? c : n - LANES;                                                \
-            acc_t sixteen[LANES];                                                                            \
-            memcpy(sixteen, first + at, sizeof sixteen);                                                     \
-            for (size_t k = 0; k < rows; k++)                                                                \
-                for (size_t i = 0; i < LANES; i++) {                                                         \
-                    const acc_t acc = sixteen[i];                                                            \
-                    const in_t in = ins[k * step + at + i];                                                  \
-                    sixteen[i] = (acc_t)(expression);                                                        \
-                }                                                                                            \
-            memcpy(accs + at, sixteen, sizeof sixteen);                                                      \
-        }                                                                                                    \
-        for (size_t k = 0; !few && k < rows; k++)                                                            \
-            for (size_t i = 0; i < n; i++) {                                                                 \
-                const acc_t acc = accs[i];                                                                   \
-                const in_t in = ins[k * step + i];                                                           \
-                accs[i] = (acc_t)(expression);                                                               \
-            }                                                                                                \
+/* acc[i] = expression for n accumulators */
+#define FOLD_ROW(target, name, in_t, acc_t, expression)                                                    \
+    target static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                      \
+        (void)r;                                                                                           \
+        acc_t *restrict accs = to;                                                                         \
+        const in_t *restrict ins = from;                                                                   \
+        for (size_t i = 0; i < n; i++) {                                                                   \
+            const acc_t acc = accs[i];                                                                     \
+            const in_t in = ins[i];                                                                        \
+            accs[i] = (acc_t)(expression);                                                                 \
+        }                                                                                                  \
     }
 /* one accumulator for n inputs */
 #define FOLD_RUN(target, name, in_t, acc_t, expression)                                                    \
@@ -79,9 +57,27 @@ enum { LANES = 16, FEW = 128, FEW_WIDENED = 48 };
         }                                                                                                  \
         *(acc_t *)to = acc;                                                                                \
     }
-#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)     \
-    FOLD_ROWS(target, name##_rows_##isa, in_t, acc_t, expression) \
+#define FOLD_BODY(target, isa, name, in_t, acc_t, expression)   \
+    FOLD_ROW(target, name##_row_##isa, in_t, acc_t, expression) \
     FOLD_RUN(target, name##_run_##isa, in_t, acc_t, expression)
+
+/* The additions of one run wait for one another. */
+#define SUM_FOUR(isa, target)                                                                                        \
+    target static void sum_four_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                                \
+        (void)r;                                                                                                     \
+        float *restrict acc = to, a = acc[0], b = acc[1], c = acc[2], d = acc[3];                                    \
+        const float *restrict x = from;                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                                             \
+            a += x[i];                                                                                               \
+            b += x[n + i];                                                                                           \
+            c += x[2 * n + i];                                                                                       \
+            d += x[3 * n + i];                                                                                       \
+        }                                                                                                            \
+        acc[0] = a, acc[1] = b, acc[2] = c, acc[3] = d;                                                              \
+    }
+TQ_EVERY_ISA(SUM_FOUR)
+static const tq_fold_fn sum_four[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum_four);
 
 #define WRAP32(a, op, b) (int32_t)((uint32_t)(a)op(uint32_t)(b))
 #define WRAP64(a, op, b) (int64_t)((uint64_t)(a)op(uint64_t)(b))
@@ -285,8 +281,7 @@ STORE_PRODUCT(i16, int16_t)
 
 /* ---- the table: a row for each operator and type ---- */
 
-#define REDUCER(isas, name, in, acc, out, seeds, store) \
-    {in, acc, out, seeds, isas(name##_rows), isas(name##_run), store}
+#define REDUCER(isas, name, in, acc, out, seeds, store) {in, acc, out, seeds, isas(name##_row), isas(name##_run), store}
 #define EVERY TQ_ISA_FUNCTIONS_TO_AVX2
 #define SCALAR(name) TQ_ISA_SAME(name##_scalar)
 
@@ -496,6 +491,12 @@ static void plan_images(reduce_state *state, const tq_shape *in)
     state->out_bytes = (size_t)in->dims[3];
 }
 
+static bool sums_floats(const row *row)
+{
+    return row->type == TQ_TensorType_FLOAT32 &&
+           (row->code == TQ_BuiltinOperator_MEAN || row->code == TQ_BuiltinOperator_SUM);
+}
+
 static tq_status reduce_shape(tq_node *node, tq_error *error)
 {
     reduce_state *state = node->state;
@@ -517,6 +518,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         return tq_output_shape(node, 0, &shape, error);
     }
     tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
+    state->reduction.fold_four = sums_floats(state->row) ? sum_four[tq_isa()] : NULL;
     if (state->row->quantized)
         find_multiplier(node, &state->reduction);
     return tq_output_shape(node, 0, &shape, error);

@@ -18,7 +18,7 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
     bool cut[TQ_DIMS];
     int rank = 0, reduced = 0;
     r->how = how;
-    r->fold_rows = how->fold_rows[tq_isa()];
+    r->fold_row = how->fold_row[tq_isa()];
     r->fold_run = how->fold_run[tq_isa()];
     r->outputs = r->each = 1;
     for (int d = 0; d < shape->rank; d++) {
@@ -64,20 +64,15 @@ static void fold_run(const tq_reduction *r, void *acc, const void *in, size_t n)
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
     enum { PIECE = 32 }; /* folds between two looks */
-    const tq_fold_fn run = r->inner > TQ_CHUNK ? fold_run : r->fold_run;
+    const tq_fold_fn run = r->row ? r->fold_row : r->inner > TQ_CHUNK ? fold_run : r->fold_run;
     const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
     size_t work = 0, at[TQ_DIMS] = {0}, width = r->row ? n : r->inner;
     for (int d = 0; d < r->cut_rank;) {
         const unsigned char *from = in;
         for (size_t i = 0; i < count;) {
             const size_t end = count - i < PIECE ? count : i + PIECE;
-            if (r->row)
-                r->fold_rows(r, acc, from, width, end - i, r->cut_step[0]);
-            else
-                for (size_t k = 0; k < end - i; k++)
-                    run(r, acc, from + k * step, width);
-            from += (end - i) * step;
-            i = end;
+            for (; i < end; i++, from += step)
+                run(r, acc, from, width);
             if (tq_stop_count(&work, PIECE * width))
                 return;
         }
@@ -116,6 +111,12 @@ static void reduce_part(void *context, size_t begin, size_t end)
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
     _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
+    const bool fours = r->fold_four && !r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK;
+    for (; fours && end - begin >= 4 && !tq_stop_count(&work, 4 * r->inner); begin += 4) {
+        start(r, acc, 4);
+        r->fold_four(r, acc, j->in + begin * r->inner * how->in_bytes, r->inner);
+        how->store(r, acc, j->out + begin * how->out_bytes, 4);
+    }
     for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
         const bool whole = j->chunks == 1; /* divisions take as long as short folds */
         size_t outer = whole ? unit : unit / j->chunks, chunk = whole ? 0 : unit % j->chunks * TQ_REDUCE_ROW;
@@ -132,7 +133,7 @@ static void reduce_part(void *context, size_t begin, size_t end)
         if (r->cut_rank > 0)
             fold(r, acc, j->in + from * how->in_bytes, n);
         else if (r->row)
-            r->fold_rows(r, acc, j->in + from * how->in_bytes, n, 1, 0);
+            r->fold_row(r, acc, j->in + from * how->in_bytes, n);
         else
             fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
         how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);

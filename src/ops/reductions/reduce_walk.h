@@ -17,14 +17,13 @@
 
 typedef struct tq_reduction tq_reduction;
 typedef void (*tq_fold_fn)(const tq_reduction *r, void *acc, const void *in, size_t n);
-typedef void (*tq_fold_rows_fn)(const tq_reduction *r, void *acc, const void *in, size_t n, size_t rows, size_t step);
 
 /* How one operator reduces one type; "+" is its operation. */
 typedef struct tq_reducer {
     uint8_t in_bytes, acc_bytes, out_bytes; /* of an element: 1, 2, 4 or 8 */
     bool seeds_from_input; /* where all dimensions are reduced, the first element takes init's place */
-    /* acc[i] = acc[i] + in[i] + in[step + i] + ... for n, over `rows` rows */
-    tq_fold_rows_fn fold_rows[TQ_ISAS];
+    /* acc[i] = acc[i] + in[i] for n */
+    tq_fold_fn fold_row[TQ_ISAS];
     /* acc[0] = acc[0] + in[0] + ... + in[n - 1] */
     tq_fold_fn fold_run[TQ_ISAS];
     /* out[i] from acc[i] for n */
@@ -33,16 +32,17 @@ typedef struct tq_reducer {
 
 struct tq_reduction {
     const tq_reducer *how;
-    tq_fold_rows_fn fold_rows; /* how's, for this machine */
-    tq_fold_fn fold_run;
+    tq_fold_fn fold_row, fold_run; /* how's, for this machine */
+    tq_fold_fn fold_four; /* fold_run into acc[0] to acc[3] of four runs, one behind the other, of n inputs each; set by
+                             the caller; NULL: one by one */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */
     int kept_rank, cut_rank; /* kept: of the output; cut: reduced */
     size_t kept[TQ_DIMS], kept_step[TQ_DIMS], cut[TQ_DIMS], cut_step[TQ_DIMS];
-    bool row;             /* the innermost dimension is kept */
-    size_t inner;         /* its size */
-    bool all;             /* every dimension is reduced */
+    bool row; /* the innermost dimension is kept */
+    size_t inner; /* its size */
+    bool all; /* every dimension is reduced */
     size_t outputs, each; /* outputs, and inputs of each output */
 
     /* for quantized results */
@@ -51,8 +51,8 @@ struct tq_reduction {
     enum {
         TQ_REDUCE_EXACT, /* the reference's rule, for any multiplier */
         TQ_REDUCE_LANES, /* the same by `lanes`, where tq_lane_fits holds */
-        TQ_REDUCE_EVEN,  /* XNNPACK's: even(sum * by + offset) */
-        TQ_REDUCE_AWAY,  /* the optimized SUM: away(sum * by + offset) + zero point */
+        TQ_REDUCE_EVEN, /* XNNPACK's: even(sum * by + offset) */
+        TQ_REDUCE_AWAY, /* the optimized SUM: away(sum * by + offset) + zero point */
         TQ_REDUCE_BLOCKS /* the optimized MEAN: the rule "up" in whole blocks of 16; out_zero_point has the
                             rescaled in_zero_point in it */
     } rule;

@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "base/threads.h"
+#include "kernels/exponentials.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
@@ -25,6 +26,7 @@
 #include "quant/fixed_math.h"
 
 #define THREAD_PAYS 20000 /* elements */
+#define CHUNK 256         /* elements between which Ctrl-C is heard */
 
 typedef struct state state;
 /* One row of n elements. */
@@ -37,6 +39,7 @@ typedef struct points {
 
 struct state {
     row_fn row;
+    row_fn four; /* four rows, one behind the other; NULL: they go one by one */
     float beta;
     /* 8 bits, indexed by -d */
     bool counts[256];            /* d >= diff_min: the exponential is not taken as 0 */
@@ -75,17 +78,49 @@ TQ_BODY float max_float(const float *x, size_t n)
     return max;
 }
 
+/* y[i] = e^((x[i] - max) beta) */
+TQ_BODY void exponentiate(const float *x, float max, float beta, float *y, size_t n)
+{
+    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK) {
+        const size_t count = n - i < CHUNK ? n - i : CHUNK;
+        for (size_t k = i; k < i + count; k++)
+            y[k] = (x[k] - max) * beta;
+        tq_exponentials(y + i, y + i, count);
+    }
+}
+
+TQ_BODY void divide(float *y, float sum, size_t n)
+{
+    TQ_EACH (i, n)
+        y[i] /= sum;
+}
+
 /* The exponentials are vectorized; their sum stays in order. */
 TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
-    const float max = max_float(x, n), beta = s->beta;
     float sum = 0;
-    TQ_EACH (i, n)
-        y[i] = tq_expf((x[i] - max) * beta);
+    exponentiate(x, max_float(x, n), s->beta, y, n);
     TQ_EACH (i, n)
         sum += y[i];
-    TQ_EACH (i, n)
-        y[i] /= sum;
+    divide(y, sum, n);
+}
+
+/* Four rows: the additions of one wait for one another. */
+TQ_BODY void softmax_four(const state *s, const float *x, float *y, size_t n)
+{
+    float a = 0, b = 0, c = 0, d = 0;
+    for (size_t at = 0; at < 4 * n; at += n)
+        exponentiate(x + at, max_float(x + at, n), s->beta, y + at, n);
+    TQ_EACH (i, n) {
+        a += y[i];
+        b += y[n + i];
+        c += y[2 * n + i];
+        d += y[3 * n + i];
+    }
+    divide(y, a, n);
+    divide(y + n, b, n);
+    divide(y + 2 * n, c, n);
+    divide(y + 3 * n, d, n);
 }
 
 TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
@@ -96,17 +131,16 @@ TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t
         y[i] *= inverse;
 }
 
-#define LOG_CHUNK 256
-
 TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     (void)s;
     const float max = max_float(x, n);
-    float sum = 0, exponentials[LOG_CHUNK];
-    for (size_t i = 0; i < n && !tq_stop_after(LOG_CHUNK); i += LOG_CHUNK) {
-        size_t count = n - i < LOG_CHUNK ? n - i : LOG_CHUNK;
+    float sum = 0, exponentials[CHUNK];
+    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK) {
+        size_t count = n - i < CHUNK ? n - i : CHUNK;
         for (size_t k = 0; k < count; k++)
-            exponentials[k] = tq_expf(x[i + k] - max);
+            exponentials[k] = x[i + k] - max;
+        tq_exponentials(exponentials, exponentials, count);
         for (size_t k = 0; k < count; k++)
             sum += exponentials[k];
     }
@@ -122,10 +156,12 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
     }
 #define FLOAT_ROWS(isa, target)                                  \
     FLOAT_ROW(target, softmax_float_##isa, softmax_floats)       \
+    FLOAT_ROW(target, softmax_four_##isa, softmax_four)          \
     FLOAT_ROW(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
+static const row_fn softmax_fours[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_four);
 static const row_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
@@ -373,8 +409,11 @@ static void run_rows(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const walk *w = context;
-    for (size_t i = begin; i < end && !tq_stop_count(&work, w->depth); i++)
-        w->s->row(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
+    for (size_t i = begin, rows; i < end && !tq_stop_count(&work, w->depth); i += rows) {
+        const bool four = w->s->four && end - i >= 4;
+        rows = four ? 4 : 1;
+        (four ? w->s->four : w->s->row)(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
+    }
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -487,8 +526,9 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        const row_fn *floats = node->numerics == TQ_NUMERICS_XNNPACK ? softmax_xnnpack : softmax_float;
-        s->row = type == TQ_TensorType_FLOAT32 ? floats[tq_isa()] : softmax_half;
+        const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK, half = type == TQ_TensorType_FLOAT16;
+        s->row = half ? softmax_half : (by_xnnpack ? softmax_xnnpack : softmax_float)[tq_isa()];
+        s->four = half || by_xnnpack ? NULL : softmax_fours[tq_isa()];
         return TQ_OK;
     }
     if (!is_bytes)

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/stop.h"
+#include "kernels/isa.h"
 
 void tq_fft_roots(tq_complex128 *roots, size_t n)
 {
@@ -33,7 +34,7 @@ static void reverse_bits(tq_complex128 *x, size_t n)
 }
 
 /* Butterflies of x[k] and x[k + half] for k below `count`. */
-static inline void butterflies(tq_complex128 *x, size_t half, size_t count, const tq_complex128 *roots, size_t step)
+TQ_BODY void butterflies(tq_complex128 *x, size_t half, size_t count, const tq_complex128 *roots, size_t step)
 {
     for (size_t k = 0; k < count; k++) {
         tq_complex128 w = roots[k * step], a = x[k], b = x[k + half];
@@ -45,7 +46,7 @@ static inline void butterflies(tq_complex128 *x, size_t half, size_t count, cons
 
 /* First the butterflies inside a chunk, chunk by chunk; then the butterflies across chunks.  Ctrl-C is heard between
    two chunks. */
-void tq_fft(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step)
+TQ_BODY void transform(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step)
 {
     const size_t chunk = n < TQ_CHUNK ? n : TQ_CHUNK;
     reverse_bits(x, n);
@@ -57,4 +58,18 @@ void tq_fft(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step)
         for (size_t at = 0; at < n; at += 2 * half)
             for (size_t k = 0; k < half && !tq_stop_after(chunk); k += chunk)
                 butterflies(x + at + k, half, chunk, roots + k * (n / (2 * half)) * step, n / (2 * half) * step);
+}
+
+#define TRANSFORM(isa, target)                                                                              \
+    target static void transform_##isa(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step) \
+    {                                                                                                       \
+        transform(x, n, roots, step);                                                                       \
+    }
+TQ_EVERY_ISA(TRANSFORM)
+
+void tq_fft(tq_complex128 *x, size_t n, const tq_complex128 *roots, size_t step)
+{
+    static void (*const bodies[TQ_ISAS])(tq_complex128 *, size_t, const tq_complex128 *, size_t) =
+        TQ_ISA_FUNCTIONS(transform);
+    bodies[tq_isa()](x, n, roots, step);
 }
