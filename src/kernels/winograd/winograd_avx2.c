@@ -11,6 +11,7 @@
 
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 #define SIDE TQ_WINOGRAD_IN
+#define ROWS 6 /* tiles whose sums fit the registers */
 
 #define add16 _mm256_add_epi16
 #define sub16 _mm256_sub_epi16
@@ -66,10 +67,11 @@ INLINE vi load_pair(const int16_t *p)
 INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const int16_t *panel, int32_t *sums)
 {
     const size_t stride = TQ_WINOGRAD_POINTS * depth;
-    vi sum[6][2];
+    vi sum[ROWS][2];
     EACH (r, rows)
         sum[r][0] = sum[r][1] = _mm256_setzero_si256();
     for (size_t k = 0; k < depth; k += 2, panel += 2 * TQ_WINOGRAD_LANES) {
+        _mm_prefetch((const char *)(panel + depth * TQ_WINOGRAD_LANES), _MM_HINT_T0);
         const vi low = load_s32((const int32_t *)(const void *)panel);
         const vi high = load_s32((const int32_t *)(const void *)(panel + TQ_WINOGRAD_LANES));
         EACH (r, rows) {
@@ -84,20 +86,30 @@ INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const in
                                 sum[r][h]);
 }
 
+#define DEFINE_TILE(rows)                                                                                   \
+    static TARGET void tile_##rows(const int16_t *tiles, size_t depth, const int16_t *panel, int32_t *sums) \
+    {                                                                                                       \
+        multiply_rows(tiles, rows, depth, panel, sums);                                                     \
+    }
+DEFINE_TILE(1)
+DEFINE_TILE(2)
+DEFINE_TILE(3)
+DEFINE_TILE(4)
+DEFINE_TILE(5)
+DEFINE_TILE(6)
+
 static TARGET void multiply(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums)
 {
-    for (size_t point = 0; point < TQ_WINOGRAD_POINTS; point++) {
-        const int16_t *from = tiles + point * depth, *weights = panel + point * depth * TQ_WINOGRAD_LANES;
-        int32_t *to = sums + point * TQ_WINOGRAD_LANES;
-        const size_t tile = TQ_WINOGRAD_POINTS * depth, out = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
-        size_t i = 0;
-        for (; i + 6 <= count; i += 6)
-            multiply_rows(from + i * tile, 6, depth, weights, to + i * out);
-        for (; i + 3 <= count; i += 3)
-            multiply_rows(from + i * tile, 3, depth, weights, to + i * out);
-        for (; i < count; i++)
-            multiply_rows(from + i * tile, 1, depth, weights, to + i * out);
-    }
+    static void (*const by_rows[])(const int16_t *, size_t, const int16_t *,
+                                   int32_t *) = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+    const size_t tile = TQ_WINOGRAD_POINTS * depth, out = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
+    const size_t parts = (count + ROWS - 1) / ROWS;
+    for (size_t point = 0; point < TQ_WINOGRAD_POINTS; point++)
+        for (size_t part = 0; part < parts; part++) {
+            const size_t i = count * part / parts, rows = count * (part + 1) / parts - i;
+            by_rows[rows](tiles + i * tile + point * depth, depth, panel + point * depth * TQ_WINOGRAD_LANES,
+                          sums + i * out + point * TQ_WINOGRAD_LANES);
+        }
 }
 
 /* ---- outputs ---- */

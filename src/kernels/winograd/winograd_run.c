@@ -25,6 +25,7 @@ typedef struct call {
     size_t first, count;   /* tiles of the chunk */
     int16_t *tiles;        /* [count][36][depth] */
     int32_t *sums;         /* [jobs][GROUP][36][16] */
+    size_t groups; /* of the chunk's tiles */
     size_t jobs;
 } call;
 
@@ -128,8 +129,8 @@ static void run_panels(void *context, size_t begin, size_t end)
     const tq_winograd *w = c->winograd;
     for (size_t job = begin; job < end; job++)
         for (size_t panel = w->panels * job / c->jobs; panel < w->panels * (job + 1) / c->jobs; panel++)
-            for (size_t i = 0; i < c->count; i += GROUP) {
-                const size_t n = tq_min_size(GROUP, c->count - i);
+            for (size_t g = 0, i = 0, n; g < c->groups; g++, i += n) {
+                n = c->count * (g + 1) / c->groups - i;
                 if (tq_stop_after(n * tile_elements(w) / 2))
                     return;
                 run_group(c, i, n, panel, c->sums + job * group_sums);
@@ -158,6 +159,7 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
     for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
         c.first = tiles * i / chunks;
         c.count = tiles * (i + 1) / chunks - c.first;
+        c.groups = (c.count + GROUP - 1) / GROUP;
         tq_parallel_for(c.count, 1, threads, transform_tiles, &c);
         tq_parallel_for(c.jobs, 1, (int)c.jobs, run_panels, &c);
     }
