@@ -47,8 +47,7 @@ typedef struct tq_winograd {
 
 /* Plans the product of `gemm`, a planned product of 8-bit rows under this scan and with these constant weights.  false:
    it must be run as a gemm, being of another form, or too small to gain, or not proven exact. */
-bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, size_t pixels,
-                      const tq_gemm_weights *weights);
+bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights);
 
 /* Packs the weights into `memory`: packed_bytes bytes, aligned to 64, which outlive the product. */
 void tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory);

@@ -11,7 +11,6 @@
 
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 #define SIDE TQ_WINOGRAD_IN
-#define ROWS 6 /* tiles whose sums fit the registers */
 
 #define add16 _mm256_add_epi16
 #define sub16 _mm256_sub_epi16
@@ -34,7 +33,8 @@ INLINE void transform_line(const vi *x, vi *y, int step)
     y[5 * step] = sub16(sub16(x[5 * step], x3), shift16(odd, 2));
 }
 
-static TARGET void transform(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point, int16_t *to)
+TARGET void tq_winograd_transform__avx2(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point,
+                                        int16_t *to)
 {
     const vi zero = _mm256_set1_epi16((int16_t)zero_point);
     const __m128i flips = _mm_set1_epi8((char)flip);
@@ -54,64 +54,6 @@ static TARGET void transform(const void *const *pixels, size_t depth, uint8_t fl
     }
 }
 
-/* ---- products ---- */
-
-INLINE vi load_pair(const int16_t *p)
-{
-    int32_t pair;
-    memcpy(&pair, p, sizeof pair);
-    return _mm256_set1_epi32(pair);
-}
-
-/* `rows` tiles at one point. */
-INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const int16_t *panel, int32_t *sums)
-{
-    const size_t stride = TQ_WINOGRAD_POINTS * depth;
-    vi sum[ROWS][2];
-    EACH (r, rows)
-        sum[r][0] = sum[r][1] = _mm256_setzero_si256();
-    for (size_t k = 0; k < depth; k += 2, panel += 2 * TQ_WINOGRAD_LANES) {
-        _mm_prefetch((const char *)(panel + depth * TQ_WINOGRAD_LANES), _MM_HINT_T0);
-        const vi low = load_s32((const int32_t *)(const void *)panel);
-        const vi high = load_s32((const int32_t *)(const void *)(panel + TQ_WINOGRAD_LANES));
-        EACH (r, rows) {
-            const vi x = load_pair(tiles + (size_t)r * stride + k);
-            sum[r][0] = add32(sum[r][0], _mm256_madd_epi16(low, x));
-            sum[r][1] = add32(sum[r][1], _mm256_madd_epi16(high, x));
-        }
-    }
-    EACH (r, rows)
-        EACH (h, 2)
-            _mm256_storeu_si256((__m256i *)(void *)(sums + r * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES + h * LANES),
-                                sum[r][h]);
-}
-
-#define DEFINE_TILE(rows)                                                                                   \
-    static TARGET void tile_##rows(const int16_t *tiles, size_t depth, const int16_t *panel, int32_t *sums) \
-    {                                                                                                       \
-        multiply_rows(tiles, rows, depth, panel, sums);                                                     \
-    }
-DEFINE_TILE(1)
-DEFINE_TILE(2)
-DEFINE_TILE(3)
-DEFINE_TILE(4)
-DEFINE_TILE(5)
-DEFINE_TILE(6)
-
-static TARGET void multiply(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums)
-{
-    static void (*const by_rows[])(const int16_t *, size_t, const int16_t *,
-                                   int32_t *) = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
-    const size_t tile = TQ_WINOGRAD_POINTS * depth, out = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
-    const size_t parts = (count + ROWS - 1) / ROWS;
-    for (size_t point = 0; point < TQ_WINOGRAD_POINTS; point++)
-        for (size_t part = 0; part < parts; part++) {
-            const size_t i = count * part / parts, rows = count * (part + 1) / parts - i;
-            by_rows[rows](tiles + i * tile + point * depth, depth, panel + point * depth * TQ_WINOGRAD_LANES,
-                          sums + i * out + point * TQ_WINOGRAD_LANES);
-        }
-}
-
 /* ---- outputs ---- */
 
 /* y = A x; elements of x are `step` apart. */
@@ -126,7 +68,7 @@ INLINE void finish_line(const vi *x, vi *y, int step)
     y[3 * step] = shift32(add32(difference_1, shift32(add32(difference_2, x[5 * step]), 1)), 2);
 }
 
-static TARGET void finish(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride)
+TARGET void tq_winograd_finish__avx2(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride)
 {
     const vi ninth = splat_s32(954437177); /* 9^-1 modulo 2^32 */
     for (int h = 0; h < TQ_WINOGRAD_LANES; h += LANES) {
@@ -147,5 +89,16 @@ static TARGET void finish(const int32_t *sums, const int32_t *bias, int32_t *to,
     }
 }
 
-const tq_winograd_body tq_winograd__avx2 = {transform, multiply, finish};
+/* ---- products ---- */
+
+#define WINOGRAD_ISA avx2
+#define ROWS 6
+#define VECTORS 2
+#define vector_t vi
+#define zero_sums() splat_s32(0)
+#define load_vector(p) load_s32((const int32_t *)(const void *)(p))
+#define save_vector(p, x) _mm256_storeu_si256((__m256i *)(void *)(p), x)
+#define splat_pair splat_s32
+#define multiply(sums, weights, pair) add32(sums, _mm256_madd_epi16(weights, pair))
+#include "kernels/winograd/winograd_simd.h"
 #endif

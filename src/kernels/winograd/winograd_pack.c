@@ -12,13 +12,19 @@
 
 /* ---- the plan ---- */
 
-#define LEAST_DEPTH 32    /* with fewer channels, transforms take as long as products */
-#define LEAST_TILES 12    /* fewer tiles do not make up for four times the bytes of weights */
-#define LIMIT (1 << 25)   /* of |output| */
+#define LIMIT (1 << 25)      /* of |output| */
+#define MOST_BYTES (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
+                              */
 
 static const tq_winograd_body *find_body(void)
 {
 #if TQ_X86
+    if (tq_kernels_usable() & TQ_CPU_AVX512VNNI)
+        return NULL;
+    if (tq_kernels_usable() & TQ_CPU_AVX512)
+        return &tq_winograd__avx512;
+    if (tq_kernels_usable() & TQ_CPU_AVXVNNI)
+        return &tq_winograd__avxvnni;
     if (tq_kernels_usable() & TQ_CPU_AVX2)
         return &tq_winograd__avx2;
 #endif
@@ -38,7 +44,7 @@ static inline int32_t weight_at(const tq_gemm_weights *w, size_t channel, size_t
 static bool is_exact(const tq_gemm *g, const tq_gemm_weights *w)
 {
     const uint64_t least = (uint64_t)(w->row_zero_point + (g->in == TQ_u8 ? 0 : 128)), most = 255 - least;
-    for (size_t c = 0; c < g->channels && !tq_stop_after(g->taps * g->depth / 8); c++) {
+    for (size_t c = 0; c < g->channels; c++) {
         int64_t sum = 0, magnitudes = 0;
         for (size_t k = 0; k < g->taps * g->depth; k++) {
             const int32_t weight = weight_at(w, c, k);
@@ -56,13 +62,14 @@ static size_t tiles_along(int32_t pixels)
     return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
 }
 
-static bool gains(const tq_gemm *g, const tq_scan *s, size_t pixels)
+static bool gains(const tq_gemm *g, const tq_scan *s)
 {
-    const size_t image = (size_t)s->out_h * (size_t)s->out_w, each = tiles_along(s->out_h) * tiles_along(s->out_w);
     const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                       s->dilation_h == 1 && s->dilation_w == 1;
-    return form && g->depth >= LEAST_DEPTH && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES &&
-           pixels / image * each >= LEAST_TILES && 2 * each * TQ_WINOGRAD_POINTS <= 9 * image;
+    const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
+    const uint64_t tiles = (uint64_t)tiles_along(s->out_h) * tiles_along(s->out_w);
+    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES &&
+           4 * tiles * TQ_WINOGRAD_POINTS <= 3 * 9 * pixels; /* products */
 }
 
 /* Offsets in the packed memory, behind the weights; bytes. */
@@ -79,8 +86,7 @@ static struct offsets offsets_of(const tq_winograd *w)
     return at;
 }
 
-bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, size_t pixels,
-                      const tq_gemm_weights *weights)
+bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights)
 {
     tq_winograd w = {
         .body = find_body(),
@@ -91,12 +97,10 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
         .flip = gemm->in == TQ_u8 ? 0x80 : 0,
         .zero_point = weights->row_zero_point - (gemm->in == TQ_u8 ? 128 : 0),
     };
-    if (!w.body || gemm->in_bytes != 1 || gemm->kernel->row_bytes != 2 || !gains(gemm, scan, pixels) ||
-        weights->k_stride != 1 || !is_exact(gemm, weights))
-        return false;
     w.packed_bytes = offsets_of(&w).end;
     *winograd = w;
-    return w.packed_bytes <= PTRDIFF_MAX / 2;
+    return w.body && gemm->in_bytes == 1 && gains(gemm, scan) && w.packed_bytes <= MOST_BYTES &&
+           weights->k_stride == 1 && is_exact(gemm, weights);
 }
 
 /* ---- weights ---- */

@@ -24,7 +24,11 @@ struct tq_winograd_body {
 };
 
 #if TQ_X86
-extern const tq_winograd_body tq_winograd__avx2;
+extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avxvnni, tq_winograd__avx512;
+
+void tq_winograd_transform__avx2(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point,
+                                 int16_t *to);
+void tq_winograd_finish__avx2(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
 #endif
 
 #endif
