@@ -70,8 +70,7 @@ static bool is_narrow(const tq_gemm *g)
 
 static bool should_copy(const tq_gemm *g)
 {
-    const size_t size = g->in_bytes;
-    if (size != g->kernel->row_bytes)
+    if (tq_gemm_widens(g))
         return true;
     if (g->taps == 1)
         return false;

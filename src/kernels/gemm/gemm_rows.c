@@ -85,14 +85,14 @@ static bool has_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
-    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && s && !s->columns_first &&
-           s->dilation_w == 1 && call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+    return g->copies && !g->non_finite && s && !s->columns_first && s->dilation_w == 1 &&
+           call->rows->stride == g->depth && call->line * g->depth * g->in_bytes <= TQ_GEMM_LINE;
 }
 
 bool tq_gemm_reads_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
-    return has_lines(call) && !g->wide && call->line * g->depth % g->kernel->group == 0;
+    return has_lines(call) && !tq_gemm_widens(g) && !g->wide && call->line * g->depth % g->kernel->group == 0;
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -200,7 +200,8 @@ static char *copy_columns(const tq_gemm_call *call, const struct lines *l, const
     return to;
 }
 
-static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t row)
+static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, char *to,
+                       size_t row)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
@@ -212,7 +213,6 @@ static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, siz
         .pieces = tq_round_up(call->line * pixel, PIECE),
         .padding = g->padding,
     };
-    char *to = space->copies;
     for (size_t at = first; at < first + count;) {
         const size_t x = at % out_w, n = tq_min_size(out_w - x, first + count - at);
         const char *image = (const char *)call->rows->data + at / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
@@ -235,18 +235,21 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const size_t stride = call->rows->stride * g->in_bytes, block = call->block;
     const char *data = call->rows->data;
     const void **taps = tq_gemm_taps(call, space);
-    const size_t row = tq_gemm_copied_row_bytes(g);
-    const bool lines = has_lines(call);
+    const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
+    const bool lines = has_lines(call), widens = tq_gemm_widens(g);
+    const bool dense = widens && call->plain && stride == elements * g->in_bytes;
     if (lines)
-        copy_lines(call, space, first, count, row);
+        copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
     else if (call->plain)
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count && !dense; i++)
             taps[i] = data + (first + i) * stride;
     else
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies || call->reads_lines)
         return;
-    if (!lines)
+    if (dense || (lines && widens)) /* 8-bit rows that lie one behind the other */
+        copy_elements(call, space->copies, dense ? data + first * stride : space->bytes, count * elements, call->limit);
+    else if (!lines)
         copy_rows(call, taps, block, count, space->copies, row);
     for (size_t i = 0; i < count; i++)
         space->table[i] = space->copies + i * row;
