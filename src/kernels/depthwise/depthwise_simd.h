@@ -68,6 +68,10 @@ INLINE void LOCAL(rows)(const tq_depthwise_tile *t, size_t r, const int rows)
 static TARGET void LOCAL(tile)(const tq_depthwise_tile *t)
 {
     size_t r = 0;
+#ifdef SLIDE_TILE
+    if (SLIDE_TILE(t))
+        return;
+#endif
     for (; r + 4 <= t->rows; r += 4)
         LOCAL(rows)(t, r, 4);
     for (; r < t->rows; r++)
@@ -87,6 +91,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef EACH
 #undef VECTOR_WEIGHTS
 #undef IN
+#undef SLIDE_TILE
 #undef DEPTH_LANES
 #undef DEPTH_GROUP
 #undef IN_BYTES
