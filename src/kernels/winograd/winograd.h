@@ -52,9 +52,12 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
 /* Packs the weights into `memory`: packed_bytes bytes, aligned to 64, which outlive the product. */
 void tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory);
 
-/* As tq_gemm_scratch_bytes and tq_gemm_run. */
+/* As tq_gemm_scratch_bytes and tq_gemm_run; the store's out is i8 or u8. */
 uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads);
 void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                      size_t out_stride, void *scratch, int threads);
+
+/* Row i of the bodies, as tq_kernel_variant. */
+bool tq_winograd_variant(size_t i, tq_variant *row);
 
 #endif

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "kernels/gemm/products.h"
 #include "kernels/winograd/winograd_parts.h"
 
 #if TQ_X86_AVXVNNI

@@ -7,28 +7,51 @@
 
 #include "base/sizes.h"
 #include "base/stop.h"
+#include "kernels/features.h"
 #include "kernels/gemm/gemm_parts.h"
 #include "kernels/winograd/winograd_parts.h"
 
 /* ---- the plan ---- */
 
 #define LIMIT (1 << 25)      /* of |output| */
-#define MOST_BYTES (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
-                              */
+#define MOST_BYTES                                                                                     \
+    (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
+               */
+
+/* The last row that is usable is chosen; NULL: products of four make a direct convolution as fast. */
+static const struct {
+    const tq_winograd_body *body;
+    const char *isa;
+    uint8_t feature;
+} bodies[] = {
+#if TQ_X86
+    {&tq_winograd__avx2, "avx2", tq_feature_avx2},
+#if TQ_X86_AVXVNNI
+    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni},
+#endif
+    {&tq_winograd__avx512, "avx512", tq_feature_avx512},
+    {NULL, "avx512vnni", tq_feature_avx512vnni},
+#else
+    {NULL, "scalar", tq_feature_scalar},
+#endif
+};
 
 static const tq_winograd_body *find_body(void)
 {
-#if TQ_X86
-    if (tq_kernels_usable() & TQ_CPU_AVX512VNNI)
-        return NULL;
-    if (tq_kernels_usable() & TQ_CPU_AVX512)
-        return &tq_winograd__avx512;
-    if (tq_kernels_usable() & TQ_CPU_AVXVNNI)
-        return &tq_winograd__avxvnni;
-    if (tq_kernels_usable() & TQ_CPU_AVX2)
-        return &tq_winograd__avx2;
-#endif
-    return NULL;
+    const tq_winograd_body *found = NULL;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        if (tq_kernels_usable() >> bodies[i].feature & 1)
+            found = bodies[i].body;
+    return found;
+}
+
+bool tq_winograd_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof bodies / sizeof *bodies || !bodies[i].body)
+        return false;
+    *row = (tq_variant){"winograd_i8", bodies[i].isa, tq_kernels_features() >> bodies[i].feature & 1,
+                        find_body() == bodies[i].body};
+    return true;
 }
 
 /* A weight less its zero point. */

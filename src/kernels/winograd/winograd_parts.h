@@ -5,6 +5,7 @@
 #ifndef TQ_KERNELS_WINOGRAD_PARTS_H
 #define TQ_KERNELS_WINOGRAD_PARTS_H
 
+#include "kernels/gemm/products.h"
 #include "kernels/winograd/winograd.h"
 
 enum {
@@ -24,8 +25,12 @@ struct tq_winograd_body {
 };
 
 #if TQ_X86
-extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avxvnni, tq_winograd__avx512;
+extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avx512;
+#if TQ_X86_AVXVNNI
+extern const tq_winograd_body tq_winograd__avxvnni;
+#endif
 
+/* The transforms of all bodies. */
 void tq_winograd_transform__avx2(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point,
                                  int16_t *to);
 void tq_winograd_finish__avx2(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
