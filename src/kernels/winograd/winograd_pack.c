@@ -18,30 +18,32 @@
     (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
                */
 
-/* The last row that is usable is chosen; NULL: products of four make a direct convolution as fast. */
-static const struct {
+/* The last row that is usable is chosen; NULL: a direct convolution is as fast.  fewer, tiles: a convolution gains,
+   where it has so many times fewer products, and so many tiles an image. */
+static const struct body_row {
     const tq_winograd_body *body;
     const char *isa;
-    uint8_t feature;
+    uint8_t feature, fewer, tiles;
 } bodies[] = {
 #if TQ_X86
-    {&tq_winograd__avx2, "avx2", tq_feature_avx2},
+    {&tq_winograd__avx2, "avx2", tq_feature_avx2, 2, 1},
 #if TQ_X86_AVXVNNI
-    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni},
+    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni, 3, 4},
 #endif
-    {&tq_winograd__avx512, "avx512", tq_feature_avx512},
-    {NULL, "avx512vnni", tq_feature_avx512vnni},
+    {&tq_winograd__avx512, "avx512", tq_feature_avx512, 2, 1},
+    {NULL, "avx512vnni", tq_feature_avx512vnni, 0, 0},
 #else
-    {NULL, "scalar", tq_feature_scalar},
+    {NULL, "scalar", tq_feature_scalar, 0, 0},
 #endif
 };
 
-static const tq_winograd_body *find_body(void)
+static const struct body_row *find_body(void)
 {
-    const tq_winograd_body *found = NULL;
+    static const struct body_row none;
+    const struct body_row *found = &none;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
         if (tq_kernels_usable() >> bodies[i].feature & 1)
-            found = bodies[i].body;
+            found = &bodies[i];
     return found;
 }
 
@@ -50,7 +52,7 @@ bool tq_winograd_variant(size_t i, tq_variant *row)
     if (i >= sizeof bodies / sizeof *bodies || !bodies[i].body)
         return false;
     *row = (tq_variant){"winograd_i8", bodies[i].isa, tq_kernels_features() >> bodies[i].feature & 1,
-                        find_body() == bodies[i].body};
+                        find_body() == &bodies[i]};
     return true;
 }
 
@@ -85,14 +87,14 @@ static size_t tiles_along(int32_t pixels)
     return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
 }
 
-static bool gains(const tq_gemm *g, const tq_scan *s)
+static bool gains(const struct body_row *row, const tq_gemm *g, const tq_scan *s)
 {
     const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                       s->dilation_h == 1 && s->dilation_w == 1;
     const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
     const uint64_t tiles = (uint64_t)tiles_along(s->out_h) * tiles_along(s->out_w);
-    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES &&
-           4 * tiles * TQ_WINOGRAD_POINTS <= 3 * 9 * pixels; /* products */
+    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES && tiles >= row->tiles &&
+           row->fewer * tiles * TQ_WINOGRAD_POINTS <= 9 * pixels;
 }
 
 /* Offsets in the packed memory, behind the weights; bytes. */
@@ -111,8 +113,9 @@ static struct offsets offsets_of(const tq_winograd *w)
 
 bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights)
 {
+    const struct body_row *row = find_body();
     tq_winograd w = {
-        .body = find_body(),
+        .body = row->body,
         .stores = gemm->kernel->stores,
         .channels = gemm->channels,
         .depth = gemm->depth,
@@ -122,7 +125,7 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
     };
     w.packed_bytes = offsets_of(&w).end;
     *winograd = w;
-    return w.body && gemm->in_bytes == 1 && gains(gemm, scan) && w.packed_bytes <= MOST_BYTES &&
+    return w.body && gemm->in_bytes == 1 && gains(row, gemm, scan) && w.packed_bytes <= MOST_BYTES &&
            weights->k_stride == 1 && is_exact(gemm, weights);
 }
 
