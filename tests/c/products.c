@@ -291,17 +291,20 @@ static int flags_of(const struct product *p)
 
 static unsigned winograds;
 
-static void compute_winograd(struct product *p, tq_winograd *winograd, const tq_gemm_weights *weights, size_t rows,
+/* false: the weights may pass the bound. */
+static bool compute_winograd(struct product *p, tq_winograd *winograd, const tq_gemm_weights *weights, size_t rows,
                              void *out)
 {
     void *packed = make_aligned(winograd->packed_bytes);
     void *scratch = make_aligned(tq_winograd_scratch_bytes(winograd, (int)p->threads));
-    tq_winograd_pack(winograd, weights, packed);
+    const bool exact = tq_winograd_pack(winograd, weights, packed);
     tq_gemm_rows in = {p->data, rows, p->depth, &p->scan};
-    tq_winograd_run(winograd, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
+    if (exact)
+        tq_winograd_run(winograd, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
     free_aligned(packed);
     free_aligned(scratch);
-    winograds++;
+    winograds += exact;
+    return exact;
 }
 
 static void compute_product(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
@@ -310,10 +313,9 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
     if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, flags_of(p), NULL) != TQ_OK)
         exit(2);
     tq_winograd winograd;
-    if (p->groups == 1 && p->out != TQ_i32 && tq_winograd_plan(&winograd, &gemm, &p->scan, weights)) {
-        compute_winograd(p, &winograd, weights, rows, out);
+    if (p->groups == 1 && p->out != TQ_i32 && tq_winograd_plan(&winograd, &gemm, &p->scan, weights) &&
+        compute_winograd(p, &winograd, weights, rows, out))
         return;
-    }
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);

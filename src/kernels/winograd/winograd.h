@@ -18,7 +18,7 @@
  * and weights less their zero points are within 255.  The rows of B add to 10 at most, of G to 7, so that both
  * transforms fit int16: 100 * 255 and 49 * 255.  Products are summed modulo 2^32, and so is A: the sum is 576 times the
  * output modulo 2^32, and times 9^-1 modulo 2^32 it is 64 times the output.  64 |output| < 2^31 makes its shift by 6
- * exact: tq_winograd_plan bounds the output by the weights' magnitudes.
+ * exact: tq_winograd_pack bounds the output by the weights' magnitudes.
  *
  * Used where products of 8-bit values are vpmaddwd: with an instruction of four products a direct convolution is
  * faster.
@@ -45,12 +45,13 @@ typedef struct tq_winograd {
     int32_t zero_point;     /* of these */
 } tq_winograd;
 
-/* Plans the product of `gemm`, a planned product of 8-bit rows under this scan and with these constant weights.  false:
-   it must be run as a gemm, being of another form, or too small to gain, or not proven exact. */
+/* Plans the product of `gemm`, a planned product of 8-bit rows under this scan and with such constant weights, whose
+   data are not read.  false: it must be run as a gemm, being of another form or too small to gain. */
 bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights);
 
-/* Packs the weights into `memory`: packed_bytes bytes, aligned to 64, which outlive the product. */
-void tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory);
+/* Packs the weights into `memory`: packed_bytes bytes, aligned to 64, which outlive the product.  false: these weights'
+   outputs may pass the bound, and the product must be run as a gemm. */
+bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory);
 
 /* As tq_gemm_scratch_bytes and tq_gemm_run; the store's out is i8 or u8. */
 uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads);

@@ -56,32 +56,6 @@ bool tq_winograd_variant(size_t i, tq_variant *row)
     return true;
 }
 
-/* A weight less its zero point. */
-static inline int32_t weight_at(const tq_gemm_weights *w, size_t channel, size_t at)
-{
-    const uint8_t flip = w->type == TQ_u8 ? 0x80 : w->flip,
-                  byte = ((const uint8_t *)w->data)[channel * w->channel_stride + at];
-    return (int8_t)(byte ^ flip) + (w->type == TQ_u8 ? 128 : 0) - w->zero_point;
-}
-
-/* Whether |output - bias| < LIMIT for all values of the rows, which lie `most` above and `least` below their zero point
-   at most. */
-static bool is_exact(const tq_gemm *g, const tq_gemm_weights *w)
-{
-    const uint64_t least = (uint64_t)(w->row_zero_point + (g->in == TQ_u8 ? 0 : 128)), most = 255 - least;
-    for (size_t c = 0; c < g->channels; c++) {
-        int64_t sum = 0, magnitudes = 0;
-        for (size_t k = 0; k < g->taps * g->depth; k++) {
-            const int32_t weight = weight_at(w, c, k);
-            sum += weight, magnitudes += abs(weight);
-        }
-        const uint64_t positive = (uint64_t)(magnitudes + sum) / 2, negative = (uint64_t)(magnitudes - sum) / 2;
-        if (positive * most + negative * least >= LIMIT || negative * most + positive * least >= LIMIT)
-            return false;
-    }
-    return true;
-}
-
 static size_t tiles_along(int32_t pixels)
 {
     return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
@@ -126,10 +100,36 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
     w.packed_bytes = offsets_of(&w).end;
     *winograd = w;
     return w.body && gemm->in_bytes == 1 && gains(row, gemm, scan) && w.packed_bytes <= MOST_BYTES &&
-           weights->k_stride == 1 && is_exact(gemm, weights);
+           weights->k_stride == 1;
 }
 
 /* ---- weights ---- */
+
+/* A weight less its zero point. */
+static inline int32_t weight_at(const tq_gemm_weights *w, size_t channel, size_t at)
+{
+    const uint8_t flip = w->type == TQ_u8 ? 0x80 : w->flip,
+                  byte = ((const uint8_t *)w->data)[channel * w->channel_stride + at];
+    return (int8_t)(byte ^ flip) + (w->type == TQ_u8 ? 128 : 0) - w->zero_point;
+}
+
+/* Whether |output - bias| < LIMIT for all values of the rows, which lie `most` above and `least` below their zero point
+   at most. */
+static bool is_exact(const tq_winograd *winograd, const tq_gemm_weights *w)
+{
+    const uint64_t least = (uint64_t)(winograd->zero_point + 128), most = 255 - least;
+    for (size_t c = 0; c < winograd->channels; c++) {
+        int64_t sum = 0, magnitudes = 0;
+        for (size_t k = 0; k < 9 * winograd->depth; k++) {
+            const int32_t weight = weight_at(w, c, k);
+            sum += weight, magnitudes += abs(weight);
+        }
+        const uint64_t positive = (uint64_t)(magnitudes + sum) / 2, negative = (uint64_t)(magnitudes - sum) / 2;
+        if (positive * most + negative * least >= LIMIT || negative * most + positive * least >= LIMIT)
+            return false;
+    }
+    return true;
+}
 
 /* y = G x; elements of x are `from` apart, of y `to`. */
 static inline void transform_line(const int32_t *x, size_t from, int32_t *y, size_t to)
@@ -165,12 +165,14 @@ static void pack_panel(const tq_winograd *w, const tq_gemm_weights *weights, siz
             pack_filter(w, weights, first + c, k, to + k / 2 * 2 * TQ_WINOGRAD_LANES + c * 2 + k % 2);
 }
 
-void tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
+bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
 {
     const struct offsets at = offsets_of(winograd);
     const size_t panel = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * winograd->depth;
     int16_t *to = memory;
     int32_t *bias = (int32_t *)(void *)((char *)memory + at.bias);
+    if (!is_exact(winograd, weights))
+        return false;
     if (winograd->channels % TQ_WINOGRAD_LANES)
         tq_fill(to + (winograd->panels - 1) * panel, 0, panel * sizeof *to);
     for (size_t p = 0; p < winograd->panels; p++, to += panel) {
@@ -182,4 +184,5 @@ void tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, voi
         memcpy(bias, weights->bias, winograd->channels * sizeof *bias);
     memset((char *)memory + at.padding, (uint8_t)weights->row_zero_point, winograd->depth);
     winograd->weights = memory, winograd->bias = bias, winograd->padding = (char *)memory + at.padding;
+    return true;
 }

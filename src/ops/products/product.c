@@ -13,7 +13,7 @@ typedef struct product {
     tq_product_plan plan;
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
-    tq_winograd winograd;   /* where it has a body, in place of the gemm */
+    tq_winograd winograd;   /* where it has a body: in place of the gemm, if the weights allow it */
     tq_gemm_store store;
     bool quantized;         /* the output is quantized: the store has multipliers of columns */
     tq_gemm *packed;        /* [groups], for weights that are not constant */
@@ -238,7 +238,8 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
 
 static uint64_t packed_bytes(const product *p)
 {
-    const uint64_t bytes = p->winograd.body ? p->winograd.packed_bytes : p->gemm.packed_bytes;
+    const uint64_t least = p->winograd.body ? p->winograd.packed_bytes : 0;
+    const uint64_t bytes = p->gemm.packed_bytes > least ? p->gemm.packed_bytes : least;
     return p->plan.by_channel ? p->depthwise.packed_bytes : (bytes + 63) / 64 * 64;
 }
 
@@ -265,13 +266,15 @@ static void prepack(tq_node *node)
     if (p->quantized)
         tq_gemm_store_make(&front->store, p->plan.channels, real_at, node, (char *)node->prepacked + p->columns_at);
     char *memory = (char *)node->prepacked + p->packed_at;
+    front->winograd = p->winograd;
     if (p->winograd.body) {
         const tq_gemm_weights weights = weights_of(node, &p->plan, 0);
-        front->winograd = p->winograd;
-        tq_winograd_pack(&front->winograd, &weights, memory);
-    } else if (p->constant) {
-        pack(node, p, front->packed, &front->depthwise, memory);
+        if (tq_winograd_pack(&front->winograd, &weights, memory))
+            return;
+        front->winograd.body = NULL;
     }
+    if (p->constant)
+        pack(node, p, front->packed, &front->depthwise, memory);
 }
 
 static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
@@ -341,8 +344,9 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     uint64_t own =
         plan->by_channel
             ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
-        : p->winograd.body ? tq_winograd_scratch_bytes(&p->winograd, node->threads)
-                           : tq_gemm_scratch_bytes(&p->gemm, node->threads);
+            : tq_gemm_scratch_bytes(&p->gemm, node->threads);
+    const uint64_t other = p->winograd.body ? tq_winograd_scratch_bytes(&p->winograd, node->threads) : 0;
+    own = own > other ? own : other;
     p->scratch_at = tq_scratch_part(&total, own, 1);
     return tq_node_scratch(node, total, error);
 }
@@ -392,7 +396,7 @@ static tq_status eval(tq_node *node, tq_error *error)
                          plan->channels, scratch, node->threads);
         return TQ_OK;
     }
-    if (p->winograd.body) {
+    if (front->winograd.body) {
         tq_winograd_run(&front->winograd, &rows, &front->store, node->out[0]->data, plan->channels, scratch,
                         node->threads);
         return TQ_OK;
