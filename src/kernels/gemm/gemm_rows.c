@@ -237,7 +237,7 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const void **taps = tq_gemm_taps(call, space);
     const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
     const bool lines = has_lines(call), widens = tq_gemm_widens(g);
-    const bool dense = widens && call->plain && stride == elements * g->in_bytes;
+    const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
     if (lines)
         copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
     else if (call->plain)
