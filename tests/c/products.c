@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every available row of gemm.def and depthwise.def against plain sums, without Python: for emulated processors and for
- * sanitizers.  Prints how many products were compared; exits 1 at the first difference.
+ * Every available row of gemm.def and depthwise.def and every body of kernels/winograd against plain sums, without
+ * Python: for emulated processors and for sanitizers.  Prints how many products were compared; exits 1 at the first
+ * difference.
  */
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/winograd/winograd.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -176,6 +178,12 @@ static void choose_scan(tq_scan *w)
     w->out_h = (int32_t)between(1, 7), w->out_w = (int32_t)between(1, 7);
     w->pad_h = (int32_t)between(0, 4) - 1, w->pad_w = (int32_t)between(0, 4) - 1;
     w->columns_first = random32() % 4 == 0;
+    if (random32() % 3 == 0) { /* neighbours share columns of pixels */
+        w->filter_h = w->filter_w = 3, w->columns_first = false;
+        w->stride_h = w->stride_w = w->dilation_h = w->dilation_w = 1;
+        w->out_h = w->in_h, w->out_w = w->in_w;
+        w->pad_h = (int32_t)between(0, 1), w->pad_w = (int32_t)between(0, 1);
+    }
 }
 
 static void choose_store(struct product *p)
@@ -235,6 +243,13 @@ static struct product choose(void)
         p.images = 1, p.groups = 1, p.channels = between(130, 200), p.depth = between(60, 90),
         p.threads = between(2, 4);
     }
+    if (random32() % 8 == 0) { /* kernels/winograd */
+        p.in = random32() % 2 ? TQ_i8 : TQ_u8, p.wide = p.depthwise = false;
+        p.scan = (tq_scan){1, 1, (int32_t)between(3, 20), (int32_t)between(3, 20), 3, 3, 1, 1, 1, 1, 0, 0, false};
+        p.scan.pad_h = (int32_t)between(0, 2), p.scan.pad_w = (int32_t)between(0, 2);
+        p.scan.in_h = p.scan.out_h + 2 - p.scan.pad_h, p.scan.in_w = p.scan.out_w + 2 - p.scan.pad_w;
+        p.images = between(1, 3), p.groups = 1, p.channels = between(16, 40), p.depth = 16 * between(1, 4);
+    }
     p.out_stride = p.channels + random32() % 3;
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;
     p.zero_point = p.in == TQ_i8 ? (int32_t)(random32() % 256) - 128 : p.in == TQ_u8 ? (int32_t)(random32() % 256) : 0;
@@ -274,11 +289,33 @@ static int flags_of(const struct product *p)
     return (p->wide ? TQ_GEMM_WIDE : 0) | (p->fused ? TQ_GEMM_FUSED : 0);
 }
 
+static unsigned winograds;
+
+/* false: the weights may pass the bound. */
+static bool compute_winograd(struct product *p, tq_winograd *winograd, const tq_gemm_weights *weights, size_t rows,
+                             void *out)
+{
+    void *packed = make_aligned(winograd->packed_bytes);
+    void *scratch = make_aligned(tq_winograd_scratch_bytes(winograd, (int)p->threads));
+    const bool exact = tq_winograd_pack(winograd, weights, packed);
+    tq_gemm_rows in = {p->data, rows, p->depth, &p->scan};
+    if (exact)
+        tq_winograd_run(winograd, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
+    free_aligned(packed);
+    free_aligned(scratch);
+    winograds += exact;
+    return exact;
+}
+
 static void compute_product(struct product *p, const tq_gemm_weights *weights, size_t rows, void *out)
 {
     tq_gemm gemm;
     if (tq_gemm_plan(&gemm, p->in, p->channels, tq_scan_taps(&p->scan), p->depth, flags_of(p), NULL) != TQ_OK)
         exit(2);
+    tq_winograd winograd;
+    if (p->groups == 1 && p->out != TQ_i32 && tq_winograd_plan(&winograd, &gemm, &p->scan, weights) &&
+        compute_winograd(p, &winograd, weights, rows, out))
+        return;
     if (random32() % 2)
         tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups);
     void *packed = make_aligned(gemm.packed_bytes);
@@ -395,6 +432,6 @@ int main(int argc, char **argv)
             release(&p);
         }
     }
-    printf("%u products\n", products);
+    printf("%u products, %u of them by Winograd's transforms\n", products, winograds);
     return 0;
 }

@@ -20,7 +20,7 @@ import tq
 from tq import _core
 
 ALL = _core.kernel_variants()
-ROWS = [row for row in ALL if not row["name"].startswith(("gemm_", "depthwise_", "blockwise_"))]
+ROWS = [row for row in ALL if not row["name"].startswith(("gemm_", "winograd_", "depthwise_", "blockwise_"))]
 ISAS = sorted({row["isa"] for row in ROWS if row["available"] and row["isa"] != "scalar"})
 AVX512 = {"avx512", "avx512vnni", "avx512vbmi"}  # each is built on the first
 LONGEST = 4 * 4 * 16  # four blocks of four of the widest vectors

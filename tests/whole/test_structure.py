@@ -35,7 +35,7 @@ BELOW = {
 }
 # In a room with families: a family includes and calls its room's own files and families before it.
 FAMILIES = {
-    "kernels": ["elementwise", "arrays", "gemm", "depthwise", "blockwise", "rounding"],
+    "kernels": ["elementwise", "arrays", "gemm", "winograd", "depthwise", "blockwise", "rounding"],
     "model": ["problems"],
     "ops": [
         "elementwise",

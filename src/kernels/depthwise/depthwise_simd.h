@@ -69,6 +69,10 @@ static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
 {
     const tq_depthwise_tile own = *tile, *t = &own; /* stores of sums cannot change it */
     size_t r = 0;
+#ifdef SLIDE_TILE
+    if (SLIDE_TILE(t))
+        return;
+#endif
     for (; r + 4 <= t->rows; r += 4)
         LOCAL(rows)(t, r, 4);
     for (; r < t->rows; r++)
@@ -88,6 +92,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef EACH
 #undef VECTOR_WEIGHTS
 #undef IN
+#undef SLIDE_TILE
 #undef DEPTH_LANES
 #undef DEPTH_GROUP
 #undef IN_BYTES

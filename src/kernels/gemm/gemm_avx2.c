@@ -22,6 +22,7 @@
 #define PANELS 2
 #define WIDE 8
 #define TALL 1
+#define AHEAD 1
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
@@ -46,6 +47,7 @@
 #define PANELS 2
 #define WIDE 8
 #define TALL 1
+#define AHEAD 1
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
@@ -68,6 +70,7 @@
 #define PANELS 2
 #define WIDE 8
 #define TALL 1
+#define AHEAD 1
 #define sums_t vf
 #define weights_t vf
 #define row_t vf

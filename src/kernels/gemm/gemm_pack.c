@@ -201,9 +201,9 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     }
     for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)
         sums[c] = sum_of_channel(gemm, weights, c);
-    const bool converts = gemm->in_bytes != k->row_bytes; /* copies subtract the zero point */
+    const bool widens = tq_gemm_widens(gemm); /* copies subtract the zero point */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
-    gemm->row_zero_point = converts ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
+    gemm->row_zero_point = widens ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
     gemm->copied_zero_point = weights->row_zero_point;
     pack_bias(gemm, weights, bias);

@@ -54,6 +54,7 @@ typedef struct tq_gemm_space {
                            [block] and then [taps][block]; of lines, [filter rows][block] */
     int32_t *adjust;    /* [block] */
     char *copies;       /* [block][copied row] */
+    char *bytes;        /* the same in 8 bits, where tq_gemm_widens */
 } tq_gemm_space;
 
 /* The part of the indirection buffer that points to input pixels: [taps][block]. */
@@ -66,6 +67,12 @@ static inline const void **tq_gemm_taps(const tq_gemm_call *call, const tq_gemm_
 static inline uint8_t tq_gemm_flip(const tq_gemm *g)
 {
     return g->in == TQ_u8 ? g->kernel->flip_u8 : g->kernel->flip_i8;
+}
+
+/* Whether copies turn 8-bit rows into 16 bits. */
+static inline bool tq_gemm_widens(const tq_gemm *g)
+{
+    return g->in_bytes != g->kernel->row_bytes;
 }
 
 /* Bytes of a copied row; 0 where rows are not copied. */
@@ -85,8 +92,8 @@ static inline size_t tq_gemm_padding_elements(const tq_gemm *g)
    rows have to be copied. */
 static inline bool tq_gemm_has_lines(const tq_gemm *g, const tq_scan *s, size_t stride)
 {
-    return g->copies && g->in_bytes == g->kernel->row_bytes && !g->non_finite && !s->columns_first &&
-           s->dilation_w == 1 && stride == g->depth && (size_t)s->filter_w * g->depth * g->in_bytes <= TQ_GEMM_LINE;
+    return g->copies && !g->non_finite && !s->columns_first && s->dilation_w == 1 && stride == g->depth &&
+           (size_t)s->filter_w * g->depth * g->in_bytes <= TQ_GEMM_LINE;
 }
 
 /* `count` in as few parts as possible, none above `most`: the size of the largest of nearly equal parts. */

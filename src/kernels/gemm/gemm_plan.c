@@ -70,8 +70,7 @@ static bool is_narrow(const tq_gemm *g)
 
 static bool should_copy(const tq_gemm *g)
 {
-    const size_t size = g->in_bytes;
-    if (size != g->kernel->row_bytes)
+    if (tq_gemm_widens(g))
         return true;
     if (g->taps == 1)
         return false;
@@ -126,7 +125,8 @@ void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride)
     uint64_t bytes = 0, all = 0;
     const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)gemm->lanes * gemm->kernel->weight_bytes, &bytes) &&
                       tq_mul_u64(bytes, gemm->panels, &all) && all <= PTRDIFF_MAX / 2;
-    if (!tq_gemm_has_lines(gemm, scan, stride) || gemm->wide || whole == line || whole > 2 * line || !fits)
+    if (!tq_gemm_has_lines(gemm, scan, stride) || tq_gemm_widens(gemm) || gemm->wide || whole == line ||
+        whole > 2 * line || !fits)
         return;
     gemm->runs = runs;
     gemm->length = line;

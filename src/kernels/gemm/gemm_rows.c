@@ -89,7 +89,8 @@ static bool has_lines(const tq_gemm_call *call)
 bool tq_gemm_reads_lines(const tq_gemm_call *call)
 {
     const tq_gemm *g = call->gemm;
-    return has_lines(call) && !g->wide && (g->runs > 1 || call->line * g->depth % g->kernel->group == 0);
+    return has_lines(call) && !tq_gemm_widens(g) && !g->wide &&
+           (g->runs > 1 || call->line * g->depth % g->kernel->group == 0);
 }
 
 /* The filter rows of an output pixel: of `count`, those in [top, bottom) lie in the image, `down` bytes apart. */
@@ -221,7 +222,8 @@ static void find_lines(const tq_scan *s, int64_t y, struct lines *l)
         }
 }
 
-static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, size_t row)
+static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count, char *to,
+                       size_t row)
 {
     const tq_gemm *g = call->gemm;
     const tq_scan *s = call->rows->scan;
@@ -236,7 +238,6 @@ static void copy_lines(const tq_gemm_call *call, const tq_gemm_space *space, siz
         .first = ((int64_t)s->pad_w + s->stride_w - 1) / s->stride_w,
         .last = free >= 0 ? free / s->stride_w : -1,
     };
-    char *to = space->copies;
     size_t x = first % out_w, out_y = first / out_w % (size_t)s->out_h;
     const char *image = (const char *)call->rows->data + first / out_w / (size_t)s->out_h * (size_t)s->in_h * line;
     for (size_t at = first, n; at < first + count; at += n, x = 0) {
@@ -258,18 +259,21 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const size_t stride = call->rows->stride * g->in_bytes, block = call->block;
     const char *data = call->rows->data;
     const void **taps = tq_gemm_taps(call, space);
-    const size_t row = tq_gemm_copied_row_bytes(g);
-    const bool lines = has_lines(call);
+    const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
+    const bool lines = has_lines(call), widens = tq_gemm_widens(g);
+    const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
     if (lines)
-        copy_lines(call, space, first, count, row);
+        copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
     else if (call->plain)
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count && !dense; i++)
             taps[i] = data + (first + i) * stride;
     else
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies || call->reads_lines)
         return;
-    if (!lines)
+    if (dense || (lines && widens)) /* 8-bit rows that lie one behind the other */
+        copy_elements(call, space->copies, dense ? data + first * stride : space->bytes, count * elements, call->limit);
+    else if (!lines)
         copy_rows(call, taps, block, count, space->copies, row);
     for (size_t i = 0; i < count; i++)
         space->table[i] = space->copies + i * row;

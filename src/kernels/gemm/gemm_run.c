@@ -32,7 +32,7 @@ static size_t block_rows(const tq_gemm *g)
 
 /* Offsets in a job's share of scratch, behind the indirection buffer; bytes. */
 struct offsets {
-    uint64_t adjust, copies, end;
+    uint64_t adjust, copies, bytes, end;
 };
 
 static struct offsets offsets_of(const tq_gemm *g, size_t block)
@@ -41,7 +41,9 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
     struct offsets at;
     at.adjust = tq_gemm_part(lines * block * sizeof(void *));
     at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
-    at.end = at.copies + tq_gemm_part((uint64_t)block * tq_gemm_copied_row_bytes(g) + TQ_GEMM_SLACK);
+    const uint64_t copied = (uint64_t)block * tq_gemm_copied_row_bytes(g);
+    at.bytes = at.copies + tq_gemm_part(copied + TQ_GEMM_SLACK);
+    at.end = at.bytes + (tq_gemm_widens(g) ? tq_gemm_part(copied / 2 + TQ_GEMM_SLACK) : 0);
     return at;
 }
 
@@ -54,7 +56,8 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 {
     const struct offsets at = offsets_of(call->gemm, call->block);
     char *share = call->scratch + job * at.end;
-    return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies};
+    return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies,
+                           share + at.bytes};
 }
 
 /* ---- tiles ---- */

@@ -13,6 +13,7 @@ typedef struct product {
     tq_product_plan plan;
     tq_gemm gemm;           /* of each group */
     tq_depthwise depthwise; /* where by_channel */
+    tq_winograd winograd;   /* where it has a body: in place of the gemm, if the weights allow it */
     tq_gemm_store store;
     bool quantized;         /* the output is quantized: the store has multipliers of columns */
     tq_gemm *packed;        /* [groups], for weights that are not constant */
@@ -25,6 +26,7 @@ typedef struct product {
 typedef struct prepacked {
     tq_gemm_store store;
     tq_depthwise depthwise;
+    tq_winograd winograd;
     tq_gemm packed[]; /* [groups] */
 } prepacked;
 
@@ -236,7 +238,9 @@ static tq_gemm_weights weights_of(const tq_node *node, const tq_product_plan *pl
 
 static uint64_t packed_bytes(const product *p)
 {
-    return p->plan.by_channel ? p->depthwise.packed_bytes : (p->gemm.packed_bytes + 63) / 64 * 64;
+    const uint64_t least = p->winograd.body ? p->winograd.packed_bytes : 0;
+    const uint64_t bytes = p->gemm.packed_bytes > least ? p->gemm.packed_bytes : least;
+    return p->plan.by_channel ? p->depthwise.packed_bytes : (bytes + 63) / 64 * 64;
 }
 
 /* Prepacks weights in `memory`; sets packed[groups], or *depthwise. */
@@ -261,8 +265,16 @@ static void prepack(tq_node *node)
     front->store = p->store;
     if (p->quantized)
         tq_gemm_store_make(&front->store, p->plan.channels, real_at, node, (char *)node->prepacked + p->columns_at);
+    char *memory = (char *)node->prepacked + p->packed_at;
+    front->winograd = p->winograd;
+    if (p->winograd.body) {
+        const tq_gemm_weights weights = weights_of(node, &p->plan, 0);
+        if (tq_winograd_pack(&front->winograd, &weights, memory))
+            return;
+        front->winograd.body = NULL;
+    }
     if (p->constant)
-        pack(node, p, front->packed, &front->depthwise, (char *)node->prepacked + p->packed_at);
+        pack(node, p, front->packed, &front->depthwise, memory);
 }
 
 static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes, tq_error *error)
@@ -270,31 +282,33 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
     static const tq_scan no_scan;
     const tq_product_plan *plan = &p->plan;
     const tq_scan *scan = plan->by_channel ? &plan->scan : &no_scan; /* weights may be packed for it */
-    const int64_t key[] = {
-        (intptr_t)(plan->by_channel ? (const void *)p->depthwise.kernel : (const void *)p->gemm.kernel),
-        (int64_t)plan->channels,
-        (int64_t)plan->groups,
-        (int64_t)plan->taps,
-        (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
-        (int64_t)plan->multiplier,
-        (int64_t)plan->channel_stride,
-        (int64_t)plan->k_stride,
-        plan->scan.columns_first,
-        plan->scan.filter_h,
-        plan->rule,
-        (int64_t)plan->double_channels,
-        plan->wide,
-        plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points + 8 * tq_weights_flip(node),
-        scan->in_h,
-        scan->in_w,
-        scan->out_h,
-        scan->out_w,
-        scan->stride_h,
-        scan->stride_w,
-        scan->dilation_h,
-        scan->dilation_w,
-        scan->pad_h,
-        scan->pad_w};
+    const int64_t key[] = {(intptr_t)(plan->by_channel   ? (const void *)p->depthwise.kernel
+                                      : p->winograd.body ? (const void *)p->winograd.body
+                                                         : (const void *)p->gemm.kernel),
+                           (int64_t)plan->channels,
+                           (int64_t)plan->groups,
+                           (int64_t)plan->taps,
+                           (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
+                           (int64_t)plan->multiplier,
+                           (int64_t)plan->channel_stride,
+                           (int64_t)plan->k_stride,
+                           plan->scan.columns_first,
+                           plan->scan.filter_h,
+                           plan->rule,
+                           (int64_t)plan->double_channels,
+                           plan->wide,
+                           plan->product_in_f32 + 2 * plan->ignores_zero_point + 4 * plan->wraps_zero_points +
+                               8 * tq_weights_flip(node),
+                           scan->in_h,
+                           scan->in_w,
+                           scan->out_h,
+                           scan->out_w,
+                           scan->stride_h,
+                           scan->stride_w,
+                           scan->dilation_h,
+                           scan->dilation_w,
+                           scan->pad_h,
+                           scan->pad_w};
     _Static_assert(sizeof key / sizeof *key <= TQ_PREPACK_KEY, "a longer key would be cut");
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
@@ -316,6 +330,11 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
         tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride);
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
+    if (p->constant && plan->scans && plan->groups == 1 && !plan->by_channel) {
+        const tq_gemm_weights weights = weights_of(node, plan, 0);
+        if (!tq_winograd_plan(&p->winograd, &p->gemm, &plan->scan, &weights))
+            p->winograd.body = NULL;
+    }
     if (!p->constant)
         TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
     uint64_t total = 0, bytes = 0;
@@ -328,6 +347,8 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
         plan->by_channel
             ? tq_depthwise_scratch_bytes(&p->depthwise, tq_tensor_count(node->in[0]) / plan->row_stride, node->threads)
             : tq_gemm_scratch_bytes(&p->gemm, node->threads);
+    const uint64_t other = p->winograd.body ? tq_winograd_scratch_bytes(&p->winograd, node->threads) : 0;
+    own = own > other ? own : other;
     p->scratch_at = tq_scratch_part(&total, own, 1);
     return tq_node_scratch(node, total, error);
 }
@@ -375,6 +396,11 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (plan->by_channel) {
         tq_depthwise_run(p->constant ? &front->depthwise : &own, &rows, &front->store, node->out[0]->data,
                          plan->channels, scratch, node->threads);
+        return TQ_OK;
+    }
+    if (front->winograd.body) {
+        tq_winograd_run(&front->winograd, &rows, &front->store, node->out[0]->data, plan->channels, scratch,
+                        node->threads);
         return TQ_OK;
     }
     if (plan->groups == 1) {

@@ -6,6 +6,7 @@
 #define TQ_OPS_PRODUCTS_PRODUCT_PLAN_H
 
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/winograd/winograd.h"
 #include "ops/op.h"
 
 /* The product that an operator asks for. */

@@ -4,13 +4,15 @@
  */
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/depthwise/depthwise.h"
+#include "kernels/winograd/winograd.h"
 #include "python/arrays/array_args.h"
 #include "python/arrays/functions.h"
 
 const char tq_py_kernel_variants_doc[] =
     "kernel_variants()\n--\n\n"
     "Every variant of every kernel, one dict each: name (of an elementwise kernel, operation, input and output\n"
-    "type; of the matrix products, gemm_ and depthwise_ with the rows' type), isa, available (this machine has\n"
+    "type; of the matrix products, gemm_, winograd_ and depthwise_ with the rows' type), isa, available (this machine "
+    "has\n"
     "the instruction set, and TQ_DISABLE_CPU did not name it at import) and chosen (the best of them, which\n"
     "array functions and interpreters use).";
 
@@ -40,8 +42,8 @@ PyObject *tq_py_kernel_variants(PyObject *module, PyObject *const *args, Py_ssiz
     (void)module;
     if (!tq_py_bind(&signature, args, nargs, keywords, NULL))
         return NULL;
-    static bool (*const tables[])(size_t, tq_variant *) = {tq_kernel_variant, tq_gemm_variant, tq_depthwise_variant,
-                                                           tq_blockwise_variant};
+    static bool (*const tables[])(size_t, tq_variant *) = {tq_kernel_variant, tq_gemm_variant, tq_winograd_variant,
+                                                           tq_depthwise_variant, tq_blockwise_variant};
     PyObject *list = PyList_New(0);
     for (size_t t = 0; list && t < sizeof tables / sizeof *tables; t++)
         if (!add_table(list, tables[t]))

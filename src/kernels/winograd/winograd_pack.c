@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Prepare: whether a convolution is planned, and its transformed weights.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/stop.h"
+#include "kernels/features.h"
+#include "kernels/gemm/gemm_parts.h"
+#include "kernels/winograd/winograd_parts.h"
+
+/* ---- the plan ---- */
+
+#define LIMIT (1 << 25)      /* of |output| */
+#define MOST_BYTES                                                                                     \
+    (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
+               */
+
+/* The last row that is usable is chosen; NULL: a direct convolution is as fast.  fewer, tiles: a convolution gains,
+   where it has so many times fewer products, and so many tiles an image. */
+static const struct body_row {
+    const tq_winograd_body *body;
+    const char *isa;
+    uint8_t feature, fewer, tiles;
+} bodies[] = {
+#if TQ_X86
+    {&tq_winograd__avx2, "avx2", tq_feature_avx2, 2, 1},
+#if TQ_X86_AVXVNNI
+    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni, 3, 4},
+#endif
+    {&tq_winograd__avx512, "avx512", tq_feature_avx512, 2, 1},
+    {NULL, "avx512vnni", tq_feature_avx512vnni, 0, 0},
+#else
+    {NULL, "scalar", tq_feature_scalar, 0, 0},
+#endif
+};
+
+static const struct body_row *find_body(void)
+{
+    static const struct body_row none;
+    const struct body_row *found = &none;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        if (tq_kernels_usable() >> bodies[i].feature & 1)
+            found = &bodies[i];
+    return found;
+}
+
+bool tq_winograd_variant(size_t i, tq_variant *row)
+{
+    if (i >= sizeof bodies / sizeof *bodies || !bodies[i].body)
+        return false;
+    *row = (tq_variant){"winograd_i8", bodies[i].isa, tq_kernels_features() >> bodies[i].feature & 1,
+                        find_body() == &bodies[i]};
+    return true;
+}
+
+static size_t tiles_along(int32_t pixels)
+{
+    return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
+}
+
+static bool gains(const struct body_row *row, const tq_gemm *g, const tq_scan *s)
+{
+    const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
+                      s->dilation_h == 1 && s->dilation_w == 1;
+    const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
+    const uint64_t tiles = (uint64_t)tiles_along(s->out_h) * tiles_along(s->out_w);
+    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES && tiles >= row->tiles &&
+           row->fewer * tiles * TQ_WINOGRAD_POINTS <= 9 * pixels;
+}
+
+/* Offsets in the packed memory, behind the weights; bytes. */
+struct offsets {
+    uint64_t bias, padding, end;
+};
+
+static struct offsets offsets_of(const tq_winograd *w)
+{
+    struct offsets at;
+    at.bias = (uint64_t)w->panels * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * w->depth * sizeof(int16_t);
+    at.padding = at.bias + (uint64_t)w->panels * TQ_WINOGRAD_LANES * sizeof(int32_t);
+    at.end = at.padding + tq_gemm_part(w->depth);
+    return at;
+}
+
+bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights)
+{
+    const struct body_row *row = find_body();
+    tq_winograd w = {
+        .body = row->body,
+        .stores = gemm->kernel->stores,
+        .channels = gemm->channels,
+        .depth = gemm->depth,
+        .panels = gemm->channels / TQ_WINOGRAD_LANES + (gemm->channels % TQ_WINOGRAD_LANES != 0),
+        .flip = gemm->in == TQ_u8 ? 0x80 : 0,
+        .zero_point = weights->row_zero_point - (gemm->in == TQ_u8 ? 128 : 0),
+    };
+    w.packed_bytes = offsets_of(&w).end;
+    *winograd = w;
+    return w.body && gemm->in_bytes == 1 && gains(row, gemm, scan) && w.packed_bytes <= MOST_BYTES &&
+           weights->k_stride == 1;
+}
+
+/* ---- weights ---- */
+
+/* A weight less its zero point. */
+static inline int32_t weight_at(const tq_gemm_weights *w, size_t channel, size_t at)
+{
+    const uint8_t flip = w->type == TQ_u8 ? 0x80 : w->flip,
+                  byte = ((const uint8_t *)w->data)[channel * w->channel_stride + at];
+    return (int8_t)(byte ^ flip) + (w->type == TQ_u8 ? 128 : 0) - w->zero_point;
+}
+
+/* Whether |output - bias| < LIMIT for all values of the rows, which lie `most` above and `least` below their zero point
+   at most. */
+static bool is_exact(const tq_winograd *winograd, const tq_gemm_weights *w)
+{
+    const uint64_t least = (uint64_t)(winograd->zero_point + 128), most = 255 - least;
+    for (size_t c = 0; c < winograd->channels; c++) {
+        int64_t sum = 0, magnitudes = 0;
+        for (size_t k = 0; k < 9 * winograd->depth; k++) {
+            const int32_t weight = weight_at(w, c, k);
+            sum += weight, magnitudes += abs(weight);
+        }
+        const uint64_t positive = (uint64_t)(magnitudes + sum) / 2, negative = (uint64_t)(magnitudes - sum) / 2;
+        if (positive * most + negative * least >= LIMIT || negative * most + positive * least >= LIMIT)
+            return false;
+    }
+    return true;
+}
+
+/* y = G x; elements of x are `from` apart, of y `to`. */
+static inline void transform_line(const int32_t *x, size_t from, int32_t *y, size_t to)
+{
+    const int32_t sum = x[0] + x[2 * from], far = x[0] + 4 * x[2 * from], middle = x[from];
+    y[0] = 3 * x[0];
+    y[to] = -sum - middle;
+    y[2 * to] = middle - sum;
+    y[3 * to] = far + 2 * middle;
+    y[4 * to] = far - 2 * middle;
+    y[5 * to] = 3 * x[2 * from];
+}
+
+/* The weights of a channel and an input channel: to[point * step]. */
+static void pack_filter(const tq_winograd *w, const tq_gemm_weights *weights, size_t channel, size_t k, int16_t *to)
+{
+    const size_t step = w->depth * TQ_WINOGRAD_LANES;
+    int32_t filter[9], columns[6 * 3], points[TQ_WINOGRAD_POINTS];
+    for (size_t t = 0; t < 9; t++)
+        filter[t] = weight_at(weights, channel, t * w->depth + k);
+    for (size_t j = 0; j < 3; j++)
+        transform_line(filter + j, 3, columns + j, 3);
+    for (size_t i = 0; i < 6; i++)
+        transform_line(columns + i * 3, 1, points + i * 6, 1);
+    for (size_t i = 0; i < TQ_WINOGRAD_POINTS; i++)
+        to[i * step] = (int16_t)points[i];
+}
+
+static void pack_panel(const tq_winograd *w, const tq_gemm_weights *weights, size_t first, size_t n, int16_t *to)
+{
+    for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS); k++)
+        for (size_t c = 0; c < n; c++)
+            pack_filter(w, weights, first + c, k, to + k / 2 * 2 * TQ_WINOGRAD_LANES + c * 2 + k % 2);
+}
+
+bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
+{
+    const struct offsets at = offsets_of(winograd);
+    const size_t panel = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * winograd->depth;
+    int16_t *to = memory;
+    int32_t *bias = (int32_t *)(void *)((char *)memory + at.bias);
+    if (!is_exact(winograd, weights))
+        return false;
+    if (winograd->channels % TQ_WINOGRAD_LANES)
+        tq_fill(to + (winograd->panels - 1) * panel, 0, panel * sizeof *to);
+    for (size_t p = 0; p < winograd->panels; p++, to += panel) {
+        const size_t first = p * TQ_WINOGRAD_LANES;
+        pack_panel(winograd, weights, first, tq_min_size(TQ_WINOGRAD_LANES, winograd->channels - first), to);
+    }
+    memset(bias, 0, winograd->panels * TQ_WINOGRAD_LANES * sizeof *bias);
+    if (weights->bias)
+        memcpy(bias, weights->bias, winograd->channels * sizeof *bias);
+    memset((char *)memory + at.padding, (uint8_t)weights->row_zero_point, winograd->depth);
+    winograd->weights = memory, winograd->bias = bias, winograd->padding = (char *)memory + at.padding;
+    return true;
+}

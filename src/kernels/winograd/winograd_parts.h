@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The contract of a body: the transforms and products of tiles.
+ */
+#ifndef TQ_KERNELS_WINOGRAD_PARTS_H
+#define TQ_KERNELS_WINOGRAD_PARTS_H
+
+#include "kernels/gemm/products.h"
+#include "kernels/winograd/winograd.h"
+
+enum {
+    TQ_WINOGRAD_OUT = 4,     /* pixels of a tile's side: outputs */
+    TQ_WINOGRAD_IN = 6,      /* inputs */
+    TQ_WINOGRAD_POINTS = 36, /* of a transformed tile */
+    TQ_WINOGRAD_LANES = 16   /* channels of a panel; a multiple of these are input channels */
+};
+
+struct tq_winograd_body {
+    /* to[point][depth]: B X B' of the 36 pixels, for `depth` channels. */
+    void (*transform)(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point, int16_t *to);
+    /* sums[tile][point][16]: products of tiles[tile][point][depth] with a panel of weights. */
+    void (*multiply)(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums);
+    /* to[r * stride + c][16], r, c < 4: the outputs of sums[point][16], plus bias[16]. */
+    void (*finish)(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
+};
+
+#if TQ_X86
+extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avx512;
+#if TQ_X86_AVXVNNI
+extern const tq_winograd_body tq_winograd__avxvnni;
+#endif
+
+/* The transforms of all bodies. */
+void tq_winograd_transform__avx2(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point,
+                                 int16_t *to);
+void tq_winograd_finish__avx2(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
+#endif
+
+#endif

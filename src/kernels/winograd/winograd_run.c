@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Eval: tiles are transformed, a chunk of them at a time; then each job multiplies some panels of weights with all
+ * tiles of the chunk, and stores their outputs.  A chunk stays in the second-level cache.
+ */
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/stop.h"
+#include "base/threads.h"
+#include "kernels/gemm/gemm_parts.h"
+#include "kernels/winograd/winograd_parts.h"
+
+#define CHUNK_BYTES (512 << 10) /* of transformed tiles */
+#define GROUP 24                /* tiles whose sums are computed together */
+#define PIECE 8                 /* tiles of a line whose outputs are stored together */
+
+typedef struct call {
+    const tq_winograd *winograd;
+    const tq_gemm_rows *rows;
+    const tq_gemm_store *store;
+    char *out;
+    size_t out_stride, out_size;
+    size_t across, down;   /* tiles of an image */
+    size_t first, count;   /* tiles of the chunk */
+    int16_t *tiles;        /* [count][36][depth] */
+    int32_t *sums;         /* [jobs][GROUP][36][16] */
+    size_t groups; /* of the chunk's tiles */
+    size_t jobs;
+} call;
+
+static size_t tile_elements(const tq_winograd *w)
+{
+    return TQ_WINOGRAD_POINTS * w->depth;
+}
+
+static size_t chunk_tiles(const tq_winograd *w)
+{
+    const size_t tiles = CHUNK_BYTES / (tile_elements(w) * sizeof(int16_t));
+    return tiles < GROUP ? GROUP : tiles;
+}
+
+static const size_t group_sums = GROUP * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
+
+uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads)
+{
+    return tq_gemm_part((uint64_t)chunk_tiles(winograd) * tile_elements(winograd) * sizeof(int16_t)) +
+           (uint64_t)threads * group_sums * sizeof(int32_t);
+}
+
+/* ---- tiles ---- */
+
+/* The tile's 36 pixels, those outside the image padding. */
+static void find_pixels(const call *c, size_t tile, const void *pixels[TQ_WINOGRAD_POINTS])
+{
+    const tq_scan *s = c->rows->scan;
+    const size_t image = tile / (c->across * c->down);
+    const int64_t y = (int64_t)(tile / c->across % c->down) * TQ_WINOGRAD_OUT - s->pad_h;
+    const int64_t x = (int64_t)(tile % c->across) * TQ_WINOGRAD_OUT - s->pad_w;
+    const char *data = (const char *)c->rows->data + image * (size_t)s->in_h * (size_t)s->in_w * c->rows->stride;
+    for (int64_t i = 0; i < TQ_WINOGRAD_IN; i++)
+        for (int64_t j = 0; j < TQ_WINOGRAD_IN; j++, pixels++) {
+            const bool inside = y + i >= 0 && y + i < s->in_h && x + j >= 0 && x + j < s->in_w;
+            const size_t at = inside ? (size_t)((y + i) * s->in_w + x + j) : 0;
+            *pixels = inside ? data + at * c->rows->stride : c->winograd->padding;
+        }
+}
+
+static void transform_tiles(void *context, size_t begin, size_t end)
+{
+    const call *c = context;
+    const tq_winograd *w = c->winograd;
+    for (size_t i = begin; i < end && !tq_stop_after(tile_elements(w)); i++) {
+        const void *pixels[TQ_WINOGRAD_POINTS];
+        find_pixels(c, c->first + i, pixels);
+        w->body->transform(pixels, w->depth, w->flip, w->zero_point, c->tiles + i * tile_elements(w));
+    }
+}
+
+/* ---- outputs ---- */
+
+/* Tiles [tile, tile + count) lie side by side; count <= PIECE. */
+static void store_piece(const call *c, const int32_t *sums, size_t tile, size_t count, size_t panel)
+{
+    enum { STRIDE = PIECE * TQ_WINOGRAD_OUT };
+    static const int32_t zeros[STRIDE];
+    const tq_winograd *w = c->winograd;
+    const tq_scan *s = c->rows->scan;
+    const size_t first = panel * TQ_WINOGRAD_LANES;
+    const size_t out_h = (size_t)s->out_h, out_w = (size_t)s->out_w;
+    const size_t y = tile / c->across % c->down * TQ_WINOGRAD_OUT, x = tile % c->across * TQ_WINOGRAD_OUT;
+    _Alignas(TQ_GEMM_ALIGN) int32_t values[TQ_WINOGRAD_OUT * STRIDE * TQ_WINOGRAD_LANES];
+    for (size_t i = 0; i < count; i++)
+        w->body->finish(sums + i * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES, w->bias + first,
+                        values + i * TQ_WINOGRAD_OUT * TQ_WINOGRAD_LANES, STRIDE);
+    for (size_t r = 0; r < TQ_WINOGRAD_OUT && y + r < out_h; r++) {
+        const size_t pixel = (tile / (c->across * c->down) * out_h + y + r) * out_w + x;
+        tq_tile_store store = {
+            .store = c->store,
+            .sums = values + r * STRIDE * TQ_WINOGRAD_LANES,
+            .sums_stride = TQ_WINOGRAD_LANES,
+            .adjust = zeros,
+            .rows = tq_min_size(count * TQ_WINOGRAD_OUT, out_w - x),
+            .channels = tq_min_size(TQ_WINOGRAD_LANES, w->channels - first),
+            .first = first,
+            .out = c->out + (pixel * c->out_stride + first) * c->out_size,
+            .out_stride = c->out_stride,
+        };
+        tq_store_fn_of(w->stores, c->store->out, false)(&store);
+    }
+}
+
+/* Tiles [begin, begin + count) of the chunk; count <= GROUP. */
+static void run_group(const call *c, size_t begin, size_t count, size_t panel, int32_t *sums)
+{
+    const tq_winograd *w = c->winograd;
+    w->body->multiply(c->tiles + begin * tile_elements(w), count, w->depth,
+                      w->weights + panel * tile_elements(w) * TQ_WINOGRAD_LANES, sums);
+    for (size_t i = 0, n; i < count; i += n) {
+        const size_t tile = c->first + begin + i;
+        n = tq_min_size(tq_min_size(PIECE, count - i), c->across - tile % c->across);
+        store_piece(c, sums + i * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES, tile, n, panel);
+    }
+}
+
+static void run_panels(void *context, size_t begin, size_t end)
+{
+    const call *c = context;
+    const tq_winograd *w = c->winograd;
+    for (size_t job = begin; job < end; job++)
+        for (size_t panel = w->panels * job / c->jobs; panel < w->panels * (job + 1) / c->jobs; panel++)
+            for (size_t g = 0, i = 0, n; g < c->groups; g++, i += n) {
+                n = c->count * (g + 1) / c->groups - i;
+                if (tq_stop_after(n * tile_elements(w) / 2))
+                    return;
+                run_group(c, i, n, panel, c->sums + job * group_sums);
+            }
+}
+
+void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
+                     size_t out_stride, void *scratch, int threads)
+{
+    const tq_scan *s = rows->scan;
+    call c = {
+        .winograd = winograd,
+        .rows = rows,
+        .store = store,
+        .out = out,
+        .out_stride = out_stride,
+        .out_size = tq_element_size(store->out),
+        .across = ((size_t)s->out_w + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT,
+        .down = ((size_t)s->out_h + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT,
+        .jobs = tq_min_size((size_t)threads, winograd->panels),
+        .sums = scratch,
+        .tiles = (int16_t *)scratch + (size_t)threads * group_sums * 2,
+    };
+    const size_t tiles = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
+    const size_t most = chunk_tiles(winograd), chunks = (tiles + most - 1) / most;
+    for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
+        c.first = tiles * i / chunks;
+        c.count = tiles * (i + 1) / chunks - c.first;
+        c.groups = (c.count + GROUP - 1) / GROUP;
+        tq_parallel_for(c.count, 1, threads, transform_tiles, &c);
+        tq_parallel_for(c.jobs, 1, (int)c.jobs, run_panels, &c);
+    }
+}
