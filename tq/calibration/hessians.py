@@ -170,8 +170,7 @@ def _norms(upper: Array) -> Array:
     """The sums of squares of symmetric matrices, of which the upper triangles are given."""
     found: Array = np.zeros(upper.shape[:-2])
     for row in range(upper.shape[-1]):
-        behind = upper[..., row, row:]
-        found += 2 * np.square(behind).sum(-1) - np.square(behind[..., 0])
+        found += 2 * np.square(upper[..., row, row + 1 :]).sum(-1) + np.square(upper[..., row, row])
     return found
 
 

@@ -42,14 +42,14 @@ _WEIGHTS = 1  # the input
 _LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
 # Multiples of the usual scale to try: smaller ones lose the ends of the range, and have finer steps.
 FACTORS = {
-    "INT8": (1.0, 0.95, 0.9),
+    "INT8": (1.03, 1.015, 1.0, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9),
     "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
     "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
 }
 SWEEPS = {"gptq": 3, "comq": 4}
 # A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
-_MOST_PAIRED = 640  # columns of weights that take back what earlier layers err by
+_MOST_PAIRED = 640  # columns of weights that take back what earlier layers err by (shift.py)
 _MOST_BIAS = 2.0**30  # steps of an int32 bias
 
 
@@ -226,11 +226,13 @@ def _mean(layer: Layer, segments: Segments, num_threads: int | None) -> Array:
 def _wanted(
     layer: Layer, matrices: Array, exact: Segments, found: Segments, parts: Array, num_threads: int | None
 ) -> Array:
-    """The weights that the rounded ones should be near to."""
+    """The weights that the rounded ones should be near to: they take back what earlier layers err by."""
     if layer.shape.length > _MOST_PAIRED:
         return matrices
     halves = [PairObserver(layer.exact, layer.shape, layer.weights.shape) for _ in range(2)]
     for sample, (x, y) in enumerate(zip(_inputs(layer.rounded, found), _inputs(layer.exact, exact), strict=True)):
+        if not np.isfinite(y).all():
+            return matrices
         if not np.array_equal(x, y):
             halves[sample % 2].update(x, y, num_threads=num_threads)
     if not all(half.count for half in halves):
