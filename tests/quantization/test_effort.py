@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import oracle
 import pytest
 from commands import failed, fine
 from repository import import_path
@@ -297,9 +298,22 @@ def test_the_measure_stands_before_a_last_softmax():
     last = model.outputs[0].producer
     assert (last.name, found.index) == ("SOFTMAX", last.inputs[0].index)
     assert without_last(without_last(model)).nbytes == without_last(model).nbytes
+
+
+def test_the_measure_is_what_litert_gives_by_default():
+    model = tq.Model(FLOAT)
     fast = tq.quantize_model(FLOAT, calibration=SEEN)
     trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, NONE, None)
-    assert trials.measure((model, None)).level == pytest.approx(decibels(FLOAT, fast, SEEN))
+    level = trials.measure((model, None)).level
+    cut = [without_last(item) for item in (model, tq.Model(fast))]
+    answers = []
+    for item in cut:
+        fed = [{item.inputs[0].index: sample} for sample in SEEN]
+        place = item.outputs[0].index
+        (answer,) = oracle.ask("tensors", [(bytes(item), "AUTO", fed, {}, [place])])
+        answers.append(np.stack([row[place] for row in answer]).astype(float))
+    exact, found = answers
+    assert level == pytest.approx(10 * np.log10(np.square(exact).sum() / np.square(exact - found).sum()), abs=0.01)
 
 
 def test_a_gain_is_taken_only_if_it_is_no_chance_of_the_samples():
@@ -309,6 +323,9 @@ def test_a_gain_is_taken_only_if_it_is_no_chance_of_the_samples():
     assert not Measured(20.2, base.by_sample + 0.2).is_better(base)
     assert not Measured(20.5, base.by_sample + noise).is_better(base)
     assert not Measured(20.5, base.by_sample - 1).is_better(base)
+    seen_alone = np.where(np.arange(16) % 4 == 3, -0.1, 1.5)
+    assert not Measured(20.5, base.by_sample + seen_alone).is_better(base)
+    assert Measured(20.5, (base.by_sample + seen_alone)[:7]).is_better(Measured(20.0, base.by_sample[:7]))
 
 
 def test_passes_do_not_see_every_fourth_sample():
