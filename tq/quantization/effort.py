@@ -7,9 +7,8 @@ ranges      ranges of activations are chosen by the errors at the outputs (range
 
 A pass changes the float model, or the options from which build.py makes its plan.  So a candidate is a model with
 options; it is built, run on the samples with the kernels of LiteRT's default, and measured before a last SOFTMAX or
-LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of
-effort="fast"; a later one takes its place only where the gain is more than its standard error over the samples, and
-as clear on the part of them that is held out from all passes.  The chosen model is then made with all.
+LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of effort="fast"; a later one takes its place only
+where the gain is more than its standard error over the samples, of which a part is held out from all passes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tq.running.limits import Limits
 
 _MARGIN = 0.25  # dB that a candidate must gain: a smaller gain on the samples is none on others
 _FEW, _PART = 8, 4  # fewer samples are not split; of these every fourth is held out
-_KERNELS = "xnnpack"  # those of LiteRT's default; candidates are measured with them
+_KERNELS = "xnnpack"  # those of LiteRT's default
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
 Array = NDArray[Any]
@@ -146,13 +145,10 @@ class Measured(NamedTuple):
     by_sample: Array
 
     def is_better(self, other: Measured) -> bool:
-        """Whether the gain over another is no chance of these samples: more than the margin and its standard error,
-        and more than the margin on those that no pass has seen."""
+        """Whether the gain over another is no chance of these samples: more than the margin and its standard error."""
         gains = self.by_sample - other.by_sample
         error = float(gains.std()) / math.sqrt(max(len(gains) - 1, 1))
-        unseen = gains[_PART - 1 :: _PART] if len(gains) >= _FEW else gains
-        least = min(self.level - other.level, float(gains.mean()))
-        return least > max(_MARGIN, error) and float(unseen.mean()) > _MARGIN
+        return min(self.level - other.level, float(gains.mean())) > max(_MARGIN, error)
 
 
 class _Trials:

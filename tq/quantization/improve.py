@@ -39,11 +39,13 @@ def build(model: Model, options: Options) -> QuantizedModel:
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
+    fitted = samples
     if options.effort != FAST:
-        model, options = _chosen(model, samples, options, given)
+        fitted, measured = split(samples)
+        model, options = _chosen(model, fitted, measured, options, given)
 
     def made(rules: Sequence[Rule]) -> QuantizedModel:
-        return _made(model, samples, replace(options, own_rules=tuple(rules)))
+        return _made(model, fitted, replace(options, own_rules=tuple(rules)))
 
     if options.target_sqnr is not None:
         return reach(model, samples, made, options)
@@ -63,15 +65,14 @@ def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
     return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
 
 
-def _chosen(model: Model, samples: Samples, options: Options, given: Options) -> Candidate:
+def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, given: Options) -> Candidate:
     """The model and the options that effort chooses.  given: the options as the caller gives them."""
-    fitted, measured = split(samples)
 
     def build(model: Model, options: Options) -> bytes:
         return _made(model, fitted, options)
 
     def calibrated(model: Model) -> Options:
-        return _calibrated(model, samples, given)
+        return _calibrated(model, measured, given)
 
     return choose(
         model, options, fitted, measured, build, None if isinstance(given.calibration, Calibration) else calibrated
