@@ -305,13 +305,14 @@ def test_the_measure_is_what_litert_gives_by_default():
     fast = tq.quantize_model(FLOAT, calibration=SEEN)
     trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, NONE, None)
     level = trials.measure((model, None)).level
-    cut = [without_last(item) for item in (model, tq.Model(fast))]
     answers = []
-    for item in cut:
-        fed = [{item.inputs[0].index: sample} for sample in SEEN]
-        place = item.outputs[0].index
-        (answer,) = oracle.ask("tensors", [(bytes(item), "AUTO", fed, {}, [place])])
-        answers.append(np.stack([row[place] for row in answer]).astype(float))
+    for data in (FLOAT, fast):
+        (end,), (start,) = logits(tq.Model(data)), tq.Model(data).inputs
+        cut = bytes(tq.extract(data, [start.index], [end.index]))
+        last = tq.Model(cut).outputs[0]
+        fed = [{tq.Model(cut).inputs[0].index: sample} for sample in SEEN]
+        (answer,) = oracle.ask("tensors", [(cut, "AUTO", fed, {}, [last.index])])
+        answers.append(np.stack([measuring.real(row[last.index], last) for row in answer]).astype(float))
     exact, found = answers
     assert level == pytest.approx(10 * np.log10(np.square(exact).sum() / np.square(exact - found).sum()), abs=0.01)
 

@@ -7,8 +7,9 @@ ranges      ranges of activations are chosen by the errors at the outputs (range
 
 A pass changes the float model, or the options from which build.py makes its plan.  So a candidate is a model with
 options; it is built, run on the samples with the kernels of LiteRT's default, and measured before a last SOFTMAX or
-LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of effort="fast"; a later one takes its place only
-where the gain is more than its standard error over the samples, of which a part is held out from all passes.
+LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of
+effort="fast"; a later one takes its place only where the gain is more than its standard error over the samples, of
+which a part is held out from all passes.
 """
 
 from __future__ import annotations
