@@ -523,6 +523,13 @@ def _hessian_add(
     /,
 ) -> None: ...
 def _cholesky(a: NDArray[np.float64], num_threads: int | None, /) -> bool: ...
+def _multiply_rows(
+    a: NDArray[np.float64],
+    turned: NDArray[np.float64],
+    triangle: NDArray[np.float64] | None,
+    num_threads: int | None,
+    /,
+) -> NDArray[np.float64]: ...
 def _round_rows(
     method: str,
     weights: NDArray[np.float64],

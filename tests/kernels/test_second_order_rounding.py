@@ -88,6 +88,18 @@ def test_a_matrix_that_is_not_positive_definite(bad, place):
     assert not _core._cholesky(h, 1)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (5, 7), (16, 64), (33, 130)])
+def test_rows_times_a_matrix_and_its_inverse(rows, columns):
+    random = np.random.default_rng(3)
+    a, m, h = random.normal(size=(rows, columns)), random.normal(size=(columns, columns)), square(columns)
+    upper = h.copy()
+    assert _core._cholesky(upper, 2)
+    turned = np.ascontiguousarray(m.T)
+    np.testing.assert_allclose(_core._multiply_rows(a, turned, None, 2), a @ m, rtol=1e-12, atol=1e-12)
+    expected = np.linalg.solve(h, (a @ m).T).T
+    np.testing.assert_allclose(_core._multiply_rows(a, turned, upper, 2), expected, rtol=1e-8, atol=1e-10)
+
+
 def rounded(method, w, h, scales, factors=(1.0,), sweeps=0, block=None, refit=False, limits=(-8, 7), threads=2):
     order = np.argsort(np.diag(h), kind="stable").astype(np.int64)
     moments = np.ascontiguousarray(h[np.ix_(order, order)])
@@ -181,6 +193,7 @@ def digest(threads):
     upper = h.copy()
     _core._cholesky(upper, threads)
     made.update(upper.tobytes())
+    made.update(_core._multiply_rows(w, h, upper, threads).tobytes())
     for method in ("gptq", "comq"):
         found = rounded(method, w, h, scales, (1.0, 0.9), sweeps=2, refit=True, threads=threads)
         for array in found:
@@ -219,6 +232,9 @@ def test_arrays_that_do_not_fit():
         for item in items:
             with pytest.raises((ValueError, TypeError)):
                 _core._round_rows(*good[:place], item, *good[place + 1 :])
+    for item in ([w[:, :5], h, h], [w, h[:5], h], [w, h, h[:5]], [w.astype(np.float32), h, h], [w, h, 3]):
+        with pytest.raises(ValueError):
+            _core._multiply_rows(*item, 1)
     frozen = h.copy()
     frozen.flags.writeable = False
     with pytest.raises(ValueError):
@@ -230,13 +246,14 @@ def test_arrays_that_do_not_fit():
             _core._hessian_add(x, tuple(changed), np.zeros((1, 18, 18)), np.zeros((1, 18)), 1)
 
 
-@pytest.mark.parametrize("work", ["sums", "factor", "rows"])
+@pytest.mark.parametrize("work", ["sums", "factor", "rows", "products"])
 def test_ctrl_c_is_heard(work):
     """Each call would take many seconds."""
     n = 3000
     x, h = values((1, 60, 60, 400)), np.eye(n) + 0.01
     weights, order, scales = np.ones((2000, n)), np.arange(n), np.ones((1, 2000), np.float32)
     calls = {
+        "products": lambda: [_core._multiply_rows(weights, h, h, 1) for _ in range(5)],
         "sums": lambda: gathered(x, geometry(x.shape, (3, 3), (60, 60), (1, 1), (1, 1), (1, 1), 1)),
         "factor": lambda: [_core._cholesky(h.copy(), 1) for _ in range(50)],
         "rows": lambda: _core._round_rows(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import oracle
 import pytest
 from commands import failed, fine
 from repository import import_path
@@ -297,9 +298,23 @@ def test_the_measure_stands_before_a_last_softmax():
     last = model.outputs[0].producer
     assert (last.name, found.index) == ("SOFTMAX", last.inputs[0].index)
     assert without_last(without_last(model)).nbytes == without_last(model).nbytes
+
+
+def test_the_measure_is_what_litert_gives_by_default():
+    model = tq.Model(FLOAT)
     fast = tq.quantize_model(FLOAT, calibration=SEEN)
     trials = _Trials(model, measuring.Samples(model, SEEN), lambda *_: fast, NONE, None)
-    assert trials.measure((model, None)).level == pytest.approx(decibels(FLOAT, fast, SEEN))
+    level = trials.measure((model, None)).level
+    answers = []
+    for data in (FLOAT, fast):
+        (end,), (start,) = logits(tq.Model(data)), tq.Model(data).inputs
+        cut = bytes(tq.extract(data, [start.index], [end.index]))
+        last = tq.Model(cut).outputs[0]
+        fed = [{tq.Model(cut).inputs[0].index: sample} for sample in SEEN]
+        (answer,) = oracle.ask("tensors", [(cut, "AUTO", fed, {}, [last.index])])
+        answers.append(np.stack([measuring.real(row[last.index], last) for row in answer]).astype(float))
+    exact, found = answers
+    assert level == pytest.approx(10 * np.log10(np.square(exact).sum() / np.square(exact - found).sum()), abs=0.01)
 
 
 def test_a_gain_is_taken_only_if_it_is_no_chance_of_the_samples():

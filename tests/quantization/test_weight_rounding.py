@@ -17,10 +17,11 @@ import tq
 from tq import progress
 from tq.accuracy import measuring
 from tq.accuracy.matching import constant_of
-from tq.calibration.hessians import HessianObserver, Shape, matrices_of, shape_of, weights_of
+from tq.calibration.hessians import HessianObserver, PairObserver, Shape, matrices_of, shape_of, weights_of
 from tq.cli import demo_float
 from tq.quantization.recipes import Rule
 from tq.quantization.segments import Segments
+from tq.quantization.shift import damping, shifted
 
 FLOAT = demo_float.float_model()
 PICTURES = list(demo_float.pictures(24)[0])
@@ -264,8 +265,114 @@ def test_observers_merge_in_any_order_and_are_pickled():
         np.testing.assert_allclose(merged.products, whole.products, rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(merged.moments(0), whole.moments(0), rtol=1e-12, atol=1e-9)
         np.testing.assert_allclose(merged.mean(), whole.mean(), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(merged.shrinkage(), whole.shrinkage(), rtol=1e-9)
     with pytest.raises(ValueError, match="the other of"):
         whole.merge(HessianObserver(Shape(1, 7, 39)))
+
+
+def ledoit_wolf(moments):
+    """Ledoit and Wolf 2004, lemma 3.3, of one matrix an observation."""
+    mean = np.mean(moments, 0)
+    target = np.eye(len(mean)) * np.trace(mean) / len(mean)
+    noise = np.mean([np.square(item - mean).sum() for item in moments]) / (len(moments) - 1)
+    return np.clip(noise / np.square(mean - target).sum(), 0, 1)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_moments_shrink_by_what_samples_do_not_have_in_common(rows):
+    random = np.random.default_rng(2)
+    same = np.repeat(random.normal(size=(1, rows, 40)), 12, 0)
+    alike = same + 0.3 * random.normal(size=same.shape)
+    for samples, least, most in ((same, 0, 1e-9), (alike, 0.001, 0.3), (random.normal(size=same.shape), 0.4, 1)):
+        samples = np.float32(samples)
+        (found,) = observed(samples).shrinkage()
+        exact = ledoit_wolf([x.T.astype(float) @ x / rows for x in samples])
+        np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-9)
+        assert least <= found <= most
+    assert observed(same[:1]).shrinkage() == 0
+
+
+def test_wide_weights_are_told_by_samples_of_one_patch(monkeypatch):
+    samples = smooth((1, 40), 9, 3)
+    (expected,) = observed(samples).shrinkage()
+    monkeypatch.setattr("tq.calibration.hessians.WIDE", 8)
+    np.testing.assert_allclose(observed(samples).shrinkage(), [expected], rtol=1e-9)
+    assert observed(smooth((3, 40), 9, 3)).shrinkage() == 0
+
+
+def test_samples_with_nothing_in_common_lose_nothing():
+    """Rounding for a few random samples is worse for others than plain rounding, if they are believed."""
+    model = net(("FULLY_CONNECTED", (60, 400), (1, 60), {}), shape=(1, 400))
+    samples = list(np.random.default_rng(1).normal(size=(64, 1, 400)).astype(np.float32))
+    for recipe in ("weight_only_int4", "weight_only_int8"):
+        plain = tq.quantize_model(model, recipe, min_elements=1)
+        for method in ("gptq", "comq"):
+            made = tq.quantize_model(model, recipe, calibration=samples[:16], weight_rounding=method, min_elements=1)
+            assert sqnr(model, made, samples[16:]) > sqnr(model, plain, samples[16:]) - 0.5
+
+
+PAIRED = [name for name in NETS if not name.startswith("product")]
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_pairs_of_inputs_are_what_single_observers_see(name):
+    layer = tq.Model(NETS[name]).subgraphs[0].operators[0]
+    weights = layer.inputs[1].shape
+    shape = shape_of(layer, weights)
+    pair, x_only, sum_only = PairObserver(layer, shape, weights), HessianObserver(shape), HessianObserver(shape)
+    given = tuple(tq.Model(NETS[name]).inputs[0].shape)
+    for x, y in zip(smooth(given, 3, 1), smooth(given, 3, 2), strict=True):
+        pair.update(x, y)
+        x_only.update(layer, weights, x)
+        sum_only.update(layer, weights, x + y)
+    assert pair.count == x_only.count
+    for group in range(shape.groups):
+        own, cross = pair.moments(group)
+        mean, both = x_only.mean()[group], sum_only.mean()[group]
+        np.testing.assert_allclose(own, x_only.moments(group) - np.outer(mean, mean), rtol=1e-5, atol=1e-5)
+        # (x + y)(x + y) = xx + xy + yx + yy: its symmetric part with xx and yy known gives xy + yx
+        other = HessianObserver(shape)
+        for y in smooth(given, 3, 2):
+            other.update(layer, weights, y)
+        rest = other.moments(group) - np.outer(other.mean()[group], other.mean()[group])
+        total = sum_only.moments(group) - np.outer(both, both)
+        xy = cross + own
+        np.testing.assert_allclose(xy + xy.T, total - own - rest, rtol=1e-4, atol=1e-4)
+
+
+def test_of_many_patches_a_part_is_paired():
+    layer = tq.Model(NETS["depthwise"]).subgraphs[0].operators[0]
+    pair = PairObserver(layer, Shape(6, 2, 9), (1, 3, 3, 12))
+    pair.update(*smooth((1, 64, 64, 6), 2, 1))
+    assert 2 * 18 <= pair.count < 64 * 64 / 4
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_weights_take_back_what_earlier_layers_err_by(shift):
+    """y = x + x M for all samples: the weights become w (1 + M); noise alone leaves them as they are."""
+    random = np.random.default_rng(4)
+    layer, shape = dense_layer(), Shape(1, 7, 40)
+    matrices = random.normal(size=(1, 7, 40))
+    turn = shift * random.normal(size=(40, 40)) / 6
+    halves = [PairObserver(layer, shape, (7, 40)) for _ in range(2)]
+    for sample in range(80):
+        x = random.normal(size=(3, 40))
+        y = x + (x @ turn if shift else 0.1 * random.normal(size=x.shape))
+        halves[sample % 2].update(np.float32(x), np.float32(y))
+    found = shifted(matrices, halves, np.zeros(1), 1)
+    if shift:
+        expected = matrices[0] + matrices[0] @ turn.T
+        assert np.square(found[0] - expected).sum() < 0.02 * np.square(matrices[0] - expected).sum()
+    else:
+        assert np.square(found - matrices).sum() < 1e-3 * np.square(matrices).sum()
+
+
+def test_damping_is_least_for_many_like_samples():
+    h = np.diag([1.0, 3.0])
+    assert damping(h, 10**9, 0.0) == pytest.approx(0.02, rel=1e-6)
+    assert damping(h, 2, 0.0) == pytest.approx(0.08)
+    assert damping(h, 10**9, 0.5) == pytest.approx(2.02, rel=1e-6)
+    assert np.isfinite(damping(h, 2, 1.0)) and damping(np.zeros((2, 2)), 2, 0.0) == 1.0
 
 
 @pytest.mark.parametrize("name", NETS)

@@ -237,9 +237,15 @@ def as_input(value: Array, tensor: Tensor) -> Array:
     raise ValueError(f"input {tensor.name!r} is of {tensor.dtype}, and the samples are of {value.dtype}")
 
 
-def outputs(model: Model, samples: Samples, num_threads: int | None = None, limits: Limits = NONE) -> list[list[Array]]:
+def outputs(
+    model: Model,
+    samples: Samples,
+    num_threads: int | None = None,
+    limits: Limits = NONE,
+    numerics: str = "reference",
+) -> list[list[Array]]:
     """For each sample the real values of a model's outputs; empty arrays for types that are not numeric."""
-    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
+    interpreter = Interpreter(model=model, num_threads=num_threads, numerics=numerics, **limits._asdict())
     found = []
     tensors = [tensor for tensor in model.outputs if tensor is not None]
     for _ in tracked(samples.each(interpreter), samples, "measuring the outputs"):

@@ -8,6 +8,7 @@ of the padding among them.  With H the mean of z z^T over all patches, the mean 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,11 +76,17 @@ def weights_of(layer: Operator, matrices: Array, like: tuple[int, ...]) -> Array
     return np.ascontiguousarray(matrices).reshape(like)
 
 
+# Of wider squares the samples' own ones are not made.
+WIDE = 1024
+
+
 class HessianObserver:
     """The sum of z z^T and of z over the patches z that a layer's weights meet, and the number of patches.
 
     shape: of the weights' matrices.  products: float64 [groups, length, length], of which the upper triangles count;
     sums: float64 [groups, length].  with_products: whether products are summed at all.
+    samples: the calls of update.  squares: [groups], the sum over the samples of |H|^2, H the mean of z z^T of one; NaN
+    where it was not looked at.
     Sums do not depend on the number of threads; merged in another order they differ in their last bits.
     """
 
@@ -90,14 +97,27 @@ class HessianObserver:
         side = shape.length if with_products else 0
         self.products = np.zeros((shape.groups, side, side))
         self.sums = np.zeros((shape.groups, shape.length))
+        self.squares = np.zeros(shape.groups)
         self.count = 0
+        self.samples = 0
 
     def update(self, layer: Operator, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None) -> None:
         """Adds the patches of one input.  weights: the shape of the layer's weights."""
         z, geometry = _geometry(layer, self.shape, weights, x)
-        products = self.products if self.products.size else None
-        _core._hessian_add(z, geometry, products, self.sums, num_threads)
-        self.count += geometry[0] * geometry[4] * geometry[5]
+        count = geometry[0] * geometry[4] * geometry[5]
+        if not self.products.size:
+            _core._hessian_add(z, geometry, None, self.sums, num_threads)
+        elif self.shape.length > WIDE:
+            _core._hessian_add(z, geometry, self.products, self.sums, num_threads)
+            one = count == 1 and self.shape.groups == 1
+            self.squares += np.square(np.square(z, dtype=np.float64).sum()) if one else np.nan
+        else:
+            own = np.zeros_like(self.products)
+            _core._hessian_add(z, geometry, own, self.sums, num_threads)
+            self.squares += _norms(own) / max(count, 1) ** 2
+            self.products += own
+        self.count += count
+        self.samples += 1
 
     def merge(self, other: HessianObserver) -> HessianObserver:
         """Adds another observer's sums.  Returns this one.  ValueError: it is of a layer of another shape."""
@@ -105,12 +125,31 @@ class HessianObserver:
             raise ValueError(f"one observer is of {tuple(self.shape)}, the other of {tuple(other.shape)}")
         self.products += other.products
         self.sums += other.sums
+        self.squares += other.squares
         self.count += other.count
+        self.samples += other.samples
         return self
 
     def mean(self) -> Array:
         """The mean patch, [groups, length]."""
         found: Array = self.sums / max(self.count, 1)
+        return found
+
+    def shrinkage(self) -> Array:
+        """For each group the part of its moments to replace by a multiple of the identity: from 0, where the samples
+        show the same, to 1, where they have nothing in common.
+
+        So weighted, the moments of so many samples are nearest to those of all that could come (Ledoit, Wolf 2004),
+        with the patches of one sample taken as one observation.
+        """
+        scale = 1 / max(self.count, 1)
+        square = _norms(self.products) * scale**2
+        level = np.diagonal(self.products, axis1=1, axis2=2).mean(1) * scale
+        spread = square - self.shape.length * level**2
+        noise = (self.squares / max(self.samples, 1) - square) / max(self.samples - 1, 1)
+        known = np.isfinite(noise) & (self.samples > 1)
+        part = np.divide(noise, spread, out=np.ones_like(noise), where=spread > 0)
+        found: Array = np.where(known, np.clip(part, 0.0, 1.0), 0.0)
         return found
 
     def moments(self, group: int, *, release: bool = False) -> Array:
@@ -125,6 +164,64 @@ class HessianObserver:
             made[row + 1 :, row] = made[row, row + 1 :]
         found: Array = made
         return found
+
+
+def _norms(upper: Array) -> Array:
+    """The sums of squares of symmetric matrices, of which the upper triangles are given."""
+    found: Array = np.zeros(upper.shape[:-2])
+    for row in range(upper.shape[-1]):
+        found += 2 * np.square(upper[..., row, row + 1 :]).sum(-1) + np.square(upper[..., row, row])
+    return found
+
+
+class PairObserver:
+    """What the weights of a layer meet in two models: x in one, y in the other, of the same samples.
+
+    weights: the shape of the layer's weights.  count: of patches.  Of many patches of a sample a part is looked at.
+    """
+
+    def __init__(self, layer: Operator, shape: Shape, weights: tuple[int, ...]) -> None:
+        self._layer, self._weights = layer, weights
+        self._part = shape.length // (1 if layer.name == "FULLY_CONNECTED" else weights[1] * weights[2])
+        self._both = HessianObserver(Shape(shape.groups, shape.rows, 2 * shape.length))
+
+    @property
+    def count(self) -> int:
+        return self._both.count
+
+    def update(self, x: Array, y: Array, *, num_threads: int | None = None) -> None:
+        """Adds one sample."""
+        pair = np.concatenate([item.reshape(-1, self._part) for item in (x, y)], axis=1)
+        side_by_side = pair.reshape(*x.shape[:-1], -1)
+        z, geometry = _geometry(self._layer, self._both.shape, self._weights, side_by_side)
+        geometry = _thinned(geometry, 2 * self._both.shape.length)
+        _core._hessian_add(z, geometry, self._both.products, self._both.sums, num_threads)
+        self._both.count += geometry[0] * geometry[4] * geometry[5]
+
+    def merge(self, other: PairObserver) -> PairObserver:
+        """Adds another observer's sums.  Returns this one."""
+        self._both.merge(other._both)
+        return self
+
+    def moments(self, group: int) -> tuple[Array, Array]:
+        """About the means: those of x with x, and those of x (rows) with y - x (columns)."""
+        whole, mean = self._both.moments(group), self._both.mean()[group]
+        whole -= mean[:, None] * mean
+        places = np.arange(len(mean)).reshape(-1, 2, self._part)
+        one, two = places[:, 0].ravel(), places[:, 1].ravel()
+        own = whole[np.ix_(one, one)]
+        return own, whole[np.ix_(one, two)] - own
+
+
+def _thinned(geometry: tuple[Any, ...], wanted: int) -> tuple[Any, ...]:
+    """The geometry with longer steps between patches, where there are many more than wanted."""
+    batches, height, width, channels, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, *rest = geometry
+    step = math.isqrt(batches * out_h * out_w // wanted)
+    if step < 2 or rest[-1]:
+        return geometry
+    out_h, out_w = -(-out_h // step), -(-out_w // step)
+    sizes = (batches, height, width, channels, out_h, out_w, kernel_h, kernel_w)
+    return (*sizes, stride_h * step, stride_w * step, *rest)
 
 
 def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:

@@ -6,9 +6,10 @@ rounding    weights are rounded by what they are multiplied with, or biases corr
 ranges      ranges of activations are chosen by the errors at the outputs (range_search.py); of "best" alone
 
 A pass changes the float model, or the options from which build.py makes its plan.  So a candidate is a model with
-options; it is built, run on the samples, and measured before a last SOFTMAX or LOGISTIC.  The measure is the mean over
-the outputs of their SQNR in dB.  The first candidate is the model of effort="fast"; a later one takes its place only
-where the gain is more than its standard error over the samples, of which a part is held out from all passes.
+options; it is built, run on the samples with the kernels of LiteRT's default, and measured before a last SOFTMAX or
+LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of
+effort="fast"; a later one takes its place only where the gain is more than its standard error over the samples, of
+which a part is held out from all passes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from tq.running.limits import Limits
 
 _MARGIN = 0.25  # dB that a candidate must gain: a smaller gain on the samples is none on others
 _FEW, _PART = 8, 4  # fewer samples are not split; of these every fourth is held out
+_KERNELS = "xnnpack"  # those of LiteRT's default
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
 Array = NDArray[Any]
@@ -159,7 +161,7 @@ class _Trials:
         self._exact = self._outputs(model)
 
     def _outputs(self, model: Model) -> list[list[Array]]:
-        return measuring.outputs(without_last(model), self._samples, self._num_threads, self._limits)
+        return measuring.outputs(without_last(model), self._samples, self._num_threads, self._limits, _KERNELS)
 
     def measure(self, candidate: Candidate) -> Measured:
         found = self._outputs(Model(self._build(*candidate)))

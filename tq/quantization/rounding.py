@@ -11,7 +11,7 @@ Shapes, options and activations stay: weights, their scales, and biases change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +21,15 @@ from tq import _core
 from tq._core import Model, Operator, Tensor
 from tq.accuracy.matching import constant_of, match
 from tq.accuracy.measuring import Samples, real
-from tq.calibration.hessians import LAYERS, HessianObserver, Shape, matrices_of, shape_of, weights_of
+from tq.calibration.hessians import LAYERS, HessianObserver, PairObserver, Shape, matrices_of, shape_of, weights_of
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart, TensorPart
 from tq.progress import tracked
 from tq.quantization.segments import Segments
+from tq.quantization.shift import damping, shifted
 from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
-from tq.running.watching import Watcher
 
 Array = NDArray[Any]
 
@@ -40,19 +40,16 @@ _WEIGHTS = 1  # the input
 
 # The least and greatest integer of a type.  -128 is left out as in all int8 weights.
 _LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
-# Of the mean of H's diagonal: the weight of "stays near w" beside the samples, which do not show every input; of it
-# SHRINK for as many patches as weights, more for fewer.
-DAMPING = 0.01
-SHRINK = 3.0
 # Multiples of the usual scale to try: smaller ones lose the ends of the range, and have finer steps.
 FACTORS = {
-    "INT8": (1.0, 0.95, 0.9),
+    "INT8": (1.03, 1.015, 1.0, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9),
     "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
     "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
 }
 SWEEPS = {"gptq": 3, "comq": 4}
 # A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
+_MOST_PAIRED = 640  # columns of weights that take back what earlier layers err by (shift.py)
 _MOST_BIAS = 2.0**30  # steps of an int32 bias
 
 
@@ -86,12 +83,12 @@ def round_weights(
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
     if not layers:
         return None
-    means = _means(model, layers, samples, limits, num_threads)
-    found = Segments(quantized, samples, limits, num_threads)
+    exact, found = (Segments(item, samples, limits, num_threads) for item in (model, quantized))
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
-        made = _round(model, layer, means, found, methods(layer.exact), num_threads)
+        exact.advance(layer.exact.index)
+        made = _round(model, layer, exact, found, methods(layer.exact), num_threads)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
     editor = Editor(quantized)
@@ -151,21 +148,23 @@ def _constant_values(model: Model, operator: Operator, place: int) -> Array | No
 
 
 def _round(
-    model: Model, layer: Layer, means: dict[int, Array], found: Segments, method: str, num_threads: int | None
+    model: Model, layer: Layer, exact: Segments, found: Segments, method: str, num_threads: int | None
 ) -> Rounded | None:
     weights = _constant_values(model, layer.exact, _WEIGHTS)
-    if weights is None or not np.isfinite(weights).all():
+    if weights is None or not np.isfinite(weights).all() or layer.exact.index < exact.position:
         return None
-    bias = _bias_of(model, layer) if layer.exact.index in means else None
+    bias = _bias_of(model, layer)
     gathered = _gather(layer, found, num_threads)
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
-    values, scales = _round_matrices(layer, matrices, gathered, bias is not None, method, num_threads)
+    parts = gathered.shrinkage()
+    wanted = matrices if bias is None else _wanted(layer, matrices, exact, found, parts, num_threads)
+    values, scales = _round_matrices(layer, wanted, gathered, parts, bias is not None, method, num_threads)
     new_bias = None
     if bias is not None:
         rounded = values * _spread(layer, scales)
-        expected = np.einsum("grk,gk->gr", matrices, means[layer.exact.index])
+        expected = np.einsum("grk,gk->gr", matrices, _mean(layer, exact, num_threads))
         new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, gathered.mean())).ravel()
         if not _fits(layer, new_bias, scales):
             return None
@@ -198,39 +197,47 @@ def _bias_of(model: Model, layer: Layer) -> Array | None:
     return np.zeros(count) if values is None else values.astype(np.float64)
 
 
-def _means(
-    model: Model, layers: Sequence[Layer], samples: Samples, limits: Limits, num_threads: int | None
-) -> dict[int, Array]:
-    """The mean of what the weights of each float layer meet, by the layer's index."""
-    readers: dict[int, list[tuple[Layer, HessianObserver]]] = {}
-    for layer in layers:
-        data = layer.exact.inputs[LAYERS[layer.exact.name][0]]
-        if data is not None:
-            observer = HessianObserver(layer.shape, with_products=False)
-            readers.setdefault(data.index, []).append((layer, observer))
-
-    def update(subgraph: int, index: int, values: Array) -> None:
-        for layer, observer in readers.get(index, ()) if subgraph == 0 else ():
-            observer.update(layer.exact, layer.weights.shape, values, num_threads=num_threads)
-
-    interpreter = Interpreter(model=model, num_threads=num_threads, numerics="reference", **limits._asdict())
-    watcher = Watcher(model, limits)
-    for _ in samples.each(interpreter):
-        watcher.watch(interpreter, 0, update)
-    found = [item for items in readers.values() for item in items]
-    return {layer.exact.index: observer.mean() for layer, observer in found if observer.count}
+def _inputs(operator: Operator, segments: Segments) -> Iterator[Array]:
+    """The real values of a layer's input, sample by sample."""
+    data = operator.inputs[LAYERS[operator.name][0]]
+    assert data is not None
+    for sample in range(len(segments)):
+        x = real(segments.value(sample, data.index), data)
+        assert x is not None
+        yield x
 
 
 def _gather(layer: Layer, segments: Segments, num_threads: int | None) -> HessianObserver:
     """What the weights of the quantized layer meet."""
     observer = HessianObserver(layer.shape)
-    data = layer.rounded.inputs[LAYERS[layer.exact.name][0]]
-    assert data is not None
-    for sample in range(len(segments)):
-        x = real(segments.value(sample, data.index), data)
-        assert x is not None
+    for x in _inputs(layer.rounded, segments):
         observer.update(layer.exact, layer.weights.shape, x, num_threads=num_threads)
     return observer
+
+
+def _mean(layer: Layer, segments: Segments, num_threads: int | None) -> Array:
+    """The mean of what the weights of the float layer meet."""
+    observer = HessianObserver(layer.shape, with_products=False)
+    for x in _inputs(layer.exact, segments):
+        observer.update(layer.exact, layer.weights.shape, x, num_threads=num_threads)
+    return observer.mean()
+
+
+def _wanted(
+    layer: Layer, matrices: Array, exact: Segments, found: Segments, parts: Array, num_threads: int | None
+) -> Array:
+    """The weights that the rounded ones should be near to: they take back what earlier layers err by."""
+    if layer.shape.length > _MOST_PAIRED:
+        return matrices
+    halves = [PairObserver(layer.exact, layer.shape, layer.weights.shape) for _ in range(2)]
+    for sample, (x, y) in enumerate(zip(_inputs(layer.rounded, found), _inputs(layer.exact, exact), strict=True)):
+        if not np.isfinite(y).all():
+            return matrices
+        if not np.array_equal(x, y):
+            halves[sample % 2].update(x, y, num_threads=num_threads)
+    if not all(half.count for half in halves):
+        return matrices
+    return shifted(matrices, halves, parts, num_threads)
 
 
 def _block_scales(weights: Tensor) -> tuple[Array, int] | None:
@@ -252,7 +259,13 @@ def _spread(layer: Layer, scales: Array) -> Array:
 
 
 def _round_matrices(
-    layer: Layer, matrices: Array, gathered: HessianObserver, centered: bool, method: str, num_threads: int | None
+    layer: Layer,
+    matrices: Array,
+    gathered: HessianObserver,
+    parts: Array,
+    centered: bool,
+    method: str,
+    num_threads: int | None,
 ) -> tuple[Array, Array]:
     """The integers [groups, rows, length], and the scales as the tensor has them."""
     shape, kind = layer.shape, layer.weights.type.name
@@ -263,7 +276,9 @@ def _round_matrices(
     scales = np.array(given.reshape(shape.groups, shape.rows, -1).swapaxes(1, 2), np.float32, order="C")
     values = np.empty(matrices.shape, np.int8)
     if in_blocks is None and (len(stored) == 1 or bool((stored == stored[0]).all())):
-        squares = [_Square(gathered, group, centered, method, num_threads) for group in range(shape.groups)]
+        squares = [
+            _Square(gathered, group, parts[group], centered, method, num_threads) for group in range(shape.groups)
+        ]
         best = np.inf
         for factor in _factors(kind, shape):
             found = [square.round(matrices[g], scales[g], (factor,), steps, False) for g, square in enumerate(squares)]
@@ -274,7 +289,7 @@ def _round_matrices(
                     values[group] = item[0]
         return values, np.full(len(stored), made, np.float32)
     for group in range(shape.groups):
-        square = _Square(gathered, group, centered, method, num_threads)
+        square = _Square(gathered, group, parts[group], centered, method, num_threads)
         found_rows = square.round(matrices[group], scales[group], _factors(kind, shape), steps, True)
         values[group], scales[group] = found_rows[:2]
     by_row = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
@@ -302,7 +317,7 @@ class _Square:
     """The damped second moments of a group, in the order of rounding, with their factor."""
 
     def __init__(
-        self, gathered: HessianObserver, group: int, centered: bool, method: str, num_threads: int | None
+        self, gathered: HessianObserver, group: int, part: float, centered: bool, method: str, num_threads: int | None
     ) -> None:
         self._method, self._num_threads = method, num_threads
         moments = gathered.moments(group, release=gathered.shape.groups == 1)
@@ -310,10 +325,8 @@ class _Square:
             mean = gathered.mean()[group]
             for row, value in zip(moments, mean, strict=True):  # a matrix may be as large as the model
                 row -= value * mean
-        diagonal = np.maximum(np.diag(moments), 0)
-        level = float(diagonal.mean()) * (1 + SHRINK * diagonal.size / max(gathered.count, 1))
-        more = DAMPING * level if level > 0 else 1.0
-        np.fill_diagonal(moments, diagonal + more)
+        more = damping(moments, gathered.count, part)
+        np.fill_diagonal(moments, np.maximum(np.diag(moments), 0) + more)
         self._order = np.argsort(np.diag(moments), kind="stable").astype(np.int64)
         moments = np.take(moments, self._order, axis=0)
         self._moments = np.take(moments, self._order, axis=1)

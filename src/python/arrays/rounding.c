@@ -14,6 +14,7 @@
 #include "kernels/rounding/cholesky.h"
 #include "kernels/rounding/hessian.h"
 #include "kernels/rounding/round_rows.h"
+#include "kernels/rounding/solve.h"
 #include "python/arrays/operands.h"
 #include "python/errors.h"
 
@@ -164,6 +165,50 @@ static PyObject *cholesky(PyObject *module, PyObject *args)
     return listening(module, factor, &job) < 0 ? NULL : PyBool_FromLong(job.definite);
 }
 
+/* ---- rows times a matrix ---- */
+
+typedef struct product_job {
+    const double *a, *turned, *triangle;
+    size_t rows, n;
+    double *out;
+    int threads;
+} product_job;
+
+static tq_status multiply(void *context, tq_error *error)
+{
+    const product_job *job = context;
+    return tq_multiply_rows(job->a, job->turned, job->triangle, job->rows, job->n, job->out, job->threads, error);
+}
+
+/* _multiply_rows(a, turned, triangle, num_threads) -> a M, or a M H^-1: kernels/rounding/solve.h. */
+static PyObject *multiply_rows(PyObject *module, PyObject *args)
+{
+    PyArrayObject *a, *turned;
+    PyObject *triangle, *num_threads;
+    product_job job;
+    if (!PyArg_ParseTuple(args, "O!O!OO:_multiply_rows", &PyArray_Type, &a, &PyArray_Type, &turned, &triangle,
+                          &num_threads) ||
+        threads_of(num_threads, &job.threads) < 0)
+        return NULL;
+    PyArrayObject *factor = PyArray_Check(triangle) ? (PyArrayObject *)triangle : NULL;
+    job.rows = PyArray_NDIM(a) == 2 ? (size_t)PyArray_DIM(a, 0) : 0;
+    job.n = PyArray_NDIM(a) == 2 ? (size_t)PyArray_DIM(a, 1) : 0;
+    if (PyArray_NDIM(a) != 2 || !is_table(a, NPY_FLOAT64, job.rows, job.n, 1) ||
+        !is_table(turned, NPY_FLOAT64, job.n, job.n, 1) || (!factor && triangle != Py_None) ||
+        (factor && !is_table(factor, NPY_FLOAT64, job.n, job.n, 1)))
+        return PyErr_Format(PyExc_ValueError, "rows of float64 and squares as wide are needed");
+    PyArrayObject *out = (PyArrayObject *)PyArray_NewLikeArray(a, NPY_CORDER, NULL, 0);
+    if (!out)
+        return NULL;
+    job.a = PyArray_DATA(a);
+    job.turned = PyArray_DATA(turned);
+    job.triangle = factor ? PyArray_DATA(factor) : NULL;
+    job.out = PyArray_DATA(out);
+    if (listening(module, multiply, &job) < 0)
+        Py_CLEAR(out);
+    return (PyObject *)out;
+}
+
 /* ---- rounding ---- */
 
 static const char *const methods[] = {"gptq", "comq"};
@@ -276,6 +321,7 @@ static PyObject *round_rows(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"_hessian_add", hessian_add, METH_VARARGS, NULL},
     {"_cholesky", cholesky, METH_VARARGS, NULL},
+    {"_multiply_rows", multiply_rows, METH_VARARGS, NULL},
     {"_round_rows", round_rows, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
