@@ -158,7 +158,7 @@ ROWS = (
     Row(_SCALE, "", "", REFUSES, REFUSES, is_unbounded, xnnpack=REFUSES),
     Row(_SCALE, "uint8", _PRODUCTS, REFUSES, REFUSES, is_far, xnnpack=REFUSES),
     Row(_SCALE, "", "FULLY_CONNECTED", REFUSES, REFUSES, is_far, xnnpack=REFUSES),
-    Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_bias),
+    Row("scale-missing", "", f"{_PRODUCTS} SVDF", RUNS, RUNS, is_bias),
     Row("scale-missing", "", _PRODUCTS, RUNS, RUNS, is_output),
     Row("scale-missing", "", f"{_PRODUCTS} SVDF", REFUSES, REFUSES),
     Row("scale-missing", "", "REDUCE_PROD", REFUSES, REFUSES, is_input),

@@ -330,7 +330,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
         tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride);
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
-    if (p->constant && plan->scans && plan->groups == 1 && !plan->by_channel) {
+    if (p->constant && node->in[1]->data && plan->scans && plan->groups == 1 && !plan->by_channel) {
         const tq_gemm_weights weights = weights_of(node, plan, 0);
         if (!tq_winograd_plan(&p->winograd, &p->gemm, &plan->scan, &weights))
             p->winograd.body = NULL;
