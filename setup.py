@@ -17,7 +17,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import FileError
@@ -56,16 +55,16 @@ UNCOPIED += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno
 UNCOPIED += ["-fno-tree-loop-distribution", "-fno-tree-partial-pre", "-fno-split-paths"]
 UNCOPIED += ["-fno-gcse-after-reload", "-fno-predictive-commoning"]
 # Of operators these lose up to a half of their speed without the copies.
-COPIED = ["detection/", "elementwise/div.c", "movement/", "recurrent/", "signal/"]
+COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
 COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
-    **{f"src/ops/{prefix}": ["-O3"] for prefix in COPIED},
-    "src/ops/reductions/": VECTORS,
-    "src/base/": ["-O2"],
+    "src/ops/elementwise/div.c": ["-O3"],
+    **{f"src/ops/{prefix}": ["-O3", *LEAN] for prefix in COPIED},
+    "src/base/": ["-O2", *LEAN],
     "src/convert/": ["-O1"],
     "src/delegate/": ["-O1"],
-    "src/flatbuffer/": ["-O2"],
+    "src/flatbuffer/": ["-O2", *LEAN],
     "src/kernels/elementwise/elementwise_scalar": ["-O1"],
     "src/kernels/elementwise/": UNCOPIED + LEAN,
     "src/kernels/": UNCOPIED,
@@ -73,7 +72,7 @@ LEVELS = {
     "src/ops/": VECTORS + LEAN,
     "src/python/": ["-O1"],
     "src/quant/": VECTORS + LEAN,
-    "src/runtime/": ["-O2"],
+    "src/runtime/": ["-O2", *LEAN],
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
 if "-Werror" in EXTRA:  # to look for warnings takes time too
@@ -119,6 +118,12 @@ def flags_of(source, flags, clang):
 class ParallelBuild(build_ext):
     """Compiles several files at once: setuptools takes one after the other, and the kernels are large."""
 
+    def finalize_options(self):
+        import numpy  # here: pip runs this file twice before it builds
+
+        super().finalize_options()
+        self.include_dirs.append(numpy.get_include())
+
     def run(self):
         """Leaves the extension beside the sources too, where it can be written: these stand in front of what is
         installed for whoever runs Python in the checkout."""
@@ -163,7 +168,7 @@ setup(
             "tq._core",
             sources=files("src/**/*.c"),
             depends=files("setup.py", "src/**/*.h", "src/**/*.def", "schema/*"),
-            include_dirs=["src", ".", numpy.get_include()],
+            include_dirs=["src", "."],
             define_macros=[
                 ("NPY_NO_DEPRECATED_API", "NPY_1_23_API_VERSION"),
                 ("NPY_TARGET_VERSION", "NPY_1_23_API_VERSION"),

@@ -54,11 +54,15 @@ DEFINE_TILE(4)
 DEFINE_TILE(5)
 DEFINE_TILE(6)
 #if ROWS > 6
-    DEFINE_TILE(7) DEFINE_TILE(8) DEFINE_TILE(9) DEFINE_TILE(10) DEFINE_TILE(11) DEFINE_TILE(12)
+DEFINE_TILE(7)
+DEFINE_TILE(8)
+DEFINE_TILE(9)
+DEFINE_TILE(10)
+DEFINE_TILE(11)
+DEFINE_TILE(12)
 #endif
 
-        static TARGET
-    void multiply_tiles(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums)
+static TARGET void multiply_tiles(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums)
 {
     static void (*const by_rows[])(const int16_t *, size_t, const int16_t *, int32_t *) = {
         NULL,   tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,
