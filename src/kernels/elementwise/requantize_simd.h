@@ -131,6 +131,7 @@ INLINE bool requantize_needs_scalar(const tq_requantize_params *p, int rule)
 #define OUT u8
 #include "kernels/elementwise/requantize_8bit_simd.h"
 
+#if LANES <= 8 /* elementwise.def */
 #define IN i8
 #define OUT i16
 #include "kernels/elementwise/requantize_exact_simd.h"
@@ -149,6 +150,7 @@ INLINE bool requantize_needs_scalar(const tq_requantize_params *p, int rule)
 #define IN i16
 #define OUT i32
 #include "kernels/elementwise/requantize_exact_simd.h"
+#endif
 #define IN i32
 #define OUT i16
 #include "kernels/elementwise/requantize_exact_simd.h"
