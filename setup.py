@@ -110,8 +110,8 @@ def flags_of(source, flags, clang):
     """The flags of one source, from those of all."""
     source = Path(source).as_posix()
     level = next((level for prefix, level in LEVELS.items() if source.startswith(prefix)), ["-O3"])
-    if clang and len(level) > 1:  # its levels have no such parts
-        level = ["-O3"]
+    if clang:  # its levels have no such parts
+        level = ["-O3"] if "-ftree-vectorize" in level else level[:1]
     return [item for flag in flags for item in (level if flag == "-O3" else [flag])]
 
 
