@@ -154,7 +154,7 @@ def _round(
     if weights is None or not np.isfinite(weights).all() or layer.exact.index < exact.position:
         return None
     bias = _bias_of(model, layer)
-    gathered = _gather(layer, found, num_threads)
+    gathered = _gather(layer, layer.rounded, found, num_threads)
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
@@ -164,7 +164,8 @@ def _round(
     new_bias = None
     if bias is not None:
         rounded = values * _spread(layer, scales)
-        expected = np.einsum("grk,gk->gr", matrices, _mean(layer, exact, num_threads))
+        met = _gather(layer, layer.exact, exact, num_threads, with_products=False)
+        expected = np.einsum("grk,gk->gr", matrices, met.mean())
         new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, gathered.mean())).ravel()
         if not _fits(layer, new_bias, scales):
             return None
@@ -207,20 +208,14 @@ def _inputs(operator: Operator, segments: Segments) -> Iterator[Array]:
         yield x
 
 
-def _gather(layer: Layer, segments: Segments, num_threads: int | None) -> HessianObserver:
-    """What the weights of the quantized layer meet."""
-    observer = HessianObserver(layer.shape)
-    for x in _inputs(layer.rounded, segments):
+def _gather(
+    layer: Layer, operator: Operator, segments: Segments, num_threads: int | None, with_products: bool = True
+) -> HessianObserver:
+    """The inputs that the layer's weights meet.  operator: the layer in the model of `segments`."""
+    observer = HessianObserver(layer.shape, with_products=with_products)
+    for x in _inputs(operator, segments):
         observer.update(layer.exact, layer.weights.shape, x, num_threads=num_threads)
     return observer
-
-
-def _mean(layer: Layer, segments: Segments, num_threads: int | None) -> Array:
-    """The mean of what the weights of the float layer meet."""
-    observer = HessianObserver(layer.shape, with_products=False)
-    for x in _inputs(layer.exact, segments):
-        observer.update(layer.exact, layer.weights.shape, x, num_threads=num_threads)
-    return observer.mean()
 
 
 def _wanted(

@@ -46,7 +46,7 @@ typedef struct tq_winograd {
 } tq_winograd;
 
 /* Plans the product of `gemm`, a planned product of 8-bit rows under this scan and with such constant weights, whose
-   data are not read.  false: it must be run as a gemm, being of another form or too small to gain. */
+   data are not read.  false, without a body: it must be run as a gemm, being of another form or too small to gain. */
 bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights);
 
 /* Packs the weights into `memory`: packed_bytes bytes, aligned to 64, which outlive the product.  false: these weights'

@@ -13,10 +13,9 @@
 
 /* ---- the plan ---- */
 
-#define LIMIT (1 << 25)      /* of |output| */
-#define MOST_BYTES                                                                                     \
-    (8 << 20) /* of weights, eight times those of the file; more would be read from memory at each run \
-               */
+#define LIMIT (1 << 25) /* of |output - bias| */
+/* Bytes of packed weights, which are eight times those of the file: more would be read from memory at each run. */
+#define MOST_BYTES (8 << 20)
 
 /* The last row that is usable is chosen; NULL: a direct convolution is as fast.  fewer, tiles: a convolution gains,
    where it has so many times fewer products, and so many tiles an image. */
@@ -56,17 +55,12 @@ bool tq_winograd_variant(size_t i, tq_variant *row)
     return true;
 }
 
-static size_t tiles_along(int32_t pixels)
-{
-    return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
-}
-
 static bool gains(const struct body_row *row, const tq_gemm *g, const tq_scan *s)
 {
     const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                       s->dilation_h == 1 && s->dilation_w == 1;
     const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
-    const uint64_t tiles = (uint64_t)tiles_along(s->out_h) * tiles_along(s->out_w);
+    const uint64_t tiles = (uint64_t)tq_winograd_tiles(s->out_h) * tq_winograd_tiles(s->out_w);
     return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES && tiles >= row->tiles &&
            row->fewer * tiles * TQ_WINOGRAD_POINTS <= 9 * pixels;
 }
@@ -98,9 +92,10 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
         .zero_point = weights->row_zero_point - (gemm->in == TQ_u8 ? 128 : 0),
     };
     w.packed_bytes = offsets_of(&w).end;
+    if (gemm->in_bytes != 1 || !gains(row, gemm, scan) || w.packed_bytes > MOST_BYTES || weights->k_stride != 1)
+        w.body = NULL;
     *winograd = w;
-    return w.body && gemm->in_bytes == 1 && gains(row, gemm, scan) && w.packed_bytes <= MOST_BYTES &&
-           weights->k_stride == 1;
+    return w.body != NULL;
 }
 
 /* ---- weights ---- */

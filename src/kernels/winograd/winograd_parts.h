@@ -15,6 +15,12 @@ enum {
     TQ_WINOGRAD_LANES = 16   /* channels of a panel; a multiple of these are input channels */
 };
 
+/* Tiles along a side of `pixels` outputs. */
+static inline size_t tq_winograd_tiles(int32_t pixels)
+{
+    return ((size_t)pixels + TQ_WINOGRAD_OUT - 1) / TQ_WINOGRAD_OUT;
+}
+
 struct tq_winograd_body {
     /* to[point][depth]: B X B' of the 36 pixels, for `depth` channels. */
     void (*transform)(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point, int16_t *to);

@@ -332,8 +332,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
     if (p->constant && node->in[1]->data && plan->scans && plan->groups == 1 && !plan->by_channel) {
         const tq_gemm_weights weights = weights_of(node, plan, 0);
-        if (!tq_winograd_plan(&p->winograd, &p->gemm, &plan->scan, &weights))
-            p->winograd.body = NULL;
+        tq_winograd_plan(&p->winograd, &p->gemm, &plan->scan, &weights);
     }
     if (!p->constant)
         TQ_TRY(tq_node_memory(node, plan->groups, sizeof *p->packed, &p->packed, error));
