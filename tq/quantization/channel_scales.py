@@ -41,7 +41,7 @@ Array = NDArray[Any]
 
 _LEAST = 2.0**-6  # of a factor: channels that the samples hardly show may show more later
 _MARGIN = 4.0  # over the square root of the number of values: what a channel's range may grow on other samples
-_LINEAR = ("NONE", "RELU")  # fused activations that scale
+_LINEAR = ("NONE", *clipping.BOUNDS)  # fused activations that scale
 
 
 class _Layer(NamedTuple):
@@ -64,7 +64,7 @@ _LAYERS = {
 # Operators whose output's channel c is f of channel c of the first input alone, with f(x / s) = f(x) / s.
 _SCALING = (
     "ABS", "AVERAGE_POOL_2D", "BATCH_TO_SPACE_ND", "LEAKY_RELU", "MAX_POOL_2D", "MIRROR_PAD", "PAD", "PRELU", "RELU",
-    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_BATCH_ND",
+    "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SPACE_TO_BATCH_ND",
 )  # fmt: skip
 _REDUCING = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 _ALIKE = ("ADD", "SUB", "MAXIMUM", "MINIMUM")  # operands and result have equal factors
@@ -365,7 +365,7 @@ def _observed(
         observer = seen[index]
         least, most = passing.get(tensor, clipping.ALL)
         low, high = np.clip(np.minimum(observer.min, 0), least, 0), np.clip(np.maximum(observer.max, 0), 0, most)
-        margin = 1 + _MARGIN / np.sqrt(np.maximum(observer.count, 1))
+        margin = 1.2 + _MARGIN / np.sqrt(np.maximum(observer.count, 1))
         found.tensor_low[ids], found.tensor_high[ids] = low.min(), high.max()
         found.low[ids], found.high[ids] = low * margin, high * margin
     return found

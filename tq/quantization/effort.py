@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""effort="better" and "best": passes that lessen the errors of a quantized model, each kept only where they fall.
+"""effort="better" and "best": passes that lessen the errors of a quantized model, kept where they do on other samples.
 
 channels    channels of the float model are scaled (channel_scales.py)
-rounding    weights are rounded by what they are multiplied with, or biases corrected (rounding.py, bias_correction.py)
-ranges      ranges of activations are chosen by the errors at the outputs (range_search.py); of "best" alone
+ranges      ranges of activations are chosen by the errors at the outputs (range_search.py); "best" tries more of them
+rounding    weights are rounded by what they are multiplied with (rounding.py)
 
-A pass changes the float model, or the options from which build.py makes its plan.  So a candidate is a model with
-options; it is built, run on the samples with the kernels of LiteRT's default, and measured before a last SOFTMAX or
-LOGISTIC.  The measure is the mean over the outputs of their SQNR in dB.  The first candidate is the model of
-effort="fast"; a later one takes its place only where the gain is more than its standard error over the samples, of
-which a part is held out from all passes.
+All passes together are judged against none, which is effort="fast", and not one by one: what one pass gains is mostly
+less than a few samples can tell.  The samples are split into parts.  The passes see all parts but one, and their model
+is run on the samples of that part, with the kernels of LiteRT's default, and measured before a last SOFTMAX or
+LOGISTIC; so each part in turn.  If the errors are less than those of plain quantization that saw the same, all samples
+make the model; else plain quantization does.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -27,21 +26,23 @@ from tq.accuracy import measuring
 from tq.accuracy.logits import without_last
 from tq.accuracy.measuring import Noise, Samples
 from tq.calibration.calibrate import Calibration
-from tq.progress import Progress
+from tq.progress import tracked
 from tq.quantization.channel_scales import scale_channels
 from tq.quantization.options import Options
-from tq.quantization.range_search import choose_ranges
+from tq.quantization.range_search import Chosen, choose_ranges
 from tq.quantization.recipes import BEST
-from tq.running.limits import Limits
 
-_MARGIN = 0.25  # dB that a candidate must gain: a smaller gain on the samples is none on others
-_FEW, _PART = 8, 4  # fewer samples are not split; of these every fourth is held out
+_MARGIN = 0.25  # dB that the passes must gain
+_FEW = 8  # fewer samples are not split
+_HALVES = 2  # of the samples that are measured together, as in a set of others
+_PARTS_OF_HALF = {BEST: 2}  # with each part, the passes run once more
 _KERNELS = "xnnpack"  # those of LiteRT's default
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
 Array = NDArray[Any]
-Build = Callable[[Model, Options], bytes]
-Calibrate = Callable[[Model], Options]
+Outputs = list[list[Array]]
+Build = Callable[[Model, Options, Samples], bytes]
+Calibrate = Callable[[Model, Samples], Options]
 
 
 class Candidate(NamedTuple):
@@ -51,125 +52,91 @@ class Candidate(NamedTuple):
     options: Options
 
 
-def split(samples: Samples) -> tuple[Samples, Samples]:
-    """The samples to fit candidates to, and all of them, to measure with: candidates have not seen every fourth."""
-    if len(samples) < _FEW:
-        return samples, samples
-    return samples.only(place for place in range(len(samples)) if place % _PART != _PART - 1), samples
+def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, keeps_channels: bool) -> Candidate:
+    """The model and the options after all passes, or before.
 
-
-def choose(
-    model: Model, options: Options, samples: Samples, measured: Samples, build: Build, calibrate: Calibrate | None
-) -> Candidate:
-    """The candidate with the least errors.
-
-    samples: for the passes.  measured: to measure candidates with.
-    calibrate: the options with the calibration of a model whose channels were scaled; None: the caller's is for this
-        model alone.
+    build: a quantized model; the samples are for rounding.  calibrate: the options, with a calibration by samples.
+    keeps_channels: whether the calibration is of the model as it is.
     """
-    trials = _Trials(model, measured, build, options.limits, options.num_threads)
-    best = Candidate(model, options)
-    stages: list[Stage] = [_as_it_is]
-    if calibrate is not None:
-        stages.append(_scaled(samples, calibrate))
-    if options.effort == BEST and _has_ranges(model, options):
-        stages.append(_ranged(samples))
-    ways = _roundings(options)
-    with Progress(None, range(len(stages) * len(ways)), f"effort {options.effort!r}", " models") as bar:
-        level: Measured | None = None
-        for stage in stages:
-            changed = stage(best)
-            for way in ways:
-                if changed is None:
-                    break
-                other = changed._replace(options=replace(changed.options, **way))
-                found = trials.measure(other)
-                if level is None or found.is_better(level):
-                    best, level = other, found
-                bar.add()
-    return best
+    passes = Passes(model, samples, calibrate, keeps_channels)
+    plain = passes.plain(samples)
+    effort, limits, threads = plain.options.effort, plain.options.limits, plain.options.num_threads
+
+    def outputs(data: bytes | None, held_out: Samples) -> Outputs:
+        made = without_last(model if data is None else Model(data))
+        return measuring.outputs(made, held_out, threads, limits, _KERNELS)
+
+    gains = []
+    for half in tracked(halves(samples, effort), range(_HALVES), f"effort {effort!r}", unit=" halves"):
+        exact: Outputs = []
+        before: Outputs = []
+        after: Outputs = []
+        for seen, held_out in half:
+            exact += outputs(None, held_out)
+            before += outputs(build(*passes.plain(seen), seen), held_out)
+            after += outputs(build(*passes.made(seen), seen), held_out)
+        gains.append(level(exact, after) - level(exact, before))
+    return passes.made(samples) if np.mean(gains) > _MARGIN else plain
 
 
-def _roundings(options: Options) -> list[dict[str, Any]]:
-    """The options of rounding to try, the caller's first; these alone where he asks for a rounding."""
-    given = {"weight_rounding": options.weight_rounding, "bias_correction": options.bias_correction}
-    if options.rounds_weights:
-        return [given]
-    found = [given, {**given, "bias_correction": True}, {**given, "weight_rounding": "gptq"}]
-    return [item for place, item in enumerate(found) if item not in found[:place]]
+def halves(samples: Samples, effort: str) -> list[list[tuple[Samples, Samples]]]:
+    """Of each half its parts: the samples outside of the part, and those of it.  Few samples are one part, seen too."""
+    if len(samples) < _FEW:
+        return [[(samples, samples)]]
+    each = _PARTS_OF_HALF.get(effort, 1)
+    numbers, count = range(len(samples)), _HALVES * each
+
+    def part(number: int) -> tuple[Samples, Samples]:
+        of_part = [i for i in numbers if i % count == number]
+        return samples.only(i for i in numbers if i not in of_part), samples.only(of_part)
+
+    return [[part(half * each + number) for number in range(each)] for half in range(_HALVES)]
 
 
-def _has_ranges(model: Model, options: Options) -> bool:
+class Passes:
+    """Makes candidates of samples.  The ranges' factors are chosen once, by all samples (range_search.py)."""
+
+    def __init__(self, model: Model, samples: Samples, calibrate: Calibrate, keeps_channels: bool) -> None:
+        self._model, self._calibrate, self._keeps_channels = model, calibrate, keeps_channels
+        self._ranges: Chosen | None = None
+        found = self._scaled(samples)
+        if _has_ranges(found):
+            is_short = found.options.effort != BEST
+            self._ranges = choose_ranges(found.model, found.options, samples, is_short)
+
+    def plain(self, samples: Samples) -> Candidate:
+        return Candidate(self._model, self._calibrate(self._model, samples))
+
+    def made(self, samples: Samples) -> Candidate:
+        """The candidate of all passes."""
+        model, options = self._scaled(samples)
+        if self._ranges is not None and isinstance(options.calibration, Calibration):
+            options = replace(options, calibration=self._ranges.of(options.calibration))
+        return Candidate(model, options if options.rounds_weights else replace(options, weight_rounding="gptq"))
+
+    def _scaled(self, samples: Samples) -> Candidate:
+        plain = self.plain(samples)
+        if self._keeps_channels:
+            return plain
+        model, options = plain
+        made = scale_channels(model, samples, options.all_overrides, options.limits, options.num_threads)
+        moves = len(made.subgraphs[0].operators) != len(model.subgraphs[0].operators)
+        if made is model or (moves and any(rule.index is not None for rule in options.all_rules)):
+            return plain
+        return Candidate(made, self._calibrate(made, samples))
+
+
+def _has_ranges(found: Candidate) -> bool:
     """Whether ranges can be chosen: a model with variables cannot be run from its middle."""
-    has_variables = any(tensor.is_variable for tensor in model.subgraphs[0].tensors)
-    return options.is_static and isinstance(options.calibration, Calibration) and not has_variables
+    has_variables = any(tensor.is_variable for tensor in found.model.subgraphs[0].tensors)
+    return found.options.is_static and isinstance(found.options.calibration, Calibration) and not has_variables
 
 
-# ---- stages: what a pass makes of the best candidate so far; None: it changes nothing ----
-
-Stage = Callable[[Candidate], "Candidate | None"]
-
-
-def _as_it_is(best: Candidate) -> Candidate:
-    return best
-
-
-def _scaled(samples: Samples, calibrate: Calibrate) -> Stage:
-    def stage(best: Candidate) -> Candidate | None:
-        options = best.options
-        made = scale_channels(best.model, samples, options.all_overrides, options.limits, options.num_threads)
-        moves = len(made.subgraphs[0].operators) != len(best.model.subgraphs[0].operators)
-        if made is best.model or (moves and any(rule.index is not None for rule in options.all_rules)):
-            return None
-        return Candidate(made, calibrate(made))
-
-    return stage
-
-
-def _ranged(samples: Samples) -> Stage:
-    def stage(best: Candidate) -> Candidate | None:
-        made = choose_ranges(best.model, best.options, samples)
-        if made is best.options.calibration:
-            return None
-        return best._replace(options=replace(best.options, calibration=made))
-
-    return stage
-
-
-# ---- measuring ----
-
-
-class Measured(NamedTuple):
-    """The errors of a candidate.  level: the mean SQNR of the outputs in dB; by_sample: the same of each sample."""
-
-    level: float
-    by_sample: Array
-
-    def is_better(self, other: Measured) -> bool:
-        """Whether the gain over another is no chance of these samples: more than the margin and its standard error."""
-        gains = self.by_sample - other.by_sample
-        error = float(gains.std()) / math.sqrt(max(len(gains) - 1, 1))
-        return min(self.level - other.level, float(gains.mean())) > max(_MARGIN, error)
-
-
-class _Trials:
-    """Builds candidates, and measures them against the float model."""
-
-    def __init__(self, model: Model, samples: Samples, build: Build, limits: Limits, num_threads: int | None) -> None:
-        self._samples, self._build = samples, build
-        self._limits, self._num_threads = limits, num_threads
-        self._exact = self._outputs(model)
-
-    def _outputs(self, model: Model) -> list[list[Array]]:
-        return measuring.outputs(without_last(model), self._samples, self._num_threads, self._limits, _KERNELS)
-
-    def measure(self, candidate: Candidate) -> Measured:
-        found = self._outputs(Model(self._build(*candidate)))
-        rows = [measuring.output_noises([x], [y]) for x, y in zip(self._exact, found, strict=True)]
-        return Measured(_mean(measuring.output_noises(self._exact, found)), np.array([_mean(row) for row in rows]))
+def level(exact: Outputs, found: Outputs) -> float:
+    """The mean SQNR of the outputs in dB."""
+    return _mean(measuring.output_noises(exact, found))
 
 
 def _mean(noises: Iterable[Noise]) -> float:
-    """The mean SQNR of outputs in dB."""
     levels = [float(np.clip(noise.sqnr_db, -_MOST_DECIBELS, _MOST_DECIBELS)) for noise in noises if noise.count]
     return float(np.mean(levels)) if levels else 0.0

@@ -19,11 +19,11 @@ from tq.accuracy.measuring import Samples
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.quantization.bias_correction import correct_biases, layers_of
 from tq.quantization.build import build as build_plain
-from tq.quantization.effort import Candidate, choose, split
+from tq.quantization.effort import Candidate, choose
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.fallback import bytes_of, reach, spend
 from tq.quantization.options import Options
-from tq.quantization.recipes import BEST, FAST, NEAREST, STATIC, Rule, find
+from tq.quantization.recipes import FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
 from tq.quantization.rounding import NOT_ROUNDED, round_weights
 from tq.quantization.rules import method_of
@@ -35,17 +35,15 @@ def build(model: Model, options: Options) -> QuantizedModel:
     samples = _samples(model, options)
     if options.equalize:
         model = _equalized(model, samples, options)
-    given, options = options, _calibrated(model, samples, options)
+    if options.effort != FAST:
+        model, options = _chosen(model, samples, options)
+    else:
+        options = _calibrated(model, samples, options)
     if options.equalize:
         options = replace(options, own_overrides=_clamps(model, options))
 
-    fitted = samples
-    if options.effort != FAST:
-        fitted, measured = split(samples)
-        model, options = _chosen(model, fitted, measured, options, given)
-
     def made(rules: Sequence[Rule]) -> QuantizedModel:
-        return _made(model, fitted, replace(options, own_rules=tuple(rules)))
+        return _made(model, replace(options, own_rules=tuple(rules)), samples)
 
     if options.target_sqnr is not None:
         return reach(model, samples, made, options)
@@ -54,7 +52,7 @@ def build(model: Model, options: Options) -> QuantizedModel:
     return made(())
 
 
-def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
+def _made(model: Model, options: Options, samples: Samples) -> QuantizedModel:
     quantized = build_plain(model, options)
     data: bytes = quantized
     may_lack_layers = bool(options.own_rules) or options.effort != FAST
@@ -65,18 +63,13 @@ def _made(model: Model, samples: Samples, options: Options) -> QuantizedModel:
     return QuantizedModel.of(data, quantized.weights_on_grid, quantized.notes)
 
 
-def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, given: Options) -> Candidate:
-    """The model and the options that effort chooses.  given: the options as the caller gives them."""
+def _chosen(model: Model, samples: Samples, options: Options) -> Candidate:
+    """The model and the options that effort chooses."""
 
-    def build(model: Model, options: Options) -> bytes:
-        return _made(model, fitted, options)
+    def calibrated(model: Model, seen: Samples) -> Options:
+        return _calibrated(model, seen, options, samples.others)
 
-    def calibrated(model: Model) -> Options:
-        return _calibrated(model, measured, given)
-
-    return choose(
-        model, options, fitted, measured, build, None if isinstance(given.calibration, Calibration) else calibrated
-    )
+    return choose(model, samples, _made, calibrated, isinstance(options.calibration, Calibration))
 
 
 def _check(options: Options) -> None:
@@ -139,19 +132,20 @@ def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
     return found
 
 
-def _calibrated(model: Model, samples: Samples, options: Options) -> Options:
-    """The options with a calibration that every build can use; None where no recipe asks for one."""
+def _calibrated(model: Model, samples: Samples, options: Options, others: Sequence[Any] | None = None) -> Options:
+    """The options with a calibration that every build can use; None where no recipe asks for one.
+
+    others: samples of other signatures; None: those beside the samples."""
     given, observer = options.calibration, options.observer
     if isinstance(given, Calibration):
         made = given if observer is None else given.with_observer(observer, options.percentile)
     elif not options.is_static:
         return replace(options, calibration=None)
     else:
-        if observer in (None, "minmax"):
-            observer = "histogram" if options.effort == BEST else "minmax"
-        chosen: dict[str, Any] = {"observer": observer, "percentile": options.percentile}
+        chosen: dict[str, Any] = {"observer": observer or "minmax", "percentile": options.percentile}
         chosen |= {"progress": False, "num_threads": options.num_threads, **options.limits._asdict()}
-        made = calibrate(model, samples.all(), **chosen)
+        fed = [*samples.lists(), *(samples.others if others is None else others)]
+        made = calibrate(model, fed, **chosen)
     return replace(options, calibration=made, observer=None)
 
 

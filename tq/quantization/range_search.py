@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of activations, chosen by the errors of the operators that read them.
+"""Ranges of activations, chosen by the errors at the model's outputs.
 
-A range that leaves out the greatest values has finer steps; whether that is worth it depends on the weights that the
-values are multiplied with.  So each group of activations that share parameters is quantized alone, in the float model,
-by one candidate after another, and the outputs of the operators that read the group are compared with their exact
-outputs: the candidate is taken with the least sum, over these operators, of error over signal.
+A range that leaves out the greatest values has finer steps; a wider one than the samples' saves values that other
+samples may have.  So each group of activations that share parameters gets candidates, which are the range of the
+calibration with one end or both multiplied by a factor.  The error of a candidate has two parts:
 
-The candidates: the range of the calibration; what its histograms choose (percentiles, the least mean squared error);
-parts of the range, from both ends and from one.
+rounding    the group alone is rounded in the float model.  It is measured once, and grows as the square of the step.
+saturation  values of the group outside of a range become its ends.  A range of all samples has none on these; so the
+            samples are split, and a factor is judged on a sample with the ends that other samples have.
+
+Both are errors at the outputs.  They add up over groups, nearly: the candidates are taken that together leave the
+least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +27,7 @@ from tq._core import Model
 from tq.accuracy.logits import logits
 from tq.accuracy.measuring import Noise, Samples
 from tq.calibration.calibrate import Calibration
-from tq.calibration.observers import HistogramObserver, MinMaxObserver
+from tq.calibration.observers import MinMaxObserver
 from tq.editing.editor import Editor
 from tq.progress import tracked
 from tq.quantization import passes
@@ -38,11 +42,12 @@ from tq.running.limits import Limits
 Array = NDArray[Any]
 Range = tuple[float, float]
 
-_PARTS = (0.9, 0.8, 0.65)
-_PERCENTILE = 99.9
-_ONE_SIDED = 0.05  # of the other end: an end nearer to 0 is not cut alone
+_FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of an end
+_ONE_SIDED = 0.05  # of the other end: an end nearer to 0 is not moved alone
 _SWEEPS = 8  # over all groups
 _SHARE = 0.25  # of a group's equal part of the error: a group with less in all outputs keeps its range
+_PARTS = 4  # of the samples, of which one is judged by the ends of the others
+_LOST = 30.0  # saturation over rounding, with which a candidate is given up
 
 
 class Group(NamedTuple):
@@ -56,19 +61,48 @@ class Group(NamedTuple):
     range: Range
 
 
-def choose_ranges(model: Model, options: Options, samples: Samples) -> Calibration:
-    """The calibration of the options, with ranges of which the readers' outputs have the least errors."""
+class Chosen:
+    """Factors of groups, for calibrations of one model and of others with the same tensors."""
+
+    def __init__(self, names: Mapping[int, str], factors: Mapping[Group, Factors]) -> None:
+        self._rows = [([names[i] for i in group.tensors if i in names], group, row) for group, row in factors.items()]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def of(self, calibration: Calibration) -> Calibration:
+        """A calibration with the ranges times the factors."""
+        observers: dict[int, Any] = dict(calibration.observers)
+        indices = {name: index for index, name in calibration.names.items()}
+        for names, group, factors in self._rows:
+            found = {indices[name]: observers.get(indices[name]) for name in names if name in indices}
+            seen = {index: item for index, item in found.items() if item is not None and item.min <= item.max}
+            if seen:
+                least, most = min(float(x.min) for x in seen.values()), max(float(x.max) for x in seen.values())
+                ends = factors.of((max(least, group.range[0]), min(most, group.range[1])))
+                observers |= {index: _with_ends(item, factors, ends) for index, item in seen.items()}
+        options: dict[str, Any] = {"method": calibration.method, "percentile": calibration.percentile}
+        encodings = calibration.encodings
+        return Calibration(calibration.names, observers, calibration.samples, **options, encodings=encodings)
+
+
+def _with_ends(seen: Any, factors: Factors, ends: Range) -> MinMaxObserver:
+    low = float(seen.min) * factors.low if factors.low > 1 else max(float(seen.min), ends[0])
+    high = float(seen.max) * factors.high if factors.high > 1 else min(float(seen.max), ends[1])
+    return MinMaxObserver().update([min(low, ends[1]), max(high, ends[0])])
+
+
+def choose_ranges(model: Model, options: Options, samples: Samples, is_short: bool = False) -> Chosen:
+    """The ranges that leave the least errors.  is_short: both ends of a range have the same factor."""
     calibration = options.calibration
     assert isinstance(calibration, Calibration)
-    found = groups_of(model, options)
-    search = _Search(model, found, calibration, options.limits, options.num_threads)
-    for _ in tracked(samples.each(search.interpreter), samples, "ranges: errors of each group"):
-        search.add(slice(1))
+    search = _Search(model, groups_of(model, options), is_short, options.limits, options.num_threads)
+    for _ in tracked(samples.each(search.interpreter), samples, "ranges: rounding of each group"):
+        search.add_rounding()
     search.drop_small()
-    for _ in tracked(samples.each(search.interpreter), samples, "ranges: errors of candidates"):
-        search.add(slice(1, None))
-    chosen = dict(search.chosen())
-    return _with_ranges(calibration, chosen) if chosen else calibration
+    for number in tracked(samples.each(search.interpreter), samples, "ranges: saturation of candidates"):
+        search.add_saturation(number)
+    return Chosen(calibration.names, dict(search.chosen()))
 
 
 # ---- groups ----
@@ -108,55 +142,84 @@ def _rule(choice: Choice, tensor: Any) -> Any:
 # ---- candidates ----
 
 
-def candidates(group: Group, calibration: Calibration) -> list[Range]:
-    """The ranges to try, the calibration's first."""
-    low, high = group.range
-    found = [(low, high)]
-    found += [(max(low, a), min(high, b)) for a, b in _from_histograms(group, calibration)]
-    found += [(low * part, high * part) for part in _PARTS]
-    if min(-low, high) > _ONE_SIDED * max(-low, high):
-        found += [(low * part, high) for part in _PARTS]
-        found += [(low, high * part) for part in _PARTS]
-    return list(dict.fromkeys((a, b) for a, b in found if a < b))
+class Factors(NamedTuple):
+    """A candidate: what the ends of a range are multiplied with."""
+
+    low: float
+    high: float
+
+    def of(self, range_: Range) -> Range:
+        return range_[0] * self.low, range_[1] * self.high
+
+    def step(self, range_: Range) -> float:
+        """The step, as a multiple of the range's own."""
+        low, high = self.of(range_)
+        return (high - low) / (range_[1] - range_[0])
 
 
-def _from_histograms(group: Group, calibration: Calibration) -> Iterator[Range]:
-    observers = [calibration.observers[index] for index in group.tensors if index in calibration.observers]
-    histograms = [o for o in observers if isinstance(o, HistogramObserver) and o.min <= o.max]
-    asked: dict[str, Any] = {"percentile": _PERCENTILE, "dtype": group.type, "symmetric": group.is_centered}
-    for method in ("mse", "percentile"):
-        ranges = [observer.range(method, **asked) for observer in histograms]
-        if ranges:
-            yield min(float(a) for a, _ in ranges), max(float(b) for _, b in ranges)
+def candidates(range_: Range, is_short: bool) -> list[Factors]:
+    """Those to try for a range, the range itself first."""
+    low, high = range_
+    found = [Factors(factor, factor) for factor in _FACTORS]
+    if not is_short and min(-low, high) > _ONE_SIDED * max(-low, high):
+        found += [Factors(factor, 1.0) for factor in _FACTORS]
+        found += [Factors(1.0, factor) for factor in _FACTORS]
+    return list(dict.fromkeys(found))
 
 
 # ---- errors ----
 
 
 class _Trial:
-    """A group, its candidates, and the errors of the model's outputs for each."""
+    """A group, its candidates, and the errors of the model's outputs."""
 
-    def __init__(self, group: Group, ranges: list[Range], stops: list[tuple[int, int]], outputs: int) -> None:
-        self.group, self.ranges = group, ranges
-        self.stops = stops  # (the operator behind the one that writes an entry, the entry), in order
-        self.noises = [[Noise() for _ in range(outputs)] for _ in ranges]
+    def __init__(self, group: Group, factors: list[Factors], stops: list[tuple[int, int]], outputs: int) -> None:
+        self.group, self.stops = group, stops  # (the operator behind the one that writes an entry, the entry), in order
+        self.factors = factors
+        self.rounding = [Noise() for _ in range(outputs)]
+        self.saturation = np.zeros((len(self.factors), outputs, _PARTS))
+        self.ends: list[Range] = []  # of each sample
 
-    def ratios(self) -> Array:
-        """Of error to signal, [candidates, outputs]."""
-        return np.array([[noise.ratio for noise in row] for row in self.noises])
+    def table(self) -> Array:
+        """Ratios of error to signal, [candidates, outputs, parts of the samples]."""
+        signal, rounding = self._sums()
+        steps = np.array([factor.step(self.group.range) for factor in self.factors])
+        total = (np.square(steps)[:, None] * rounding)[:, :, None] + _PARTS * self.saturation
+        found: Array = np.divide(total, signal[:, None], out=np.zeros_like(total), where=signal[:, None] > 0)
+        return found
+
+    def _sums(self) -> tuple[Array, Array]:
+        return np.array([noise.signal for noise in self.rounding]), np.array([noise.noise for noise in self.rounding])
+
+    def add_saturation(self, candidate: int, sample: int, noises: Array) -> None:
+        found = self.saturation[candidate]
+        found[:, sample % _PARTS] += noises
+        if min(self.factors[candidate]) < 1 and (found.sum(axis=1) > _LOST * self._sums()[1]).all():
+            found[:] = np.inf
+
+    def is_lost(self, candidate: int) -> bool:
+        return bool(np.isinf(self.saturation[candidate]).all())
+
+    def others_range(self, sample: int) -> Range:
+        """The range with the ends that the samples of other parts have."""
+        low, high = np.array(self.ends).T
+        others = np.arange(len(low)) % _PARTS != sample % _PARTS
+        if not others.any():
+            return self.group.range
+        parts = [_part(low[others].min(), low.min()), _part(high[others].max(), high.max())]
+        return Factors(*parts).of(self.group.range)
+
+
+def _part(a: float, b: float) -> float:
+    return float(a / b) if b else 1.0
 
 
 class _Search:
-    """Runs of the float model, in which one group at a time is quantized, the last group first: what stands before a
+    """Runs of the float model, in which one group at a time is changed, the last group first: what stands before a
     group keeps its exact values."""
 
     def __init__(
-        self,
-        model: Model,
-        groups: Iterable[Group],
-        calibration: Calibration,
-        limits: Limits,
-        num_threads: int | None,
+        self, model: Model, groups: Iterable[Group], is_short: bool, limits: Limits, num_threads: int | None
     ) -> None:
         self.interpreter = Interpreter(
             model=model,
@@ -172,56 +235,81 @@ class _Search:
         found = []
         for group in groups:
             stops = sorted((writers.get(index, -1) + 1, index) for index in group.entries)
-            found.append(_Trial(group, candidates(group, calibration), stops, len(self._outputs)))
+            found.append(_Trial(group, candidates(group.range, is_short), stops, len(self._outputs)))
         self._trials = sorted(found, key=lambda trial: -trial.stops[0][0])
-        self._rest: Array = np.zeros(len(self._outputs))  # the errors of groups that were dropped
+        self._rest: Array = np.zeros((len(self._outputs), 1))  # the errors of groups that were dropped
 
     def drop_small(self) -> None:
-        """Leaves the groups that matter, by the errors of the first candidates."""
+        """Leaves the groups that matter, by the errors of their ranges as they are, or with values that few samples
+        reach."""
         if not self._trials:
             return
-        first = np.array([trial.ratios()[0] for trial in self._trials])
+        first = np.array([trial.table()[0, :, 0] for trial in self._trials])
         total = first.sum(axis=0)
         shares = np.divide(first, total, out=np.zeros_like(first), where=total > 0).max(axis=1, initial=0)
         least = _SHARE / len(self._trials)
-        self._rest = first[shares < least].sum(axis=0)
+        self._rest = first[shares < least].sum(axis=0)[:, None]
         self._trials = [t for t, share in zip(self._trials, shares, strict=True) if share >= least]
 
-    def add(self, which: slice) -> None:
-        """The errors of these candidates for the inputs that the interpreter has."""
-        run = self.interpreter
-        run.invoke()
-        exact = [np.array(run.get_tensor(index)) for index in self._outputs]
-        for trial in self._trials:
-            first = np.array(run.get_tensor(trial.stops[0][1]))
-            for range_, noises in zip(trial.ranges[which], trial.noises[which], strict=True):
-                run.set_tensor(trial.stops[0][1], first)
-                self._run(trial, range_)
-                for index, x, noise in zip(self._outputs, exact, noises, strict=True):
-                    noise.add(x, run.get_tensor(index))
-            run.set_tensor(trial.stops[0][1], first)
+    def add_rounding(self) -> None:
+        """The errors of rounding for the inputs that the interpreter has, and the ends of the groups' values."""
 
-    def _run(self, trial: _Trial, range_: Range) -> None:
-        run, group, threads = self.interpreter, trial.group, self._num_threads
-        made = of_range(group.type, *range_, group.is_centered)
-        scale, zero_point = float(made.scale), made.zero_point
+        def rounded(group: Group, value: Array) -> Array:
+            threads = self._num_threads
+            made = of_range(group.type, *group.range, group.is_centered)
+            scale, zero_point = float(made.scale), made.zero_point
+            found = _core.quantize(value, scale, zero_point, dtype=group.type, num_threads=threads)
+            return _core.dequantize(found, scale, zero_point, num_threads=threads)
+
+        exact = self._start()
+        for trial in self._trials:
+            trial.ends.append(self._ends(trial.group))
+            self._run(trial, partial(rounded, trial.group), exact, trial.rounding)
+
+    def add_saturation(self, sample: int) -> None:
+        """The errors of saturation of all candidates for the inputs that the interpreter has."""
+        exact = self._start()
+        for trial in self._trials:
+            range_, ends = trial.others_range(sample), trial.ends[sample]
+            for number, factors in enumerate(trial.factors):
+                low, high = factors.of(range_)
+                if (ends[0] < low or ends[1] > high) and not trial.is_lost(number):
+                    noises = [Noise() for _ in exact]
+                    self._run(trial, partial(np.clip, a_min=low, a_max=high), exact, noises)
+                    trial.add_saturation(number, sample, np.array([noise.noise for noise in noises]))
+
+    def _start(self) -> list[Array]:
+        self.interpreter.invoke()
+        return [np.array(self.interpreter.get_tensor(index)) for index in self._outputs]
+
+    def _ends(self, group: Group) -> Range:
+        """Of the group's values, within its range."""
+        values = [self.interpreter.get_tensor(index) for index in group.entries]
+        low, high = min(float(x.min(initial=0)) for x in values), max(float(x.max(initial=0)) for x in values)
+        return max(low, group.range[0]), min(high, group.range[1])
+
+    def _run(self, trial: _Trial, change: Callable[[Array], Array], exact: list[Array], noises: list[Noise]) -> None:
+        run, first = self.interpreter, trial.stops[0][1]
+        before = np.array(run.get_tensor(first))
         ends = [*(start for start, _ in trial.stops[1:]), self._count]
         for (start, index), stop in zip(trial.stops, ends, strict=True):
-            rounded = _core.quantize(run.get_tensor(index), scale, zero_point, dtype=group.type, num_threads=threads)
-            run.set_tensor(index, _core.dequantize(rounded, scale, zero_point, num_threads=threads))
+            run.set_tensor(index, change(run.get_tensor(index)))
             run.run(start, stop)
+        for index, x, noise in zip(self._outputs, exact, noises, strict=True):
+            noise.add(x, run.get_tensor(index))
+        run.set_tensor(first, before)
 
-    def chosen(self) -> Iterator[tuple[Group, Range]]:
+    def chosen(self) -> Iterator[tuple[Group, Factors]]:
         """The groups with another range than the calibration's."""
-        ratios = [trial.ratios() for trial in self._trials]
-        for trial, choice in zip(self._trials, _least(ratios, self._rest), strict=True):
+        tables = [trial.table() for trial in self._trials]
+        for trial, choice in zip(self._trials, _least(tables, self._rest), strict=True):
             if choice:
-                yield trial.group, trial.ranges[choice]
+                yield trial.group, trial.factors[choice]
 
 
 def _least(ratios: Sequence[Array], rest: Array) -> list[int]:
-    """The candidate of each group, so that the mean over outputs of the errors' logarithms is least; the errors of
-    groups add up, nearly.  rest: of other groups."""
+    """The candidate of each group, so that the mean over outputs and parts of the errors' logarithms is least; the
+    errors of groups add up, nearly.  rest: of other groups."""
     chosen = [0] * len(ratios)
     if not ratios:
         return chosen
@@ -230,22 +318,10 @@ def _least(ratios: Sequence[Array], rest: Array) -> list[int]:
         before = list(chosen)
         for place, table in enumerate(ratios):
             others = np.maximum(total - table[chosen[place]], 0)
-            levels = np.log(others + table + 1e-30).mean(axis=1)
+            levels = np.log(others + table + 1e-30).mean(axis=(1, 2))
             best = int(np.argmin(levels))
             if levels[best] < levels[chosen[place]]:
                 chosen[place], total = best, others + table[best]
         if chosen == before:
             break
     return chosen
-
-
-def _with_ranges(calibration: Calibration, chosen: Mapping[Group, Range]) -> Calibration:
-    observers: dict[int, Any] = dict(calibration.observers)
-    for group, (low, high) in chosen.items():
-        for index in group.tensors:
-            seen = observers.get(index)
-            if seen is not None and seen.min <= seen.max:
-                ends = np.clip([float(seen.min), float(seen.max)], low, high)
-                observers[index] = MinMaxObserver().update(ends)
-    options: dict[str, Any] = {"method": calibration.method, "percentile": calibration.percentile}
-    return Calibration(calibration.names, observers, calibration.samples, **options, encodings=calibration.encodings)
