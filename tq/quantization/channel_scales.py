@@ -40,7 +40,8 @@ from tq.running.limits import NONE, Limits
 Array = NDArray[Any]
 
 _LEAST = 2.0**-6  # of a factor: channels that the samples hardly show may show more later
-_MARGIN = 4.0  # over the square root of the number of values: what a channel's range may grow on other samples
+_MARGIN = 1.1, 4.0  # what a channel's range may grow on other samples: a factor, and a part over the square root
+# of the number of values
 _LINEAR = ("NONE", *clipping.BOUNDS)  # fused activations that scale
 
 
@@ -365,7 +366,7 @@ def _observed(
         observer = seen[index]
         least, most = passing.get(tensor, clipping.ALL)
         low, high = np.clip(np.minimum(observer.min, 0), least, 0), np.clip(np.maximum(observer.max, 0), 0, most)
-        margin = 1.2 + _MARGIN / np.sqrt(np.maximum(observer.count, 1))
+        margin = _MARGIN[0] + _MARGIN[1] / np.sqrt(np.maximum(observer.count, 1))
         found.tensor_low[ids], found.tensor_high[ids] = low.min(), high.max()
         found.low[ids], found.high[ids] = low * margin, high * margin
     return found

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """effort="better" and "best": passes that lessen the errors of a quantized model, kept where they do on other samples.
 
+PRELU       stands in place of the operators that some converters write for it (prelu.py)
 channels    channels of the float model are scaled (channel_scales.py)
-ranges      ranges of activations are chosen by the errors at the outputs (range_search.py); "best" tries more of them
+ranges      ranges of activations are chosen by the errors at the outputs (range_search.py)
 rounding    weights are rounded by what they are multiplied with (rounding.py)
 
 All passes together are judged against none, which is effort="fast", and not one by one: what one pass gains is mostly
@@ -29,13 +30,13 @@ from tq.calibration.calibrate import Calibration
 from tq.progress import tracked
 from tq.quantization.channel_scales import scale_channels
 from tq.quantization.options import Options
+from tq.quantization.prelu import fuse_prelus
 from tq.quantization.range_search import Chosen, choose_ranges
 from tq.quantization.recipes import BEST
 
-_MARGIN = 0.25  # dB that the passes must gain
 _FEW = 8  # fewer samples are not split
 _HALVES = 2  # of the samples that are measured together, as in a set of others
-_PARTS_OF_HALF = {BEST: 2}  # with each part, the passes run once more
+_PARTS_OF_HALF = {BEST: 2}  # else 1; for each part the passes run once more
 _KERNELS = "xnnpack"  # those of LiteRT's default
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
@@ -76,7 +77,7 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
             before += outputs(build(*passes.plain(seen), seen), held_out)
             after += outputs(build(*passes.made(seen), seen), held_out)
         gains.append(level(exact, after) - level(exact, before))
-    return passes.made(samples) if np.mean(gains) > _MARGIN else plain
+    return passes.made(samples) if np.mean(gains) > 0 else plain
 
 
 def halves(samples: Samples, effort: str) -> list[list[tuple[Samples, Samples]]]:
@@ -101,8 +102,7 @@ class Passes:
         self._ranges: Chosen | None = None
         found = self._scaled(samples)
         if _has_ranges(found):
-            is_short = found.options.effort != BEST
-            self._ranges = choose_ranges(found.model, found.options, samples, is_short)
+            self._ranges = choose_ranges(found.model, found.options, samples)
 
     def plain(self, samples: Samples) -> Candidate:
         return Candidate(self._model, self._calibrate(self._model, samples))
@@ -119,7 +119,8 @@ class Passes:
         if self._keeps_channels:
             return plain
         model, options = plain
-        made = scale_channels(model, samples, options.all_overrides, options.limits, options.num_threads)
+        made = model if options.all_rules else fuse_prelus(model, options.all_overrides)
+        made = scale_channels(made, samples, options.all_overrides, options.limits, options.num_threads)
         moves = len(made.subgraphs[0].operators) != len(model.subgraphs[0].operators)
         if made is model or (moves and any(rule.index is not None for rule in options.all_rules)):
             return plain

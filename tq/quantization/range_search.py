@@ -3,7 +3,7 @@
 
 A range that leaves out the greatest values has finer steps; a wider one than the samples' saves values that other
 samples may have.  So each group of activations that share parameters gets candidates, which are the range of the
-calibration with one end or both multiplied by a factor.  The error of a candidate has two parts:
+calibration with its ends multiplied by a factor.  The error of a candidate has two parts:
 
 rounding    the group alone is rounded in the float model.  It is measured once, and grows as the square of the step.
 saturation  values of the group outside of a range become its ends.  A range of all samples has none on these; so the
@@ -42,10 +42,11 @@ from tq.running.limits import Limits
 Array = NDArray[Any]
 Range = tuple[float, float]
 
-_FACTORS = (1.0, 1.1, 1.25, 1.5, 2.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)  # of an end
-_ONE_SIDED = 0.05  # of the other end: an end nearer to 0 is not moved alone
+# Of a range; the first leaves it as it is.
+_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
 _SWEEPS = 8  # over all groups
 _SHARE = 0.25  # of a group's equal part of the error: a group with less in all outputs keeps its range
+_UNEVEN = 0.1  # of a range: a group with values so far outside of the other samples' is looked at
 _PARTS = 4  # of the samples, of which one is judged by the ends of the others
 _LOST = 30.0  # saturation over rounding, with which a candidate is given up
 
@@ -64,7 +65,7 @@ class Group(NamedTuple):
 class Chosen:
     """Factors of groups, for calibrations of one model and of others with the same tensors."""
 
-    def __init__(self, names: Mapping[int, str], factors: Mapping[Group, Factors]) -> None:
+    def __init__(self, names: Mapping[int, str], factors: Mapping[Group, float]) -> None:
         self._rows = [([names[i] for i in group.tensors if i in names], group, row) for group, row in factors.items()]
 
     def __len__(self) -> int:
@@ -74,29 +75,29 @@ class Chosen:
         """A calibration with the ranges times the factors."""
         observers: dict[int, Any] = dict(calibration.observers)
         indices = {name: index for index, name in calibration.names.items()}
-        for names, group, factors in self._rows:
+        for names, group, factor in self._rows:
             found = {indices[name]: observers.get(indices[name]) for name in names if name in indices}
             seen = {index: item for index, item in found.items() if item is not None and item.min <= item.max}
             if seen:
                 least, most = min(float(x.min) for x in seen.values()), max(float(x.max) for x in seen.values())
-                ends = factors.of((max(least, group.range[0]), min(most, group.range[1])))
-                observers |= {index: _with_ends(item, factors, ends) for index, item in seen.items()}
+                low, high = max(least, group.range[0]) * factor, min(most, group.range[1]) * factor
+                observers |= {index: _scaled(item, factor, low, high) for index, item in seen.items()}
         options: dict[str, Any] = {"method": calibration.method, "percentile": calibration.percentile}
         encodings = calibration.encodings
         return Calibration(calibration.names, observers, calibration.samples, **options, encodings=encodings)
 
 
-def _with_ends(seen: Any, factors: Factors, ends: Range) -> MinMaxObserver:
-    low = float(seen.min) * factors.low if factors.low > 1 else max(float(seen.min), ends[0])
-    high = float(seen.max) * factors.high if factors.high > 1 else min(float(seen.max), ends[1])
-    return MinMaxObserver().update([min(low, ends[1]), max(high, ends[0])])
+def _scaled(seen: Any, factor: float, low: float, high: float) -> MinMaxObserver:
+    """A tensor's range: wider, or within the ends of its group."""
+    ends = np.array([seen.min, seen.max], np.float64)
+    return MinMaxObserver().update(ends * factor if factor > 1 else np.clip(ends, min(low, high), max(low, high)))
 
 
-def choose_ranges(model: Model, options: Options, samples: Samples, is_short: bool = False) -> Chosen:
-    """The ranges that leave the least errors.  is_short: both ends of a range have the same factor."""
+def choose_ranges(model: Model, options: Options, samples: Samples) -> Chosen:
+    """The ranges that leave the least errors."""
     calibration = options.calibration
     assert isinstance(calibration, Calibration)
-    search = _Search(model, groups_of(model, options), is_short, options.limits, options.num_threads)
+    search = _Search(model, groups_of(model, options), options.limits, options.num_threads)
     for _ in tracked(samples.each(search.interpreter), samples, "ranges: rounding of each group"):
         search.add_rounding()
     search.drop_small()
@@ -139,66 +140,47 @@ def _rule(choice: Choice, tensor: Any) -> Any:
     return choice.view.rule(producer) if producer is not None and producer in choice.operators else None
 
 
-# ---- candidates ----
-
-
-class Factors(NamedTuple):
-    """A candidate: what the ends of a range are multiplied with."""
-
-    low: float
-    high: float
-
-    def of(self, range_: Range) -> Range:
-        return range_[0] * self.low, range_[1] * self.high
-
-    def step(self, range_: Range) -> float:
-        """The step, as a multiple of the range's own."""
-        low, high = self.of(range_)
-        return (high - low) / (range_[1] - range_[0])
-
-
-def candidates(range_: Range, is_short: bool) -> list[Factors]:
-    """Those to try for a range, the range itself first."""
-    low, high = range_
-    found = [Factors(factor, factor) for factor in _FACTORS]
-    if not is_short and min(-low, high) > _ONE_SIDED * max(-low, high):
-        found += [Factors(factor, 1.0) for factor in _FACTORS]
-        found += [Factors(1.0, factor) for factor in _FACTORS]
-    return list(dict.fromkeys(found))
-
-
 # ---- errors ----
 
 
 class _Trial:
-    """A group, its candidates, and the errors of the model's outputs."""
+    """A group, and the errors of the model's outputs with each factor.
 
-    def __init__(self, group: Group, factors: list[Factors], stops: list[tuple[int, int]], outputs: int) -> None:
-        self.group, self.stops = group, stops  # (the operator behind the one that writes an entry, the entry), in order
-        self.factors = factors
+    stops: (the operator behind the one that writes an entry, the entry), in order.
+    ends: the least and greatest value of each sample.  saturation: [factors, outputs, parts of the samples].
+    """
+
+    def __init__(self, group: Group, stops: list[tuple[int, int]], outputs: int) -> None:
+        self.group, self.stops = group, stops
         self.rounding = [Noise() for _ in range(outputs)]
-        self.saturation = np.zeros((len(self.factors), outputs, _PARTS))
-        self.ends: list[Range] = []  # of each sample
+        self.saturation = np.zeros((len(_FACTORS), outputs, _PARTS))
+        self.ends: list[Range] = []
 
     def table(self) -> Array:
-        """Ratios of error to signal, [candidates, outputs, parts of the samples]."""
-        signal, rounding = self._sums()
-        steps = np.array([factor.step(self.group.range) for factor in self.factors])
-        total = (np.square(steps)[:, None] * rounding)[:, :, None] + _PARTS * self.saturation
-        found: Array = np.divide(total, signal[:, None], out=np.zeros_like(total), where=signal[:, None] > 0)
+        """Ratios of error to signal, shaped as the saturation."""
+        signal = np.array([noise.signal for noise in self.rounding])[:, None]
+        total = np.square(_FACTORS)[:, None, None] * self._rounding()[:, None] + _PARTS * self.saturation
+        found: Array = np.divide(total, signal, out=np.zeros_like(total), where=signal > 0)
         return found
 
-    def _sums(self) -> tuple[Array, Array]:
-        return np.array([noise.signal for noise in self.rounding]), np.array([noise.noise for noise in self.rounding])
+    def _rounding(self) -> Array:
+        return np.array([noise.noise for noise in self.rounding])
 
-    def add_saturation(self, candidate: int, sample: int, noises: Array) -> None:
-        found = self.saturation[candidate]
+    def add_saturation(self, number: int, sample: int, noises: Array) -> None:
+        found = self.saturation[number]
         found[:, sample % _PARTS] += noises
-        if min(self.factors[candidate]) < 1 and (found.sum(axis=1) > _LOST * self._sums()[1]).all():
+        if _FACTORS[number] < 1 and (found.sum(axis=1) > _LOST * self._rounding()).all():
             found[:] = np.inf
 
-    def is_lost(self, candidate: int) -> bool:
-        return bool(np.isinf(self.saturation[candidate]).all())
+    def is_lost(self, number: int) -> bool:
+        return bool(np.isinf(self.saturation[number]).all())
+
+    def is_uneven(self) -> bool:
+        """Whether a sample has values far outside of the range that the other parts' samples have."""
+        low, high = np.array([self.others_range(sample) for sample in range(len(self.ends))]).T
+        least, most = np.array(self.ends).T
+        beyond = np.maximum(low - least, most - high)
+        return bool((beyond > _UNEVEN * (self.group.range[1] - self.group.range[0])).any())
 
     def others_range(self, sample: int) -> Range:
         """The range with the ends that the samples of other parts have."""
@@ -206,8 +188,8 @@ class _Trial:
         others = np.arange(len(low)) % _PARTS != sample % _PARTS
         if not others.any():
             return self.group.range
-        parts = [_part(low[others].min(), low.min()), _part(high[others].max(), high.max())]
-        return Factors(*parts).of(self.group.range)
+        least, most = self.group.range
+        return least * _part(low[others].min(), low.min()), most * _part(high[others].max(), high.max())
 
 
 def _part(a: float, b: float) -> float:
@@ -218,9 +200,7 @@ class _Search:
     """Runs of the float model, in which one group at a time is changed, the last group first: what stands before a
     group keeps its exact values."""
 
-    def __init__(
-        self, model: Model, groups: Iterable[Group], is_short: bool, limits: Limits, num_threads: int | None
-    ) -> None:
+    def __init__(self, model: Model, groups: Iterable[Group], limits: Limits, num_threads: int | None) -> None:
         self.interpreter = Interpreter(
             model=model,
             num_threads=num_threads,
@@ -235,21 +215,20 @@ class _Search:
         found = []
         for group in groups:
             stops = sorted((writers.get(index, -1) + 1, index) for index in group.entries)
-            found.append(_Trial(group, candidates(group.range, is_short), stops, len(self._outputs)))
+            found.append(_Trial(group, stops, len(self._outputs)))
         self._trials = sorted(found, key=lambda trial: -trial.stops[0][0])
         self._rest: Array = np.zeros((len(self._outputs), 1))  # the errors of groups that were dropped
 
     def drop_small(self) -> None:
-        """Leaves the groups that matter, by the errors of their ranges as they are, or with values that few samples
-        reach."""
+        """Leaves the groups that matter: by the errors of their ranges as they are, or with values of few samples."""
         if not self._trials:
             return
         first = np.array([trial.table()[0, :, 0] for trial in self._trials])
         total = first.sum(axis=0)
         shares = np.divide(first, total, out=np.zeros_like(first), where=total > 0).max(axis=1, initial=0)
-        least = _SHARE / len(self._trials)
-        self._rest = first[shares < least].sum(axis=0)[:, None]
-        self._trials = [t for t, share in zip(self._trials, shares, strict=True) if share >= least]
+        matter = (shares >= _SHARE / len(shares)) | np.array([trial.is_uneven() for trial in self._trials])
+        self._rest = first[~matter].sum(axis=0)[:, None]
+        self._trials = [trial for trial, stays in zip(self._trials, matter, strict=True) if stays]
 
     def add_rounding(self) -> None:
         """The errors of rounding for the inputs that the interpreter has, and the ends of the groups' values."""
@@ -271,8 +250,8 @@ class _Search:
         exact = self._start()
         for trial in self._trials:
             range_, ends = trial.others_range(sample), trial.ends[sample]
-            for number, factors in enumerate(trial.factors):
-                low, high = factors.of(range_)
+            for number, factor in enumerate(_FACTORS):
+                low, high = range_[0] * factor, range_[1] * factor
                 if (ends[0] < low or ends[1] > high) and not trial.is_lost(number):
                     noises = [Noise() for _ in exact]
                     self._run(trial, partial(np.clip, a_min=low, a_max=high), exact, noises)
@@ -299,12 +278,12 @@ class _Search:
             noise.add(x, run.get_tensor(index))
         run.set_tensor(first, before)
 
-    def chosen(self) -> Iterator[tuple[Group, Factors]]:
+    def chosen(self) -> Iterator[tuple[Group, float]]:
         """The groups with another range than the calibration's."""
         tables = [trial.table() for trial in self._trials]
         for trial, choice in zip(self._trials, _least(tables, self._rest), strict=True):
             if choice:
-                yield trial.group, trial.factors[choice]
+                yield trial.group, _FACTORS[choice]
 
 
 def _least(ratios: Sequence[Array], rest: Array) -> list[int]:
