@@ -90,10 +90,11 @@ def quantize_model(
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
-    effort: how long to search for a model with smaller errors on the samples: "fast": not at all.  "better", seconds:
-        channels of activations are scaled across branches, weights rounded by "gptq", biases corrected.  "best",
-        minutes for large networks: ranges of activations are also chosen by the errors at the outputs.  Each of these
-        passes is kept only where the errors fall; the float model computes the same, nearly to the bit.
+    effort: how long to search for a model with smaller errors: "fast": not at all.  "better", seconds to a minute:
+        channels of activations are scaled across branches, ranges are chosen by the errors at the outputs, weights are
+        rounded by "gptq".  This model is taken if its errors are less than those of "fast" on samples that it was not
+        made with, of which "best" tells more surely, in twice the time.  The float model computes the same, nearly to
+        the bit, but for a RELU6 whose input is greater than in the samples.
     weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
         the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8, int4 and int2 weights with
         zero point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first
