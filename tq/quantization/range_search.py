@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of activations, chosen by the errors at the model's outputs.
+"""Ranges of activations, chosen by the errors at the outputs.
 
 A range that leaves out the greatest values has finer steps; a wider one than the samples' saves values that other
 samples may have.  So each group of activations that share parameters gets candidates, which are the range of the
@@ -68,9 +68,6 @@ class Chosen:
     def __init__(self, names: Mapping[int, str], factors: Mapping[Group, float]) -> None:
         self._rows = [([names[i] for i in group.tensors if i in names], group, row) for group, row in factors.items()]
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
     def of(self, calibration: Calibration) -> Calibration:
         """A calibration with the ranges times the factors."""
         observers: dict[int, Any] = dict(calibration.observers)
@@ -81,16 +78,12 @@ class Chosen:
             if seen:
                 least, most = min(float(x.min) for x in seen.values()), max(float(x.max) for x in seen.values())
                 low, high = max(least, group.range[0]) * factor, min(most, group.range[1]) * factor
-                observers |= {index: _scaled(item, factor, low, high) for index, item in seen.items()}
+                for index, item in seen.items():
+                    ends = np.array([item.min, item.max], np.float64) * max(factor, 1.0)
+                    observers[index] = MinMaxObserver().update(np.clip(ends, low, high))
         options: dict[str, Any] = {"method": calibration.method, "percentile": calibration.percentile}
         encodings = calibration.encodings
         return Calibration(calibration.names, observers, calibration.samples, **options, encodings=encodings)
-
-
-def _scaled(seen: Any, factor: float, low: float, high: float) -> MinMaxObserver:
-    """A tensor's range: wider, or within the ends of its group."""
-    ends = np.array([seen.min, seen.max], np.float64)
-    return MinMaxObserver().update(ends * factor if factor > 1 else np.clip(ends, min(low, high), max(low, high)))
 
 
 def choose_ranges(model: Model, options: Options, samples: Samples) -> Chosen:
