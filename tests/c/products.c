@@ -317,7 +317,8 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
         compute_winograd(p, &winograd, weights, rows, out))
         return;
     if (random32() % 2)
-        tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups);
+        tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups,
+                             rows / ((size_t)p->scan.out_h * (size_t)p->scan.out_w));
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);

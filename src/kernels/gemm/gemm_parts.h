@@ -37,6 +37,8 @@ typedef struct tq_gemm_call {
     size_t line;                   /* taps of a filter row, whose pixels may be contiguous; else 1 */
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
+    bool image;                    /* rows are windows of one image: gemm_image.c */
+    size_t step, down;             /* of tiles: there 0, and from a filter row to the next; elsewhere block, 0 */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
     size_t runs, length;           /* of a row: the gemm's, or filter rows, in whole groups of the kernel */
 } tq_gemm_call;
@@ -112,6 +114,12 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
 /* gemm_row.c: whether a product is one short row that is read in place; tq_gemm_run for it. */
 bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);
 void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out);
+
+/* gemm_image.c, for rows that are windows of one image, whose filter rows are read where they lie: sets gemm.image and
+   gemm.image_bytes; copies the image, where *rows become the copy's, with *scan; fills the indirection buffer. */
+void tq_gemm_plan_image(tq_gemm *gemm, const tq_scan *scan);
+void tq_gemm_pad_image(const tq_gemm *gemm, tq_gemm_rows *rows, tq_scan *scan, char *memory);
+void tq_gemm_point_image(const tq_gemm_call *call, const void **table, size_t first, size_t count);
 
 /* gemm_rows.c: fills the indirection buffer for rows [first, first + count), and copies rows where gemm.copies; then
    whether call->reads_lines; space->adjust, the terms that the weights' zero point adds to the rows' sums.  count <=

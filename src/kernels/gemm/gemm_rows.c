@@ -261,6 +261,10 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const void **taps = tq_gemm_taps(call, space);
     const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
     const bool lines = has_lines(call), widens = tq_gemm_widens(g);
+    if (call->image) {
+        tq_gemm_point_image(call, space->table, first, count);
+        return;
+    }
     const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
     if (lines)
         copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
@@ -293,7 +297,7 @@ void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, s
     for (size_t i = 0; i < count; i++) {
         int64_t sum = -zeros;
         for (size_t t = 0; t < call->runs; t++)
-            sum += g->kernel->row_sum(space->table[t * call->block + i], length, flip);
+            sum += g->kernel->row_sum((const char *)space->table[t * call->step + i] + t * call->down, length, flip);
         space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
     }
 }

@@ -23,9 +23,15 @@
 
 /* ---- scratch ---- */
 
+/* Bytes of a row's copy in scratch.  A product of floats with weights that are not finite does not use the image. */
+static size_t scratch_row_bytes(const tq_gemm *g)
+{
+    return g->image && g->in != TQ_f32 ? 0 : tq_gemm_copied_row_bytes(g);
+}
+
 static size_t block_rows(const tq_gemm *g)
 {
-    const uint64_t row = tq_gemm_copied_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
+    const uint64_t row = scratch_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
     const size_t rows = tq_min_size((size_t)(BLOCK_BYTES / row), BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
     return rows ? rows : g->kernel->rows;
 }
@@ -41,7 +47,7 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
     struct offsets at;
     at.adjust = tq_gemm_part(lines * block * sizeof(void *));
     at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
-    const uint64_t copied = (uint64_t)block * tq_gemm_copied_row_bytes(g);
+    const uint64_t copied = (uint64_t)block * scratch_row_bytes(g);
     at.bytes = at.copies + tq_gemm_part(copied + TQ_GEMM_SLACK);
     at.end = at.bytes + (tq_gemm_widens(g) ? tq_gemm_part(copied / 2 + TQ_GEMM_SLACK) : 0);
     return at;
@@ -49,7 +55,7 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
 {
-    return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    return gemm->image_bytes + offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
@@ -93,7 +99,8 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_tile tile = {
-        .step = call->block,
+        .step = call->step,
+        .down = call->down,
         .runs = call->runs,
         .length = call->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
@@ -267,6 +274,8 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         tq_gemm_run_one_row(gemm, rows, store, out);
         return;
     }
+    tq_gemm_rows in_image = *rows;
+    tq_scan scan;
     tq_gemm_call call = {
         .gemm = gemm,
         .rows = rows,
@@ -274,15 +283,24 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .out = out,
         .out_stride = out_stride,
         .out_size = tq_element_size(store->out),
-        .scratch = scratch,
+        .scratch = (char *)scratch + gemm->image_bytes,
+        .image = gemm->image && !gemm->non_finite,
         .block = block_rows(gemm),
         .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     call.limit = end_of_rows(gemm, rows, call.plain);
-    call.reads_lines = tq_gemm_reads_lines(&call);
+    call.reads_lines = call.image || tq_gemm_reads_lines(&call);
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
+    call.step = call.block;
+    if (call.image) {
+        if (gemm->image_bytes)
+            tq_gemm_pad_image(gemm, &in_image, &scan, scratch);
+        call.rows = &in_image;
+        call.step = 0;
+        call.down = (size_t)in_image.scan->dilation_h * (size_t)in_image.scan->in_w * gemm->depth * gemm->in_bytes;
+    }
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);

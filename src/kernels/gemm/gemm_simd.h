@@ -60,7 +60,7 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
         EACH (i, PARTS)
             sums[i][p] = i ? splat_s32(0) : first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
-        const char *at = t->row[run * t->step], *const end = at + t->length / GROUP * STEP_BYTES;
+        const char *at = tq_tile_run(t, run, 0), *const end = at + t->length / GROUP * STEP_BYTES;
         for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * PANEL_GROUP)
             EACH (i, PARTS) {
                 const row_t x = load_row(at + i * STEP_BYTES, flip);
@@ -104,7 +104,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[TQ_TALL_ROWS];
         EACH (r, rows)
-            at[r] = t->row[run * t->step + (size_t)r];
+            at[r] = tq_tile_run(t, run, (size_t)r);
         size_t k = 0;
         for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
             STEP(load_row(at[r] + k, flip));
