@@ -65,12 +65,15 @@ static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size
 {
     enum { PIECE = 32 }; /* folds between two looks */
     const tq_fold_fn run = r->row ? r->fold_row : r->inner > TQ_CHUNK ? fold_run : r->fold_run;
+    const tq_fold_fn rows = r->row ? r->fold_rows : NULL;
     const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
     size_t work = 0, at[TQ_DIMS] = {0}, width = r->row ? n : r->inner;
     for (int d = 0; d < r->cut_rank;) {
         const unsigned char *from = in;
         for (size_t i = 0; i < count;) {
             const size_t end = count - i < PIECE ? count : i + PIECE;
+            for (; rows && i + TQ_REDUCE_ROWS <= end; i += TQ_REDUCE_ROWS, from += TQ_REDUCE_ROWS * step)
+                rows(r, acc, from, width);
             for (; i < end; i++, from += step)
                 run(r, acc, from, width);
             if (tq_stop_count(&work, PIECE * width))
