@@ -128,11 +128,11 @@ void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, siz
                       tq_mul_u64(bytes, g.panels, &all) && all <= PTRDIFF_MAX / 2;
     g.copies = true;
     if (!g.depth || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) || g.wide ||
-        whole > 2 * line || !fits)
+        !fits)
         return;
     if (images == 1)
         tq_gemm_plan_image(&g, scan);
-    if (!g.image && !gemm->copies)
+    if (!g.image && (!gemm->copies || whole > 2 * line))
         return;
     g.runs = whole == line ? 1 : runs;
     g.length = whole == line ? line * runs : line;
