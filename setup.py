@@ -56,9 +56,9 @@ UNCOPIED = ["-O3", "-fno-unswitch-loops", "-fno-split-loops", "-fno-peel-loops",
 UNCOPIED += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno-loop-interchange"]
 UNCOPIED += ["-fno-tree-loop-distribution", "-fno-tree-partial-pre", "-fno-split-paths"]
 UNCOPIED += ["-fno-gcse-after-reload", "-fno-predictive-commoning"]
-# gcc clears and copies records by `rep stos` and `rep movs`, whose start takes as long as a small operator.  By calls
-# and vectors in their place, nets of some microseconds run a twentieth faster.  x86 alone has these flags.
-RECORDS = ["-mmemset-strategy=libcall:-1:noalign", "-mmemcpy-strategy=libcall:-1:noalign"]
+# gcc clears records by `rep stos`, whose start takes as long as a small operator.  By vectors and calls in its place,
+# nets of some microseconds run a twentieth faster.  x86 alone has the flag.
+RECORDS = ["-mmemset-strategy=libcall:-1:noalign"]
 # Of operators these lose up to a half of their speed without the copies.
 COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]

@@ -96,15 +96,22 @@ typedef struct job {
     size_t chunks; /* of a row */
 } job;
 
-/* One accumulator without a call of memcpy, which takes as long as a short run. */
+#define START(type)                                              \
+    do {                                                         \
+        type init;                                               \
+        memcpy(&init, &r->init, sizeof init);                    \
+        for (size_t i = 0; i < n; i++)                           \
+            memcpy((type *)(void *)acc + i, &init, sizeof init); \
+    } while (0)
+
 static void start(const tq_reduction *r, uint64_t *acc, size_t n)
 {
-    if (n == 1) {
-        acc[0] = r->init;
-        return;
+    switch (r->how->acc_bytes) {
+    case 1: START(uint8_t); break;
+    case 2: START(uint16_t); break;
+    case 4: START(uint32_t); break;
+    default: START(uint64_t); break;
     }
-    for (size_t i = 0; i < n; i++)
-        memcpy((unsigned char *)acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
 }
 
 static void reduce_part(void *context, size_t begin, size_t end)
