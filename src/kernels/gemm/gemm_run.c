@@ -85,6 +85,14 @@ static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at
     return tq_min_size(at->rows, (after - reach) / TQ_TALL_ROWS * TQ_TALL_ROWS);
 }
 
+/* The panel, counted in bytes from the tile's own, that the tile at row r of these prefetches: tiles one below the
+   other share the panels that follow.  One a tile: two would cost the largest tiles more than they save. */
+static size_t next_panel(const tq_gemm *g, const tq_gemm_position *at, size_t r)
+{
+    const size_t panels = at->panels + (at->row + r) / g->kernel->rows;
+    return panels < 2 * at->panels && at->panel + panels < g->panels ? panels * g->panel_bytes : 0;
+}
+
 /* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
 static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at, bool in_place)
 {
@@ -109,6 +117,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     for (size_t r = 0, rows; r < at->rows; r += rows) {
         rows = r < tall ? TQ_TALL_ROWS : tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
+        tile.ahead = next_panel(g, at, r);
         k->tile(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
     }
