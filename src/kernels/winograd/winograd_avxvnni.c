@@ -14,6 +14,7 @@
 #define TARGET __attribute__((target("avxvnni,avx2,fma,f16c")))
 #define INLINE TQ_INLINE TARGET
 #define WINOGRAD_ISA avxvnni
+#define TRANSFORMS_ISA avx2
 #define ROWS 6
 #define VECTORS 2
 #define vector_t __m256i

@@ -30,7 +30,7 @@ static const struct body_row {
     {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni, 3, 4},
 #endif
     {&tq_winograd__avx512, "avx512", tq_feature_avx512, 2, 1},
-    {NULL, "avx512vnni", tq_feature_avx512vnni, 0, 0},
+    {&tq_winograd__avx512vnni, "avx512vnni", tq_feature_avx512vnni, 3, 4},
 #else
     {NULL, "scalar", tq_feature_scalar, 0, 0},
 #endif

@@ -31,15 +31,19 @@ struct tq_winograd_body {
 };
 
 #if TQ_X86
-extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avx512;
+extern const tq_winograd_body tq_winograd__avx2, tq_winograd__avx512, tq_winograd__avx512vnni;
 #if TQ_X86_AVXVNNI
 extern const tq_winograd_body tq_winograd__avxvnni;
 #endif
 
-/* The transforms of all bodies. */
-void tq_winograd_transform__avx2(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point,
-                                 int16_t *to);
-void tq_winograd_finish__avx2(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
+/* The transforms of an instruction set, which others share. */
+#define TRANSFORMS(isa)                                                                                          \
+    void tq_winograd_transform__##isa(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point, \
+                                      int16_t *to);                                                              \
+    void tq_winograd_finish__##isa(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
+TRANSFORMS(avx2)
+TRANSFORMS(avx512)
+#undef TRANSFORMS
 #endif
 
 #endif

@@ -3,12 +3,10 @@
  * Template: the products of one instruction set, and its body.  The includer defines, and this file undefines at its
  * end:
  *
- *   WINOGRAD_ISA                      avx2 ...; TARGET and INLINE are attributes of functions
- *   ROWS                              the most tiles whose sums fit the registers: 6 or 12
- *   VECTORS                           of a panel's 16 channels
- *   vector_t, zero_sums(), load_vector(p), save_vector(p, x)
- *   splat_pair(x)                     the 32 bits of two int16 in all lanes
- *   multiply(sums, weights, pair)     plus the products of pairs
+ *   WINOGRAD_ISA, TRANSFORMS_ISA      avx2 ..., of products and of transforms; TARGET and INLINE are attributes of
+ * functions ROWS                              the most tiles whose sums fit the registers: 6 or 12 VECTORS of a panel's
+ * 16 channels vector_t, zero_sums(), load_vector(p), save_vector(p, x) splat_pair(x)                     the 32 bits of
+ * two int16 in all lanes multiply(sums, weights, pair)     plus the products of pairs
  */
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
@@ -80,12 +78,13 @@ static TARGET void multiply_tiles(const int16_t *tiles, size_t count, size_t dep
         }
 }
 
-const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {tq_winograd_transform__avx2, multiply_tiles,
-                                                            tq_winograd_finish__avx2};
+const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {GLUE(tq_winograd_transform__, TRANSFORMS_ISA),
+                                                            multiply_tiles, GLUE(tq_winograd_finish__, TRANSFORMS_ISA)};
 
 #undef EACH
 #undef DEFINE_TILE
 #undef WINOGRAD_ISA
+#undef TRANSFORMS_ISA
 #undef ROWS
 #undef VECTORS
 #undef vector_t
