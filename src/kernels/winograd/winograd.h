@@ -36,10 +36,10 @@ typedef struct tq_winograd {
     uint64_t packed_bytes;
     const tq_winograd_body *body; /* NULL: there is no plan */
     const tq_stores *stores;
-    size_t channels, depth, panels;
+    size_t channels, depth, panels, lanes; /* lanes: channels of a panel */
     /* set by tq_winograd_pack */
-    const int16_t *weights; /* [panels][36][depth / 2][16 channels][2] */
-    const int32_t *bias;    /* [panels][16] */
+    const int16_t *weights; /* [panels][36][depth / 2][lanes][2] */
+    const int32_t *bias;    /* [panels][lanes] */
     const void *padding;    /* a pixel of the rows' zero point */
     uint8_t flip;           /* exclusive-ored with the rows' bytes: int8 */
     int32_t zero_point;     /* of these */

@@ -32,7 +32,7 @@ INLINE void store_16(int16_t *p, vi x, size_t n)
 
 #define WINOGRAD_ISA avx2
 #define ROWS 6
-#define VECTORS 2
+#define VECTOR_LANES 8
 #define vector_t vi
 #define zero_sums() splat_s32(0)
 #define load_vector(p) load_s32((const int32_t *)(const void *)(p))

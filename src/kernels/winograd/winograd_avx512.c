@@ -36,7 +36,7 @@ INLINE void store_16(int16_t *p, vi x, size_t n)
 
 #define WINOGRAD_ISA avx512
 #define ROWS 12
-#define VECTORS 1
+#define VECTOR_LANES 16
 #define vector_t vi
 #define zero_sums() splat_s32(0)
 #define load_vector(p) _mm512_loadu_si512(p)

@@ -14,7 +14,7 @@
 #define WINOGRAD_ISA avx512vnni
 #define TRANSFORMS_ISA avx512
 #define ROWS 12
-#define VECTORS 1
+#define VECTOR_LANES 16
 #define vector_t vi
 #define zero_sums() splat_s32(0)
 #define load_vector(p) _mm512_loadu_si512(p)

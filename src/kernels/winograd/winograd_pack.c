@@ -55,14 +55,14 @@ bool tq_winograd_variant(size_t i, tq_variant *row)
     return true;
 }
 
-static bool gains(const struct body_row *row, const tq_gemm *g, const tq_scan *s)
+static bool gains(const struct body_row *row, const tq_winograd *w, const tq_scan *s)
 {
     const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                       s->dilation_h == 1 && s->dilation_w == 1;
     const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
     const uint64_t tiles = (uint64_t)tq_winograd_tiles(s->out_h) * tq_winograd_tiles(s->out_w);
-    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES && tiles >= row->tiles &&
-           row->fewer * tiles * TQ_WINOGRAD_POINTS <= 9 * pixels;
+    return form && w->depth % TQ_WINOGRAD_DEPTH == 0 && tiles >= row->tiles &&
+           row->fewer * tiles * TQ_WINOGRAD_POINTS * w->panels * w->lanes <= 9 * pixels * w->channels;
 }
 
 /* Offsets in the packed memory, behind the weights; bytes. */
@@ -73,8 +73,8 @@ struct offsets {
 static struct offsets offsets_of(const tq_winograd *w)
 {
     struct offsets at;
-    at.bias = (uint64_t)w->panels * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * w->depth * sizeof(int16_t);
-    at.padding = at.bias + (uint64_t)w->panels * TQ_WINOGRAD_LANES * sizeof(int32_t);
+    at.bias = (uint64_t)w->panels * TQ_WINOGRAD_POINTS * w->lanes * w->depth * sizeof(int16_t);
+    at.padding = at.bias + (uint64_t)w->panels * w->lanes * sizeof(int32_t);
     at.end = at.padding + tq_gemm_part(w->depth);
     return at;
 }
@@ -82,17 +82,19 @@ static struct offsets offsets_of(const tq_winograd *w)
 bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights)
 {
     const struct body_row *row = find_body();
+    const size_t lanes = row->body ? row->body->lanes : 1;
     tq_winograd w = {
         .body = row->body,
         .stores = gemm->kernel->stores,
         .channels = gemm->channels,
         .depth = gemm->depth,
-        .panels = gemm->channels / TQ_WINOGRAD_LANES + (gemm->channels % TQ_WINOGRAD_LANES != 0),
+        .lanes = lanes,
+        .panels = gemm->channels / lanes + (gemm->channels % lanes != 0),
         .flip = gemm->in == TQ_u8 ? 0x80 : 0,
         .zero_point = weights->row_zero_point - (gemm->in == TQ_u8 ? 128 : 0),
     };
     w.packed_bytes = offsets_of(&w).end;
-    if (gemm->in_bytes != 1 || !gains(row, gemm, scan) || w.packed_bytes > MOST_BYTES || weights->k_stride != 1)
+    if (gemm->in_bytes != 1 || !gains(row, &w, scan) || w.packed_bytes > MOST_BYTES || weights->k_stride != 1)
         w.body = NULL;
     *winograd = w;
     return w.body != NULL;
@@ -141,7 +143,7 @@ static inline void transform_line(const int32_t *x, size_t from, int32_t *y, siz
 /* The weights of a channel and an input channel: to[point * step]. */
 static void pack_filter(const tq_winograd *w, const tq_gemm_weights *weights, size_t channel, size_t k, int16_t *to)
 {
-    const size_t step = w->depth * TQ_WINOGRAD_LANES;
+    const size_t step = w->depth * w->lanes;
     int32_t filter[9], columns[6 * 3], points[TQ_WINOGRAD_POINTS];
     for (size_t t = 0; t < 9; t++)
         filter[t] = weight_at(weights, channel, t * w->depth + k);
@@ -157,24 +159,25 @@ static void pack_panel(const tq_winograd *w, const tq_gemm_weights *weights, siz
 {
     for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS); k++)
         for (size_t c = 0; c < n; c++)
-            pack_filter(w, weights, first + c, k, to + k / 2 * 2 * TQ_WINOGRAD_LANES + c * 2 + k % 2);
+            pack_filter(w, weights, first + c, k, to + k / 2 * 2 * w->lanes + c * 2 + k % 2);
 }
 
 bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
 {
     const struct offsets at = offsets_of(winograd);
-    const size_t panel = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * winograd->depth;
+    const size_t lanes = winograd->lanes;
+    const size_t panel = TQ_WINOGRAD_POINTS * lanes * winograd->depth;
     int16_t *to = memory;
     int32_t *bias = (int32_t *)(void *)((char *)memory + at.bias);
     if (!is_exact(winograd, weights))
         return false;
-    if (winograd->channels % TQ_WINOGRAD_LANES)
+    if (winograd->channels % lanes)
         tq_fill(to + (winograd->panels - 1) * panel, 0, panel * sizeof *to);
     for (size_t p = 0; p < winograd->panels; p++, to += panel) {
-        const size_t first = p * TQ_WINOGRAD_LANES;
-        pack_panel(winograd, weights, first, tq_min_size(TQ_WINOGRAD_LANES, winograd->channels - first), to);
+        const size_t first = p * lanes;
+        pack_panel(winograd, weights, first, tq_min_size(lanes, winograd->channels - first), to);
     }
-    memset(bias, 0, winograd->panels * TQ_WINOGRAD_LANES * sizeof *bias);
+    memset(bias, 0, winograd->panels * lanes * sizeof *bias);
     if (weights->bias)
         memcpy(bias, weights->bias, winograd->channels * sizeof *bias);
     memset((char *)memory + at.padding, (uint8_t)weights->row_zero_point, winograd->depth);

@@ -12,7 +12,8 @@ enum {
     TQ_WINOGRAD_OUT = 4,     /* pixels of a tile's side: outputs */
     TQ_WINOGRAD_IN = 6,      /* inputs */
     TQ_WINOGRAD_POINTS = 36, /* of a transformed tile */
-    TQ_WINOGRAD_LANES = 16   /* channels of a panel; a multiple of these are input channels */
+    TQ_WINOGRAD_DEPTH = 16,  /* a multiple of these are input channels */
+    TQ_WINOGRAD_LANES = 32   /* channels of a panel, at most */
 };
 
 /* Tiles along a side of `pixels` outputs. */
@@ -22,11 +23,12 @@ static inline size_t tq_winograd_tiles(int32_t pixels)
 }
 
 struct tq_winograd_body {
+    uint8_t lanes; /* channels of a panel */
     /* to[point][depth]: B X B' of the 36 pixels, for `depth` channels. */
     void (*transform)(const void *const *pixels, size_t depth, uint8_t flip, int32_t zero_point, int16_t *to);
-    /* sums[tile][point][16]: products of tiles[tile][point][depth] with a panel of weights. */
+    /* sums[tile][point][lanes]: products of tiles[tile][point][depth] with a panel of weights. */
     void (*multiply)(const int16_t *tiles, size_t count, size_t depth, const int16_t *panel, int32_t *sums);
-    /* to[r * stride + c][16], r, c < 4: the outputs of sums[point][16], plus bias[16]. */
+    /* to[r * stride + c][lanes], r, c < 4: the outputs of sums[point][lanes], plus bias[lanes]. */
     void (*finish)(const int32_t *sums, const int32_t *bias, int32_t *to, size_t stride);
 };
 

@@ -3,15 +3,18 @@
  * Template: the transforms of one instruction set, of inputs and of outputs.  The includer defines, beside the
  * operations of simd_<isa>.h:
  *
- *   TRANSFORMS_ISA                    avx2 ...; TARGET and INLINE are attributes of functions
- *   add16, sub16, shift16             int16; shift to the left
- *   shift32, half32, multiply32       int32; shifts to the left, and to the right with the sign; the low half of
- * products load_bytes(p, n), store_16(p, x, n)     2 * LANES int8 as int16, or 16 where n is less
+ *   TRANSFORMS_ISA               avx2 ...; TARGET and INLINE are attributes of functions
+ *   add16, sub16, shift16        int16; shift to the left
+ *   shift32, half32              int32; shifts to the left, and to the right with the sign
+ *   multiply32                   int32; the low half of products
+ *   load_bytes(p, n, flips)      2 * LANES int8 as int16; 16 where n is 16
+ *   store_16(p, x, n)            the same of int16
  */
 #define GLUE_TRANSFORMS_(a, b) a##b
 #define GLUE_TRANSFORMS(a, b) GLUE_TRANSFORMS_(a, b)
 #define EACH(i, n) _Pragma("GCC unroll 36") for (int i = 0; i < n; i++)
 #define SIDE TQ_WINOGRAD_IN
+#define PANEL (2 * LANES) /* channels */
 
 /* y = B x, elements `step` apart. */
 INLINE void transform_line(const vi *x, vi *y, int step)
@@ -62,19 +65,18 @@ TARGET void GLUE_TRANSFORMS(tq_winograd_finish__, TRANSFORMS_ISA)(const int32_t 
                                                                   size_t stride)
 {
     const vi ninth = splat_s32(954437177); /* 9^-1 modulo 2^32 */
-    for (int h = 0; h < TQ_WINOGRAD_LANES; h += LANES) {
+    for (int h = 0; h < PANEL; h += LANES) {
         vi x[TQ_WINOGRAD_POINTS];
         const vi start = load_s32(bias + h);
         EACH (i, TQ_WINOGRAD_POINTS)
-            x[i] = load_s32(sums + i * TQ_WINOGRAD_LANES + h);
+            x[i] = load_s32(sums + i * PANEL + h);
         EACH (i, SIDE)
             finish_line(x + i, x + i, SIDE);
         EACH (i, TQ_WINOGRAD_OUT) {
             finish_line(x + i * SIDE, x + i * SIDE, 1);
             EACH (j, TQ_WINOGRAD_OUT) {
                 const vi times_64 = multiply32(x[i * SIDE + j], ninth);
-                put(to + ((size_t)i * stride + (size_t)j) * TQ_WINOGRAD_LANES + h, add_s32(half32(times_64, 6), start),
-                    false);
+                put(to + ((size_t)i * stride + (size_t)j) * PANEL + h, add_s32(half32(times_64, 6), start), false);
             }
         }
     }
@@ -82,3 +84,4 @@ TARGET void GLUE_TRANSFORMS(tq_winograd_finish__, TRANSFORMS_ISA)(const int32_t 
 
 #undef EACH
 #undef SIDE
+#undef PANEL
