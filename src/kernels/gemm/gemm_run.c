@@ -85,14 +85,6 @@ static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at
     return tq_min_size(at->rows, (after - reach) / TQ_TALL_ROWS * TQ_TALL_ROWS);
 }
 
-/* The panel, counted in bytes from the tile's own, that the tile at row r of these prefetches: tiles one below the
-   other share the panels that follow.  One a tile: two would cost the largest tiles more than they save. */
-static size_t next_panel(const tq_gemm *g, const tq_gemm_position *at, size_t r)
-{
-    const size_t panels = at->panels + (at->row + r) / g->kernel->rows;
-    return panels < 2 * at->panels && at->panel + panels < g->panels ? panels * g->panel_bytes : 0;
-}
-
 /* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
 static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at, bool in_place)
 {
@@ -113,11 +105,13 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .floor = call->store->floor,
         .ceiling = call->store->ceiling,
     };
+    /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
+    const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-    for (size_t r = 0, rows; r < at->rows; r += rows) {
+    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows, n++) {
         rows = r < tall ? TQ_TALL_ROWS : tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
-        tile.ahead = next_panel(g, at, r);
+        tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
         k->tile(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
     }

@@ -33,7 +33,8 @@
         weights_t w[WIDE];                                        \
         EACH (p, panels)                                          \
             w[p] = load_weights(panel + (size_t)p * panel_bytes); \
-        __builtin_prefetch(panel + ahead);                        \
+        if (rows == ROWS && panels == PANELS)                     \
+            __builtin_prefetch(panel + ahead);                    \
         EACH (r, rows) {                                          \
             const row_t x = load;                                 \
             EACH (p, panels)                                      \
