@@ -33,14 +33,14 @@ INLINE void LOCAL(put_rows)(const tq_tile_store *t, size_t r, const size_t toget
 
 /* put_rows for values in fixed point. */
 INLINE void LOCAL(put_fixed)(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n,
-                             const size_t vectors, const vi v[4], bool clamp)
+                             const size_t vectors, const vi v[4], bool clamp, uint8_t undecided)
 {
     const tq_gemm_store *s = t->store;
     const struct fixed_block block = fixed_narrow(v);
     const vi values = LOCAL(fixed_values)(&block);
     LOCAL(put_rows)(t, r, together, c, n, vectors,
                     clamp ? LOCAL(clamp)(values, splat_s8(s->low), splat_s8(s->high)) : values);
-    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
+    if (fixed_undecided(block.least, undecided)) {
         const vi in_memory[4] = {v[0], v[1], v[2], v[3]}; /* v itself stays in registers */
         put_undecided(t, r, together, c, n, vectors, in_memory);
     }
@@ -50,6 +50,7 @@ INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, 
 {
     const tq_gemm_store *s = t->store;
     const bool clamp = s->low > OUT_LOW || s->high < OUT_HIGH;
+    const uint8_t undecided = s->undecided;
     const size_t together = 4 / vectors;
     struct store_columns columns[4];
     for (size_t k = 0; k < vectors; k++)
@@ -62,7 +63,7 @@ INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, 
             v[k] =
                 store_fixed_of(&columns[at], LOCAL(sums_at)(t, row, c) + at * LANES, splat_s32(t->adjust[row]), plain);
         }
-        LOCAL(put_fixed)(t, r, together, c, n, vectors, v, clamp);
+        LOCAL(put_fixed)(t, r, together, c, n, vectors, v, clamp, undecided);
     }
     for (; r < t->rows; r++) {
         const int32_t *sums = LOCAL(sums_at)(t, r, c);
@@ -70,7 +71,7 @@ INLINE void LOCAL(gemm_fixed_block)(const tq_tile_store *t, size_t c, size_t n, 
         vi v[4];
         for (size_t k = 0; k < 4; k++)
             v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust, plain) : splat_s32(0x8000);
-        LOCAL(put_fixed)(t, r, 1, c, n, vectors, v, clamp);
+        LOCAL(put_fixed)(t, r, 1, c, n, vectors, v, clamp, undecided);
     }
 }
 
