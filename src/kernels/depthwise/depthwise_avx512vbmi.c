@@ -144,9 +144,39 @@ INLINE void some_columns(const tq_column_tile *t, size_t n, const int count)
         save_s32(t->sums + (n + (size_t)i) * t->sums_step, sums[i]);
 }
 
+/* All sums where the filter's weights fit the registers. */
+INLINE void small_filter(const tq_column_tile *t, const int groups, const int width)
+{
+    vi weights[2][5];
+    const vi bias = _mm512_loadu_si512(t->bias);
+    const size_t group_bytes = t->group_bytes, column_bytes = t->column_bytes, step = t->step, to_step = t->sums_step;
+    const char *column = t->columns;
+    int32_t *to = t->sums;
+    EACH (g, groups)
+        EACH (j, width)
+            weights[g][j] = _mm512_loadu_si512(t->weights + (g * width + j) * 64);
+    for (size_t left = t->count; left > 0; left--, column += step, to += to_step) {
+        vi sum = bias;
+        EACH (g, groups)
+            EACH (j, width)
+                sum = _mm512_dpbusd_epi32(
+                    sum, _mm512_loadu_si512(column + (size_t)g * group_bytes + (size_t)j * column_bytes),
+                    weights[g][j]);
+        save_s32(to, sum);
+    }
+}
+
 static TARGET void columns(const tq_column_tile *t)
 {
     size_t n = 0;
+    if (t->groups == 1 && t->width == 3) {
+        small_filter(t, 1, 3);
+        return;
+    }
+    if (t->groups == 2 && t->width == 5) {
+        small_filter(t, 2, 5);
+        return;
+    }
     for (; n + 4 <= t->count; n += 4)
         some_columns(t, n, 4);
     for (; n < t->count; n++)
