@@ -62,13 +62,6 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 
 /* ---- tiles ---- */
 
-/* The rows of a tile where `left` more are to be computed: the sizes of gemm_simd.h, at most `most`. */
-static size_t tile_rows(size_t left, size_t most)
-{
-    const size_t rows = tq_min_size(left, most);
-    return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-}
-
 /* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
    next rows: these must be written later, by the same job, to the panel's first channel. */
 static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at)
@@ -109,7 +102,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
     for (size_t r = 0, n = 0, rows; r < at->rows; r += rows, n++) {
-        rows = r < tall ? TQ_TALL_ROWS : tile_rows(at->rows - r, k->rows);
+        rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
         tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
         k->tile(rows, at->panels)(&tile);
@@ -191,7 +184,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
         rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
         for (size_t row = 0, some; row < count; row += some) {
-            some = g->wide ? tile_rows(count - row, rows) : tq_min_size(rows, count - row);
+            some = g->wide ? tq_gemm_tile_rows(count - row, rows) : tq_min_size(rows, count - row);
             at.row = row, at.rows = some, at.out_row = first + row;
             (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }
