@@ -193,19 +193,25 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
 
 /* ---- jobs ---- */
 
+/* The first row of a part: whole tiles before it. */
+static size_t first_row(const tq_gemm_call *call, size_t part)
+{
+    const size_t rows = call->rows->count, parts = call->row_parts, tile = call->gemm->kernel->rows;
+    return part == parts ? rows : (rows / parts * part + rows % parts * part / parts) / tile * tile;
+}
+
 static void run_job(const tq_gemm_call *call, size_t job)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_space space = space_of(call, job);
     const size_t row_part = job / call->panel_parts, panel_part = job % call->panel_parts;
-    const size_t each = tq_round_up(call->rows->count / call->row_parts + 1, g->kernel->rows);
-    const size_t end = tq_min_size(call->rows->count, (row_part + 1) * each);
+    const size_t end = first_row(call, row_part + 1);
     const size_t panel = g->panels * panel_part / call->panel_parts;
     const size_t panel_end = g->panels * (panel_part + 1) / call->panel_parts;
     size_t work = 0;
     if (panel == panel_end)
         return;
-    for (size_t first = row_part * each; first < end; first += call->block) {
+    for (size_t first = first_row(call, row_part); first < end; first += call->block) {
         size_t count = tq_min_size(call->block, end - first);
         if (tq_stop_count(&work, count))
             return;
@@ -231,6 +237,14 @@ static void run_jobs(void *context, size_t begin, size_t end)
         run_job(context, job);
 }
 
+/* Whether jobs take panels in place of rows: where weights are so much more than rows that each job should read but its
+   own, and rows are not copied.  Else jobs keep the rows that the last operator left in their caches. */
+static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
+{
+    const tq_gemm *g = call->gemm;
+    return !g->copies && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
+}
+
 /* Sets row_parts and panel_parts. */
 static void find_parts(tq_gemm_call *call, int threads)
 {
@@ -241,6 +255,8 @@ static void find_parts(tq_gemm_call *call, int threads)
     jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
     jobs = jobs ? jobs : 1;
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
+    if (should_split_panels(call, jobs))
+        call->row_parts = 1;
     call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
 }
 
