@@ -248,7 +248,7 @@ static struct product choose(void)
         p.scan = (tq_scan){1, 1, (int32_t)between(3, 20), (int32_t)between(3, 20), 3, 3, 1, 1, 1, 1, 0, 0, false};
         p.scan.pad_h = (int32_t)between(0, 2), p.scan.pad_w = (int32_t)between(0, 2);
         p.scan.in_h = p.scan.out_h + 2 - p.scan.pad_h, p.scan.in_w = p.scan.out_w + 2 - p.scan.pad_w;
-        p.images = between(1, 3), p.groups = 1, p.channels = between(16, 40), p.depth = 16 * between(1, 4);
+        p.images = between(1, 3), p.groups = 1, p.channels = between(16, 80), p.depth = 16 * between(1, 4);
     }
     p.out_stride = p.channels + random32() % 3;
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;

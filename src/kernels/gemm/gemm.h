@@ -110,6 +110,7 @@ typedef struct tq_gemm_store {
     const float *slope, *offset, *offset_negative; /* of fixed_simd.h; under FLOAT32_EVEN slope is the multiplier */
     const int32_t *fixed, *left, *right; /* the multiplier's fixed-point form, its shift split by sign */
     const int32_t *reduced, *total; /* its 64-bit form: tq_reduce_multiplier */
+    uint8_t undecided; /* 2 E of fixed_simd.h; offsets contain half of it */
     bool exact; /* fixed_simd.h cannot represent a multiplier: stores follow the scalar rule */
     bool one_offset; /* `offset` serves negative sums, too: it equals offset_negative, or such sums are clamped */
 } tq_gemm_store;

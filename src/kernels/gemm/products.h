@@ -41,6 +41,7 @@ typedef struct tq_tile {
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
     size_t panel_bytes;
+    size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
     void *sums;         /* integers: aligned to 64 */
