@@ -385,18 +385,20 @@ def test_weights_as_matrices_and_back(name):
     assert np.array_equal(weights_of(layer, matrices, weights.shape), weights)
 
 
-def test_pieces_of_a_model_give_what_the_whole_gives():
-    model = tq.Model(tq.quantize_model(FLOAT, "int8", calibration=SEEN))
+@pytest.mark.parametrize("most", [0, 1 << 30])
+@pytest.mark.parametrize("data", ["float", "int8"])
+def test_pieces_of_a_model_give_what_the_whole_gives(data, most):
+    """Whether tensors are held between pieces, or made again."""
+    model = tq.Model(FLOAT if data == "float" else tq.quantize_model(FLOAT, "int8", calibration=SEEN))
     given = measuring.Samples(tq.Model(FLOAT), SEEN[:3])
-    operators = model.subgraphs[0].operators
-    segments = Segments(model, given)
+    segments = Segments(model, given, most)
     interpreter = tq.Interpreter(model=model, numerics="reference", experimental_preserve_all_tensors=True)
-    for op in operators:
+    for op in model.subgraphs[0].operators:
         segments.advance(op.index)
         tensor = op.inputs[0]
-        for sample in given.each(interpreter):
+        for _, found in zip(given.each(interpreter), segments.values(tensor.index), strict=True):
             interpreter.invoke()
-            assert np.array_equal(interpreter.get_tensor(tensor.index), segments.value(sample, tensor.index))
+            assert np.array_equal(interpreter.get_tensor(tensor.index), found)
 
 
 def test_weights_that_overrides_name_stay_as_they_are():
