@@ -29,6 +29,21 @@ LAYERS = {
 }
 
 
+class Filter(NamedTuple):
+    """The part of an operator that says which values its weights meet.  It can be pickled."""
+
+    name: str
+    options: dict[str, Any]
+    made: tuple[int, ...]  # the shape of its output
+
+
+def filter_of(layer: Operator | Filter) -> Filter:
+    if isinstance(layer, Filter):
+        return layer
+    made = layer.outputs[0]
+    return Filter(layer.name, layer.options, () if made is None else made.shape)
+
+
 class Shape(NamedTuple):
     """Weights as matrices: `groups` of them, each of `rows` rows, one an output channel, of `length` columns."""
 
@@ -101,9 +116,11 @@ class HessianObserver:
         self.count = 0
         self.samples = 0
 
-    def update(self, layer: Operator, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None) -> None:
+    def update(
+        self, layer: Operator | Filter, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None
+    ) -> None:
         """Adds the patches of one input.  weights: the shape of the layer's weights."""
-        z, geometry = _geometry(layer, self.shape, weights, x)
+        z, geometry = _geometry(filter_of(layer), self.shape, weights, x)
         count = geometry[0] * geometry[4] * geometry[5]
         if not self.products.size:
             _core._hessian_add(z, geometry, None, self.sums, num_threads)
@@ -186,8 +203,8 @@ class PairObserver:
     Sums do not depend on the number of threads; merged in another order they differ in their last bits.
     """
 
-    def __init__(self, layer: Operator, shape: Shape, weights: tuple[int, ...]) -> None:
-        self._layer, self._shape, self._weights = layer, shape, weights
+    def __init__(self, layer: Operator | Filter, shape: Shape, weights: tuple[int, ...]) -> None:
+        self._layer, self._shape, self._weights = filter_of(layer), shape, weights
         self._part = shape.length // (1 if layer.name == "FULLY_CONNECTED" else weights[1] * weights[2])
         self.count = 0
         self._both: HessianObserver | None = HessianObserver(Shape(shape.groups, shape.rows, 2 * shape.length))
@@ -268,7 +285,7 @@ def _thinned(z: Array, geometry: tuple[Any, ...], wanted: int) -> tuple[Array, t
     return z, (*sizes, kernel_h, kernel_w, 1, 1, 0, 0, groups, False)
 
 
-def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:
+def _geometry(layer: Filter, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:
     """The input as float32 [batches, height, width, channels], and the numbers of _core._hessian_add."""
     x = np.ascontiguousarray(x, np.float32)
     if layer.name == "BATCH_MATMUL" and layer.options.get("adj_x"):
@@ -288,8 +305,7 @@ def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array)
     dilation_w = int(options.get("dilation_w_factor") or 1)
     out: list[int]
     if layer.name == "TRANSPOSE_CONV":
-        made = layer.outputs[0]
-        out = list(made.shape[1:3]) if made is not None else [0, 0]
+        out = list(layer.made[1:3]) or [0, 0]
         before = [
             max((n - 1) * s + k - o, 0) // 2
             for n, s, k, o in ((height, stride_h, kernel_h, out[0]), (width, stride_w, kernel_w, out[1]))

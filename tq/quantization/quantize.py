@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
@@ -50,6 +51,7 @@ def quantize_model(
     fallback: str = "float",
     samples: Data | None = None,
     num_threads: int | None = None,
+    executor: Any = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -106,6 +108,8 @@ def quantize_model(
         accuracy for the bytes that they need (by tq.sensitivity) get the recipe `fallback`, until the bytes are spent.
     samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
     num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these six.
+    executor: any concurrent.futures executor: its workers find ranges, as for tq.calibrate, and gather what
+        weight_rounding looks at, layer by layer, sixteen samples at a time.  The bytes are the same without it.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -143,6 +147,7 @@ def quantize_model(
         fallback=fallback,
         samples=samples,
         num_threads=num_threads,
+        executor=executor,
         limits=Limits(max_memory, max_multiply_adds),
     )
     goal = saving.target(output, calibration, samples, model=model, in_place=in_place)

@@ -11,7 +11,6 @@ Shapes, options and activations stay: weights, their scales, and biases change.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,12 +20,12 @@ from numpy.typing import NDArray
 from tq import _core
 from tq._core import Model, Operator, Tensor
 from tq.accuracy.matching import constant_of, match
-from tq.accuracy.measuring import Samples, real
+from tq.accuracy.measuring import Samples
 from tq.calibration.hessians import (
     LAYERS,
     HessianObserver,
-    PairObserver,
     Shape,
+    filter_of,
     matrices_of,
     mirror,
     shape_of,
@@ -36,6 +35,8 @@ from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart, TensorPart
 from tq.progress import tracked
+from tq.quantization import moments
+from tq.quantization.pieces import Chunk
 from tq.quantization.segments import Segments
 from tq.quantization.shift import damping, shifted
 from tq.running.interpreter import Interpreter
@@ -89,18 +90,20 @@ def round_weights(
     *,
     limits: Limits = NONE,
     num_threads: int | None = None,
+    executor: Any = None,
 ) -> bytes | None:
     """A quantized model with weights rounded anew, by the methods of the layers; None: it has no such layer."""
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
     if not layers:
         return None
     most = max(_LEAST_HELD, model.nbytes // 2)
-    exact, found = (Segments(item, samples, most, limits, num_threads) for item in (model, quantized))
+    runs: dict[str, Any] = {"limits": limits, "num_threads": num_threads, "executor": executor}
+    exact, found = (Segments(item, samples, most, **runs) for item in (model, quantized))
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
         exact.advance(layer.exact.index)
-        made = _round(model, layer, exact, found, methods(layer.exact), num_threads)
+        made = _round(model, layer, exact, found, methods(layer.exact), num_threads, executor)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
     editor = Editor(quantized)
@@ -160,21 +163,27 @@ def _constant_values(model: Model, operator: Operator, place: int) -> Array | No
 
 
 def _round(
-    model: Model, layer: Layer, exact: Segments, found: Segments, method: str, num_threads: int | None
+    model: Model,
+    layer: Layer,
+    exact: Segments,
+    found: Segments,
+    method: str,
+    num_threads: int | None,
+    executor: Any,
 ) -> Rounded | None:
     weights = _constant_values(model, layer.exact, _WEIGHTS)
     if weights is None or not np.isfinite(weights).all() or layer.exact.index < exact.position:
         return None
     bias = _bias_of(model, layer)
-    met = _meet(layer, exact if bias is not None else None, found, num_threads)
+    met = _meet(layer, exact if bias is not None else None, found, num_threads, executor)
     gathered = met.rounded
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
     parts, wanted = gathered.shrinkage(), matrices
-    if met.halves:
-        wanted = shifted(matrices, met.halves, parts, num_threads)
-        met.halves.clear()
+    if halves := met.take_halves():
+        wanted = shifted(matrices, halves, parts, num_threads)
+    del halves
     values, scales = _round_matrices(layer, wanted, gathered, parts, bias is not None, method, num_threads)
     new_bias = None
     if bias is not None:
@@ -212,46 +221,20 @@ def _bias_of(model: Model, layer: Layer) -> Array | None:
     return np.zeros(count) if values is None else values.astype(np.float64)
 
 
-class _Met(NamedTuple):
-    """What a layer's weights meet.  halves: both models' inputs, of two halves of the samples; []: they are not looked
-    at."""
+def _meet(
+    layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None, executor: Any
+) -> moments.Moments:
+    """What the weights meet.  exact: None: the inputs in the quantized model alone are looked at."""
 
-    rounded: HessianObserver
-    exact: HessianObserver
-    halves: list[PairObserver]
+    def chunks(operator: Operator, segments: Segments) -> Iterator[Chunk]:
+        data = operator.inputs[LAYERS[operator.name][0]]
+        assert data is not None
+        return segments.chunks(data.index)
 
-
-def _meet(layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None) -> _Met:
-    """exact: None: the inputs in the quantized model alone are looked at."""
-    weights, shape = layer.weights.shape, layer.shape
-    met = _Met(HessianObserver(shape), HessianObserver(shape, with_products=False), [])
-    if exact is not None and shape.length <= _MOST_PAIRED:
-        met.halves.extend(PairObserver(layer.exact, shape, weights) for _ in range(2))
-    others = _inputs(layer.exact, exact) if exact is not None else itertools.repeat(None)
-    for sample, (x, y) in enumerate(zip(_inputs(layer.rounded, found), others, strict=False)):
-        met.rounded.update(layer.exact, weights, x, num_threads=num_threads)
-        if y is None:
-            continue
-        met.exact.update(layer.exact, weights, y, num_threads=num_threads)
-        if not np.isfinite(y).all():
-            met.halves.clear()
-        elif met.halves and not np.array_equal(x, y):
-            met.halves[sample % 2].update(x, y, num_threads=num_threads)
-    if not all(half.count for half in met.halves):
-        met.halves.clear()
-    for half in met.halves:
-        half.finish()
-    return met
-
-
-def _inputs(operator: Operator, segments: Segments) -> Iterator[Array]:
-    """The real values of a layer's input, sample by sample.  operator: the layer in the model of `segments`."""
-    data = operator.inputs[LAYERS[operator.name][0]]
-    assert data is not None
-    for value in segments.values(data.index):
-        x = real(value, data)
-        assert x is not None
-        yield x
+    pairs = exact is not None and layer.shape.length <= _MOST_PAIRED
+    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, pairs)
+    others = None if exact is None else chunks(layer.exact, exact)
+    return moments.gather(seen, chunks(layer.rounded, found), others, num_threads, executor)
 
 
 def _block_scales(weights: Tensor) -> tuple[Array, int] | None:

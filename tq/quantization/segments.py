@@ -9,21 +9,24 @@ a later piece can run behind operators whose constants have changed meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.measuring import Samples, as_input
+from tq.calibration.runs import in_order
 from tq.editing.editor import Editor
 from tq.editing.graph import OperatorPart
-from tq.running.interpreter import Interpreter
+from tq.quantization.pieces import CHUNK, Chunk, Piece, Rows
 from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
 Change = Callable[[OperatorPart], None]  # of an operator of the piece, before the piece is run
 
 _NO_TENSOR = -1
+_QUANTIZED = ("INT8", "UINT8", "INT16")  # activations of layers
 
 
 # Operators that run again at most: more take time, and tensors are held however large they are.
@@ -34,21 +37,29 @@ class Segments:
     """A model on its way through all samples.
 
     most: the bytes to hold between two pieces; some pieces hold more (_MOST_AGAIN).
-    position: the operators before it have been asked for; values() gives the tensors that an operator there reads.
+    executor: whose workers run the pieces; None: this process.
+    position: the operators before it have been asked for; chunks() gives a tensor that an operator there reads.
     """
 
     def __init__(
-        self, model: Model, samples: Samples, most: int, limits: Limits = NONE, num_threads: int | None = None
+        self,
+        model: Model,
+        samples: Samples,
+        most: int,
+        *,
+        limits: Limits = NONE,
+        num_threads: int | None = None,
+        executor: Any = None,
     ) -> None:
-        self._model, self._most, self._limits, self._num_threads = model, most, limits, num_threads
+        self._model, self._most, self._limits = model, most, limits
+        self._executor, self._num_threads = executor, num_threads if executor is None else 1
         graph = model.subgraphs[0]
-        self._operators = graph.operators
+        self._tensors, self._operators = graph.tensors, graph.operators
         self._last = {i: op.index for op in self._operators for i in op.input_indices}
         self._constant = _constants(model)
-        self._sizes = {tensor.index: tensor.nbytes * len(samples) for tensor in graph.tensors}
         partners = samples.partners(model)
         self._inputs = {tensor.index for tensor in partners.values()}  # the caller holds them
-        self._live: list[dict[int, Array]] = [
+        self._live: Rows = [
             {partners[i].index: as_input(value, partners[i]) for i, value in row.items()} for row in samples.values
         ]
         self._start = 0  # the operators before it need not run again
@@ -61,24 +72,37 @@ class Segments:
         made = [i for op in self._operators[self._start : stop] for i in op.output_indices]
         wanted = [i for i in dict.fromkeys(made) if self._last.get(i, -1) >= stop and i not in self._constant]
         held = [i for i in self._live[0] if self._last.get(i, -1) >= stop and i not in self._inputs]
-        size = sum(self._sizes[i] for i in (*wanted, *held))
+        size = sum(self._tensors[i].nbytes for i in (*wanted, *held)) * len(self._live)
         if size <= self._most or stop - self._start > _MOST_AGAIN:
-            for row, values in zip(self._live, self._run(wanted), strict=True):
+            self._hold(wanted)
+
+    def _hold(self, wanted: list[int]) -> None:
+        """Holds tensors in place of those that nothing from `position` on reads."""
+        piece = self._piece(wanted) if wanted else None
+        if piece is not None:
+            rows = ({i: row[i] for i in piece.inputs} for row in self._live)
+            made: Iterable[list[Array]] = piece.run(rows)
+            if self._executor is not None:
+                tasks = ((piece, chunk) for chunk in _chunks(rows))
+                made = chain.from_iterable(in_order(self._executor, Piece.outputs_of, tasks))
+            for row, values in zip(self._live, made, strict=True):
                 row.update(zip(wanted, values, strict=True))
-                for index in [i for i in row if self._last.get(i, -1) < stop]:
-                    del row[index]
-            self._start = self.position
+        for row in self._live:
+            for index in [i for i in row if self._last.get(i, -1) < self.position]:
+                del row[index]
+        self._start = self.position
 
-    def values(self, tensor: int) -> Iterator[Array]:
-        """A tensor that the operator at `position` reads, sample by sample."""
-        for row, made in zip(self._live, self._run([] if tensor in self._live[0] else [tensor]), strict=True):
-            yield made[0] if made else row[tensor]
+    def chunks(self, tensor: int) -> Iterator[Chunk]:
+        """A tensor that the operator at `position` reads, of CHUNK samples after another."""
+        piece = None if tensor in self._live[0] else self._piece([tensor])
+        needed = [tensor] if piece is None else piece.inputs
+        found = self._tensors[tensor]
+        quantization = found.quantization if found.type.name in _QUANTIZED and found.quantization else None
+        for rows in _chunks({i: row[i] for i in needed} for row in self._live):
+            yield Chunk(tensor, quantization, rows, piece)
 
-    def _run(self, wanted: list[int]) -> Iterator[list[Array]]:
-        """Tensors that the operators up to `position` make, sample by sample."""
-        if not wanted:
-            yield from ([] for _ in self._live)
-            return
+    def _piece(self, wanted: list[int]) -> Piece:
+        """The operators up to `position` that make tensors."""
         operators, needed = [], set(wanted)
         for op in self._operators[self._start : self.position][::-1]:
             if needed & set(op.output_indices) or not op.output_indices:
@@ -87,9 +111,9 @@ class Segments:
         made = {i for op in operators for i in op.output_indices}
         read = dict.fromkeys(i for op in operators[::-1] for i in op.input_indices)
         given = [i for i in read if i != _NO_TENSOR and i not in made and i not in self._constant]
-        yield from self._run_piece(self._piece(operators, given, wanted), given, wanted)
+        return Piece(self._extract(operators, given, wanted), given, wanted, self._num_threads, self._limits)
 
-    def _piece(self, operators: Iterable[Any], inputs: list[int], outputs: list[int]) -> Model:
+    def _extract(self, operators: Iterable[Any], inputs: list[int], outputs: list[int]) -> bytes:
         editor = Editor(self._model)
         try:
             graph = editor.main
@@ -107,29 +131,15 @@ class Segments:
             graph.keep_operators([parts[i] for i in sorted(parts)])
             graph.inputs, graph.outputs = ends
             editor.prune()
-            return Model(editor.to_bytes())
+            return editor.to_bytes()
         finally:
             editor.close()
 
-    def _run_piece(self, piece: Model, inputs: list[int], outputs: list[int]) -> Iterator[list[Array]]:
-        interpreter = Interpreter(
-            model=piece, num_threads=self._num_threads, numerics="reference", **self._limits._asdict()
-        )
-        starts = [t.index for t in piece.inputs if t is not None]
-        ends = [t.index for t in piece.outputs if t is not None]
-        shapes: list[tuple[int, ...]] | None = None
-        for row in self._live:
-            now = [row[i].shape for i in inputs]
-            if now != shapes:
-                for index, shape in zip(starts, now, strict=True):
-                    interpreter.resize_tensor_input(index, shape)
-                interpreter.allocate_tensors()
-                shapes = now
-            interpreter.reset_all_variables()
-            for index, i in zip(starts, inputs, strict=True):
-                interpreter.set_tensor(index, row[i])
-            interpreter.invoke()
-            yield [interpreter.get_tensor(index) for index in ends]
+
+def _chunks(rows: Iterable[dict[int, Array]]) -> Iterator[Rows]:
+    rest = iter(rows)
+    while chunk := list(islice(rest, CHUNK)):
+        yield chunk
 
 
 def _constants(model: Model) -> set[int]:
