@@ -19,10 +19,11 @@ from tq.accuracy.measuring import Samples
 from tq.calibration.calibrate import Calibration, calibrate
 from tq.calibration.runs import computed
 from tq.quantization.bias_correction import correct_biases, layers_of
+from tq.quantization.budget import Budget, spend
 from tq.quantization.build import build as build_plain
 from tq.quantization.effort import Candidate, choose, split
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
-from tq.quantization.fallback import bytes_of, reach, spend
+from tq.quantization.fallback import reach
 from tq.quantization.options import Options
 from tq.quantization.recipes import BEST, FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
@@ -83,7 +84,7 @@ def _chosen(model: Model, fitted: Samples, measured: Samples, options: Options, 
 def _check(options: Options) -> None:
     target, fallback = options.target_sqnr, options.fallback
     if options.budget is not None:
-        bytes_of(options.budget, 1)
+        Budget.of(options.budget)
     if target is not None and not math.isfinite(float(target)):
         raise ValueError(f"target_sqnr is {target}; it must be a number of dB")
     if fallback != "float" and find(fallback).form != STATIC:
