@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """How near quantized models stay to the float model: tq's beside ai-edge-quantizer's, on the same calibration data.
 
-    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] float.tflite ...
+    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] [--best] float.tflite ...
     python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
     python benchmarks/bench_accuracy.py --tasks [float.tflite ...]
     python benchmarks/bench_accuracy.py --effort [--recipe int8] [float.tflite ...]
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
-32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
-it.  Each model is run in a process of its own, since LiteRT may end it.
+32 random samples after calibration with 8 others; with --best also that of effort="best".  A model without a signature
+gets one before ai-edge-quantizer reads it.  Each model is run in a process of its own, since LiteRT may end it.
 
 With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
 with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
@@ -107,18 +107,22 @@ def with_peer(data, recipe, inputs):
     return bytes(made.quantize(ranges).quantized_model)
 
 
-def measure(path, recipe, count):
-    """{"tq": dB or an error's text, "peer": the same}."""
+def measure(path, recipe, count, best):
+    """{"tq": dB or an error's text, "peer": the same, and "best", if asked for}."""
     model = tq.Model(path)
     with open(path, "rb") as file:
         data = file.read()
     calibration, inputs = draw(model, 8, 0), draw(model, count, 1)
     exact = run(data, inputs)
     found = {}
+    given = calibration if recipe in STATIC else None
     makers = {
-        "tq": lambda: tq.quantize_model(data, recipe, calibration=calibration if recipe in STATIC else None),
+        "tq": lambda: tq.quantize_model(data, recipe, calibration=given),
+        "best": lambda: tq.quantize_model(data, recipe, calibration=calibration, effort="best"),
         "peer": lambda: with_peer(data, recipe, calibration),
     }
+    if not best:
+        del makers["best"]
     for who, make in makers.items():
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -345,6 +349,7 @@ def main():
     parser.add_argument("--effort", action="store_true", help="compare tq's efforts")
     parser.add_argument("--tasks", action="store_true", help="accuracy on data with labels")
     parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--best", action="store_true", help="a column of effort='best'")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rounding:
@@ -367,17 +372,18 @@ def main():
     if options.recipe not in PEERS or not options.models:
         parser.error(f"models and one of the recipes {', '.join(PEERS)} are needed")
     if options.one:
-        print(json.dumps(measure(options.models[0], options.recipe, options.samples)))
+        print(json.dumps(measure(options.models[0], options.recipe, options.samples, options.best)))
         return
-    print("| model | tq, dB | ai-edge-quantizer, dB |\n|---|---|---|")
+    columns = {"tq": "tq, dB", **({"best": 'effort="best"'} if options.best else {}), "peer": "ai-edge-quantizer, dB"}
+    print(f"| model | {' | '.join(columns.values())} |\n|---" + "|---" * len(columns) + "|")
     for path in options.models:
-        asked = ["--recipe", options.recipe, "--samples", str(options.samples)]
+        asked = ["--recipe", options.recipe, "--samples", str(options.samples), *["--best"] * options.best]
         command = [sys.executable, __file__, "--one", *asked, path]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
         lines = done.stdout.strip().splitlines()
         found = json.loads(lines[-1]) if lines else {}
         default = "ended the process" if done.returncode < 0 else "failed"
-        shown = [found.get(who, default) for who in ("tq", "peer")]
+        shown = [found.get(who, default) for who in columns]
         cells = [f"{item:.1f}" if isinstance(item, float) else str(item) for item in shown]
         print(f"| {path.rsplit('/', 1)[-1]} | {' | '.join(cells)} |", flush=True)
 
