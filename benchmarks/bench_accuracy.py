@@ -14,7 +14,8 @@ With --rounding: what each weight_rounding of tq.quantize_model gives, and the s
 with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
 With --effort: the same for each effort, beside ai-edge-quantizer and the bound: what the outputs' own int8 values cost.
 With --tasks: the part of scikit-learn's handwritten digits that is told right, of the net of digits.py, trained anew,
-and of the nets given, which tell digits of pictures of another size.
+and of the nets given, which tell digits of pictures of another size; and the mean average precision of the detector of
+shapes.py, trained anew, in pictures whose shapes are known.
 Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 
@@ -27,7 +28,10 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from bench_better import candidates, samples_of
@@ -307,35 +311,56 @@ def resized(pictures, shape):
     return np.pad(found, ((0, 0), *edges, (0, 0))).astype(np.float32)
 
 
-def told_right(data, pictures, labels):
-    answers = [np.argmax(row[0]) for row in run(data, [[picture[None]] for picture in pictures])]
-    return 100 * float(np.mean(np.array(answers) == labels))
+class Task(NamedTuple):
+    """A float model, samples to calibrate with, and the percentage that outputs for the pictures are worth."""
+
+    name: str
+    model: bytes
+    seen: list
+    pictures: np.ndarray
+    score: Callable[[np.ndarray], float]
+
+    def of(self, data):
+        outputs = [row[0] for row in run(data, [[picture[None]] for picture in self.pictures])]
+        return self.score(np.concatenate(outputs))
 
 
-def compare_tasks(paths):
+def tasks(paths):
     import digits
+    import shapes
 
     (x, y), (pictures, labels) = digits.data()
     models = {"digits.py": digits.model(digits.train(x, y))}
     models |= {Path(path).name: Path(path).read_bytes() for path in paths}
-    print("| | " + " | ".join(models) + " |\n|---|" + "---:|" * len(models))
-    fed = {name: resized(pictures, tq.Model(data).inputs[0].shape) for name, data in models.items()}
-    seen = {name: [[p[None]] for p in resized(x[:32], tq.Model(data).inputs[0].shape)] for name, data in models.items()}
-    cells = [f"{told_right(data, fed[name], labels):.1f}" for name, data in models.items()]
-    print(f"| float | {' | '.join(cells)} |", flush=True)
+    for name, data in models.items():
+        shape = tq.Model(data).inputs[0].shape
+        seen, fed = [[p[None]] for p in resized(x[:32], shape)], resized(pictures, shape)
+        yield Task(name, data, seen, fed, lambda found: 100 * float(np.mean(found.argmax(-1) == labels)))
+    (x, y), (pictures, cells) = shapes.data()
+    model = shapes.model(shapes.train(x, y))
+    score = partial(shapes.mean_average_precision, y=cells)
+    yield Task("shapes.py", model, [[p[None]] for p in x[:32]], pictures, score)
+
+
+def compare_tasks(paths):
+    columns = list(tasks(paths))
+    print("| | " + " | ".join(task.name for task in columns) + " |\n|---|" + "---:|" * len(columns))
+    print(f"| float | {' | '.join(f'{task.of(task.model):.1f}' for task in columns)} |", flush=True)
     for title, recipe, options in TASKS:
         cells = []
-        for name, data in models.items():
+        for task in columns:
             try:
                 if options == "peer":
                     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                        made = with_peer(data, recipe, seen[name])
+                        made = with_peer(task.model, recipe, task.seen)
                 else:
                     is_static = RECIPES[recipe].form == "static"
                     runs = is_static or options["weight_rounding"] != "nearest"
                     more = {} if is_static else {"min_elements": 64}
-                    made = tq.quantize_model(data, recipe, calibration=seen[name] if runs else None, **more, **options)
-                cells.append(f"{told_right(made, fed[name], labels):.1f}")
+                    made = tq.quantize_model(
+                        task.model, recipe, calibration=task.seen if runs else None, **more, **options
+                    )
+                cells.append(f"{task.of(made):.1f}")
             except ImportError:
                 cells.append("")
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
