@@ -62,6 +62,17 @@ class Net:
         return self.b.to_bytes()
 
 
+def normalized(n, x):
+    """A layer normalization with uneven gains, as converters write it out."""
+    whole, one = (1, 6, 6, 8), (1, 6, 6, 1)
+    axis = n.constant([3], np.int32)
+    apart = n.op("SUB", [x, n.op("MEAN", [x, axis], one, keep_dims=True)], whole)
+    spread = n.op("MEAN", [n.op("MUL", [apart, apart], whole), axis], one, keep_dims=True)
+    shrunk = n.op("MUL", [apart, n.op("RSQRT", [n.op("ADD", [spread, n.constant([1e-3])], one)], one)], whole)
+    gained = n.op("MUL", [shrunk, n.constant(GAINS)], whole)
+    return n.op("ADD", [gained, n.constant(n.random.normal(size=8) * GAINS)], whole)
+
+
 ALPHA = np.linspace(-0.5, 0.5, 8)
 BETWEEN = {
     "nothing": lambda n, x: x,
@@ -84,6 +95,7 @@ BETWEEN = {
     "gate": lambda n, x: n.op(
         "MUL", [x, n.op("LOGISTIC", [n.layer(x, 8, (1, 6, 6, 8), filter=1)], (1, 6, 6, 8))], (1, 6, 6, 8)
     ),
+    "normalization": normalized,
     "DEPTHWISE_CONV_2D": lambda n, x: n.op(
         "DEPTHWISE_CONV_2D",
         [x, n.constant(n.random.normal(size=(1, 3, 3, 16))), n.constant(np.ones(16))],
