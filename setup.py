@@ -15,11 +15,12 @@ import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatch
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import FileError
+from setuptools.errors import CompileError, FileError
 
 ROOT = Path(__file__).parent
 
@@ -73,6 +74,18 @@ LEVELS = {
     "src/python/": ["-O1"],
     "src/quant/": VECTORS + LEAN,
     "src/runtime/": ["-O2", *LEAN],
+}
+# Headers that take longer to read than many a file to compile.  gcc reads them once for all files of a pattern, which
+# include them first, and makes the same objects.
+PRECOMPILED = {
+    "src/kernels/arrays/fixed_16.c": "immintrin.h",
+    "src/kernels/arrays/lookup.c": "immintrin.h",
+    "src/kernels/blockwise/*_avx*.c": "immintrin.h",
+    "src/kernels/depthwise/*_avx*.c": "immintrin.h",
+    "src/kernels/exponentials.c": "immintrin.h",
+    "src/kernels/gemm/*_avx*.c": "immintrin.h",
+    "src/kernels/winograd/*_avx*.c": "immintrin.h",
+    "src/python/*/*.c": "python/state.h",
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))
 if "-Werror" in EXTRA:  # to look for warnings takes time too
@@ -142,10 +155,32 @@ class ParallelBuild(build_ext):
             )
         compile_one, link, running = compiler._compile, compiler.link_shared_object, []
         clang = "clang" in subprocess.run([*compiler.compiler_so, "--version"], capture_output=True, text=True).stdout
+        included = {}
 
         def compile_later(obj, source, extension, cc_args, flags, pp_opts):
             flags = flags_of(source, flags, clang)
+            header = next((header for pattern, header in PRECOMPILED.items() if fnmatch(source, pattern)), None)
+            if header and not (self.inplace or clang):
+                key = (header, *flags)
+                if key not in included:
+                    included[key] = precompiled(header, cc_args, flags, pp_opts)
+                flags = included[key] + flags
             running.append(pool.submit(compile_one, obj, source, extension, cc_args, flags, pp_opts))
+
+        def precompiled(header, cc_args, flags, pp_opts):
+            """The flags that include a header compiled with these flags, or none where the compiler cannot."""
+            folder = Path(self.build_temp, "precompiled", str(len(included)))
+            folder.mkdir(parents=True, exist_ok=True)
+            own, empty = folder / Path(header).name, folder / "empty.c"
+            own.write_text(f"#if __has_include(<{header}>)\n#include <{header}>\n#endif\n")
+            empty.write_text("")
+            include = ["-include", str(own)]
+            try:
+                compile_one(f"{own}.gch", str(own), ".h", cc_args, flags, pp_opts)
+                compile_one(f"{empty}.o", str(empty), ".c", cc_args, include + flags, pp_opts)
+            except CompileError:
+                return []
+            return include
 
         def link_when_compiled(*args, **kwargs):
             for job in running:

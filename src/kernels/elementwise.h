@@ -36,7 +36,10 @@ typedef struct tq_quantize_params {
     const int32_t *zero_point; /* low to high */
     int32_t low, high;         /* the quantized range, within the output type's */
     int32_t mask; /* 8-bit outputs: the bits of a value narrower than its element; -1: all bits */
-    int32_t low_bytes, high_bytes, mask_bytes; /* the low byte of each, four times: one load fills a vector */
+    /* bytes, four times: one load fills a vector */
+    int32_t low_bytes, high_bytes; /* less 128 where the output is unsigned */
+    int32_t flip_bytes;            /* the high bit where the output is unsigned: flipping it adds 128 */
+    int32_t mask_bytes;
     bool clamp;          /* low to high is less than the output type's range */
     bool infinite_slope; /* a slope is infinite: the scalar body computes */
     bool stream;         /* the output is larger than the caches: non-temporal stores */
@@ -57,6 +60,7 @@ typedef struct tq_requantize_params {
     const float *slope, *offset, *offset_negative; /* offset_negative: where q - input zero point < 0 */
     const int32_t *zero_point, *input_zero_point;  /* within the types' ranges */
     int32_t low, high;                             /* the output type's range */
+    int32_t flip_bytes; /* as above */
     uint8_t undecided; /* 2 E of fixed_simd.h for these sets; offsets contain half of it */
     bool wide; /* q - input zero point, or product + zero point, may not fit int32: the scalar body computes */
     bool shifts_left; /* some left > 0 */

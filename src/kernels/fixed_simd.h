@@ -28,6 +28,8 @@
  * A denormal slope is off by 2^-150 at most, which is as good: |x| <= 2^31 where x is an integer, and |r| < 8 where a
  * scale is that large.  Scales with an infinite slope take the scalar body.
  *
+ * Values are signed: the offset of unsigned ones contains -128, and flipping the high bit of each then adds 128.
+ *
  * Where |r| > 256, v lies beyond every value, since fma and conversion are monotonic in x, and the result saturates.
  * Where the conversion overflows, and for NaN, v is INT32_MIN, whose low 16 bits are 0: undecided.
  */
@@ -41,14 +43,4 @@ INLINE struct fixed_block fixed_narrow(const vi v[4])
 INLINE bool fixed_undecided(fixed_lows least, uint8_t limit)
 {
     return __builtin_expect(fixed_below(least, limit), 0);
-}
-
-/* Fixed point computes signed values: the offset of unsigned values contains -128. */
-INLINE vi fixed_values_i8(const struct fixed_block *block)
-{
-    return fixed_values(block);
-}
-INLINE vi fixed_values_u8(const struct fixed_block *block)
-{
-    return xor_s32(fixed_values(block), splat_s8(-128));
 }

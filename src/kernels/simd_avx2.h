@@ -81,28 +81,17 @@ INLINE void put(void *p, vi x, bool stream)
 
 /* Stores four vectors of values, within the type's range, as 32 elements.  Packing works within halves of vectors; a
    permutation then restores the order of lanes. */
-INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
-{
-    vi bytes = _mm256_packs_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
-    put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
-}
 INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
     vi bytes = _mm256_packus_epi16(_mm256_packs_epi32(x[0], x[1]), _mm256_packs_epi32(x[2], x[3]));
     put(p, _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)), stream);
 }
 /* Four vectors of any integers plus `zero` (16-bit lanes), as 8 bits; every step saturates. */
-INLINE vi saturated_i8(const vi x[4], vi zero)
+INLINE vi saturated_s8(const vi x[4], vi zero)
 {
     vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
     return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-INLINE vi saturated_u8(const vi x[4], vi zero)
-{
-    vi ab = _mm256_adds_epi16(_mm256_packs_epi32(x[0], x[1]), zero);
-    vi cd = _mm256_adds_epi16(_mm256_packs_epi32(x[2], x[3]), zero);
-    return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(ab, cd), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 INLINE vi splat_s16(int32_t x)
 {
@@ -246,13 +235,9 @@ INLINE vi splat_s8(int32_t x)
 {
     return _mm256_set1_epi8((char)x);
 }
-INLINE vi clamp_i8(vi x, vi low, vi high)
+INLINE vi clamp_s8(vi x, vi low, vi high)
 {
     return _mm256_min_epi8(_mm256_max_epi8(x, low), high);
-}
-INLINE vi clamp_u8(vi x, vi low, vi high)
-{
-    return _mm256_min_epu8(_mm256_max_epu8(x, low), high);
 }
 
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)

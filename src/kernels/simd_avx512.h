@@ -87,25 +87,15 @@ INLINE vi order_i16(vi x)
 {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), x);
 }
-INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
-{
-    put(p, order_i8(_mm512_packs_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
-}
 INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
     put(p, order_i8(_mm512_packus_epi16(_mm512_packs_epi32(x[0], x[1]), _mm512_packs_epi32(x[2], x[3]))), stream);
 }
-INLINE vi saturated_i8(const vi x[4], vi zero)
+INLINE vi saturated_s8(const vi x[4], vi zero)
 {
     vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
     vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
     return order_i8(_mm512_packs_epi16(ab, cd));
-}
-INLINE vi saturated_u8(const vi x[4], vi zero)
-{
-    vi ab = _mm512_adds_epi16(_mm512_packs_epi32(x[0], x[1]), zero);
-    vi cd = _mm512_adds_epi16(_mm512_packs_epi32(x[2], x[3]), zero);
-    return order_i8(_mm512_packus_epi16(ab, cd));
 }
 INLINE vi splat_s16(int32_t x)
 {
@@ -232,13 +222,9 @@ INLINE vi splat_s8(int32_t x)
 {
     return _mm512_set1_epi8((char)x);
 }
-INLINE vi clamp_i8(vi x, vi low, vi high)
+INLINE vi clamp_s8(vi x, vi low, vi high)
 {
     return _mm512_min_epi8(_mm512_max_epi8(x, low), high);
-}
-INLINE vi clamp_u8(vi x, vi low, vi high)
-{
-    return _mm512_min_epu8(_mm512_max_epu8(x, low), high);
 }
 
 INLINE vf choose_by_sign(vf x, vf positive, vf negative)

@@ -81,11 +81,6 @@ INLINE int16x8_t narrow(vi a, vi b)
 {
     return vcombine_s16(vqmovn_s32(a), vqmovn_s32(b));
 }
-INLINE void store4_i8(int8_t *p, const vi x[4], bool stream)
-{
-    (void)stream;
-    vst1q_s8(p, vcombine_s8(vqmovn_s16(narrow(x[0], x[1])), vqmovn_s16(narrow(x[2], x[3]))));
-}
 INLINE void store4_u8(uint8_t *p, const vi x[4], bool stream)
 {
     (void)stream;
@@ -95,15 +90,10 @@ INLINE int16x8_t narrow_with(vi a, vi b, vi zero)
 {
     return vqaddq_s16(narrow(a, b), vreinterpretq_s16_s32(zero));
 }
-INLINE vi saturated_i8(const vi x[4], vi zero)
+INLINE vi saturated_s8(const vi x[4], vi zero)
 {
     int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
     return vreinterpretq_s32_s8(vcombine_s8(vqmovn_s16(ab), vqmovn_s16(cd)));
-}
-INLINE vi saturated_u8(const vi x[4], vi zero)
-{
-    int16x8_t ab = narrow_with(x[0], x[1], zero), cd = narrow_with(x[2], x[3], zero);
-    return vreinterpretq_s32_u8(vcombine_u8(vqmovun_s16(ab), vqmovun_s16(cd)));
 }
 INLINE vi splat_s16(int32_t x)
 {
@@ -235,15 +225,10 @@ INLINE vi splat_s8(int32_t x)
 {
     return vreinterpretq_s32_s8(vdupq_n_s8((int8_t)x));
 }
-INLINE vi clamp_i8(vi x, vi low, vi high)
+INLINE vi clamp_s8(vi x, vi low, vi high)
 {
     int8x16_t values = vmaxq_s8(vreinterpretq_s8_s32(x), vreinterpretq_s8_s32(low));
     return vreinterpretq_s32_s8(vminq_s8(values, vreinterpretq_s8_s32(high)));
-}
-INLINE vi clamp_u8(vi x, vi low, vi high)
-{
-    uint8x16_t values = vmaxq_u8(vreinterpretq_u8_s32(x), vreinterpretq_u8_s32(low));
-    return vreinterpretq_s32_u8(vminq_u8(values, vreinterpretq_u8_s32(high)));
 }
 INLINE void put(void *p, vi x, bool stream)
 {

@@ -503,3 +503,18 @@ def test_the_wheel_is_small(tmp_path):
     assert {"tq/py.typed", "tq/_core.pyi", "tq/__init__.py"} <= set(names)
     assert any(re.fullmatch(r"tq/_core\..*", item) and not item.endswith(".pyi") for item in names)
     assert not any(item.startswith(("tests/", "src/", "benchmarks/")) for item in names)
+
+
+def test_each_row_of_compiler_flags_and_precompiled_headers_has_sources():
+    pytest.importorskip("setuptools")
+    program = """
+import runpy, setuptools
+setuptools.setup = lambda **given: None
+tables = runpy.run_path("setup.py")
+print(*tables["LEVELS"], *(pattern.split("*")[0] for pattern in tables["PRECOMPILED"]), sep="\\n")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    sources = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("src/**/*.c")]
+    rows = done.stdout.split()
+    assert len(rows) > 10
+    assert [row for row in rows if not any(source.startswith(row) for source in sources)] == []

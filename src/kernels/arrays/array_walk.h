@@ -88,6 +88,13 @@ tq_status tq_walk_run(tq_walk *walk, const tq_array_job *job, tq_operation opera
 void tq_fill_u32(void *to, const void *from, bool many, size_t first, size_t sets);
 
 /* The value that kernels subtract from values of this type to make them signed: 128 or 0. */
+/* The low 8 bits, four times. */
+static inline int32_t tq_four_bytes(int32_t value)
+{
+    const uint32_t bytes = ((uint32_t)value & UINT8_MAX) * 0x01010101u;
+    return (int32_t)bytes;
+}
+
 static inline int32_t tq_integer_center(tq_element type)
 {
     return tq_element_low(type) == 0 ? 128 : 0;

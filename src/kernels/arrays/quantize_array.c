@@ -70,15 +70,6 @@ static void fill_quantize(tq_walk_params *p, char *const *data, unsigned columns
     of_zeros[tq_isa()](zeros, sets, tq_integer_center(from->out), (float *)data[Q_OFFSET]);
 }
 
-/* The low 8 bits, four times. */
-static int32_t four_bytes(int32_t value)
-{
-    const uint32_t bytes = ((uint32_t)value & 0xFF) * 0x01010101u;
-    int32_t four;
-    memcpy(&four, &bytes, sizeof four);
-    return four;
-}
-
 static void point_quantize(tq_walk_params *params, char *const *data)
 {
     tq_quantize_params *p = &params->quantize;
@@ -98,12 +89,14 @@ tq_status tq_quantize_array(const tq_array_job *job, tq_column_f32 scale, tq_col
         return TQ_OK;
     bool clamp = low != tq_element_low(job->out_type) || high != tq_element_high(job->out_type);
     int32_t mask = job->value_mask ? job->value_mask : -1;
+    const int32_t center = tq_integer_center(job->out_type);
     tq_walk_params p = {.quantize = {.low = low,
                                      .high = high,
                                      .mask = mask,
-                                     .low_bytes = four_bytes(low),
-                                     .high_bytes = four_bytes(high),
-                                     .mask_bytes = four_bytes(mask),
+                                     .low_bytes = tq_four_bytes(low - center),
+                                     .high_bytes = tq_four_bytes(high - center),
+                                     .flip_bytes = tq_four_bytes(center),
+                                     .mask_bytes = tq_four_bytes(mask),
                                      .clamp = clamp,
                                      .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.scale = scale, .zero_point = zero_point, .in = job->in_type, .out = job->out_type};

@@ -206,7 +206,8 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
     };
     if (tq_layout_elements(&job->layout) == 0)
         return TQ_OK;
-    tq_walk_params p = {.requantize = {.low = tq_element_low(job->out_type),
+    tq_walk_params p = {.requantize = {.flip_bytes = tq_four_bytes(tq_integer_center(job->out_type)),
+                                       .low = tq_element_low(job->out_type),
                                        .high = (int32_t)tq_element_high(job->out_type),
                                        .stream = tq_job_is_large(job)}};
     tq_walk_source source = {.multiplier = multiplier,

@@ -126,10 +126,14 @@ static const struct no_params no_params = {false};
     DEFINE_SYMBOL(operation, in, out, row, params_t, needs_scalar, rows_##kernel, rule) \
     DEFINE_SYMBOL(operation, in, out, lanes, params_t, needs_scalar, lanes_##kernel, rule)
 
-#define QUANTIZE_KERNEL_i8(rule) quantize_i8
-#define QUANTIZE_KERNEL_u8(rule) quantize_u8
+#define QUANTIZE_KERNEL_i8(rule) quantize_8bit
+#define QUANTIZE_KERNEL_u8(rule) quantize_8bit
 #define QUANTIZE_KERNEL_i16(rule) quantize_##rule##_i16
 #define QUANTIZE_KERNEL_u16(rule) quantize_##rule##_u16
+#define REQUANTIZE_KERNEL_i8(in) requantize_##in##_8bit
+#define REQUANTIZE_KERNEL_u8(in) requantize_##in##_8bit
+#define REQUANTIZE_KERNEL_i16(in) requantize_##in##_i16
+#define REQUANTIZE_KERNEL_i32(in) requantize_##in##_i32
 #define DEFINE_SYMBOLS_OF(...) DEFINE_SYMBOLS(__VA_ARGS__)
 #define DEFINE_quantize_away(in, out)                                                                             \
     DEFINE_SYMBOLS_OF(quantize_away, in, out, tq_quantize_params, p->infinite_slope, QUANTIZE_KERNEL_##out(away), \
@@ -139,9 +143,9 @@ static const struct no_params no_params = {false};
                       TQ_QUANTIZE_EVEN)
 #define DEFINE_dequantize(in, out) \
     DEFINE_SYMBOLS(dequantize, in, out, tq_dequantize_params, p->wide, dequantize_##in, 0)
-#define DEFINE_requantize(name, in, out, rule)                                                         \
-    DEFINE_SYMBOLS(requantize_##name, in, out, tq_requantize_params, requantize_needs_scalar(p, rule), \
-                   requantize_##in##_##out, rule)
+#define DEFINE_requantize(name, in, out, rule)                                                            \
+    DEFINE_SYMBOLS_OF(requantize_##name, in, out, tq_requantize_params, requantize_needs_scalar(p, rule), \
+                      REQUANTIZE_KERNEL_##out(in), rule)
 #define DEFINE_requantize_double(in, out) DEFINE_requantize(double, in, out, TQ_REQUANTIZE_DOUBLE)
 #define DEFINE_requantize_single(in, out) DEFINE_requantize(single, in, out, TQ_REQUANTIZE_SINGLE)
 #define DEFINE_requantize_up(in, out) DEFINE_requantize(up, in, out, TQ_REQUANTIZE_UP)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Template: the functions step and pair of walk_simd.h for 8-bit outputs, in fixed point (fixed_simd.h).  The includer
- * defines KERNEL, IN, OUT, PARAMS and lane_t for walk_simd.h, which it includes next, and the functions
+ * Template: the functions step and pair of walk_simd.h for 8-bit outputs, in fixed point (fixed_simd.h).  One kernel
+ * serves int8 and uint8, whose values differ by a flipped bit.  The includer defines KERNEL, IN, OUT (u8), PARAMS and
+ * lane_t for walk_simd.h, which it includes next, and the functions
  *
  *   lane_t load_KERNEL(p, at)      the parameters of entries from `at` on, one a lane
  *   vi fixed_KERNEL(x, &lane)      a vector of elements in fixed point
  *   uint8_t limit_KERNEL(p)        the limit of fixed_undecided
- *   vi clamp_KERNEL(values, p)     a block's values, clamped to the limits of its parameters
+ *   vi values_KERNEL(values, p)    the bytes of a block's signed values
  *   void exact_KERNEL(x, y, p, at, lanes, rule)
  *       computes a block by the exact rule; arguments as in step_KERNEL
  */
@@ -17,7 +18,7 @@ INLINE lane_t NAMED(lane)(const PARAMS *p, const lane_t *row, size_t at, const b
 
 INLINE void NAMED(store)(out_t *y, const struct fixed_block *block, const PARAMS *p, bool stream)
 {
-    put(y, NAMED(clamp)(GLUE(fixed_values, OUT)(block), p), stream);
+    put(y, NAMED(values)(fixed_values(block), p), stream);
 }
 
 INLINE void NAMED(end)(const struct fixed_block *block, const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes,

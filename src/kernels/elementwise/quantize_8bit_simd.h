@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Template of quantize_simd.h, which defines OUT (i8 or u8).  Both rules share the walk: only the exact rule of
- * undecided blocks differs.
+ * Included by quantize_simd.h.  Both rules share the walk: only the exact rule of undecided blocks differs.
  */
-#define KERNEL GLUE(quantize, OUT)
+#define KERNEL quantize_8bit
 #define IN f32
+#define OUT u8
 #define PARAMS tq_quantize_params
 #define lane_t struct quantize_fixed_lane
 
@@ -29,12 +29,13 @@ INLINE uint8_t NAMED(limit)(const PARAMS *p)
     return 2 * TQ_FIXED_ERROR;
 }
 
-INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
+INLINE vi NAMED(values)(vi values, const PARAMS *p)
 {
+    const vi flip = splat_s32(p->flip_bytes);
     if (!p->clamp)
-        return values;
-    return and_s32(GLUE(clamp, OUT)(values, splat_s32(p->low_bytes), splat_s32(p->high_bytes)),
-                   splat_s32(p->mask_bytes));
+        return xor_s32(values, flip);
+    const vi clamped = clamp_s8(values, splat_s32(p->low_bytes), splat_s32(p->high_bytes));
+    return and_s32(xor_s32(clamped, flip), splat_s32(p->mask_bytes));
 }
 
 APART void NAMED(exact)(const float *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
@@ -44,9 +45,9 @@ APART void NAMED(exact)(const float *x, out_t *y, const PARAMS *p, size_t at, bo
     vi value[4];
     for (size_t k = 0; k < 4; k++) {
         const struct quantize_lane c = lanes ? quantize_load(p, at + k * LANES, even) : row;
-        value[k] = and_s32(quantize_vector(load_f32(x + k * LANES), &c, even), splat_s32(p->mask));
+        value[k] = and_s32(quantize_vector(load_f32(x + k * LANES), &c, even), splat_s32(p->mask & UINT8_MAX));
     }
-    GLUE(store4, OUT)(y, value, false);
+    store4_u8(y, value, false);
 }
 
 #include "kernels/elementwise/fixed_step_simd.h"

@@ -40,9 +40,6 @@ struct quantize_fixed_lane {
     vf slope, offset;
 };
 
-#define OUT i8
-#include "kernels/elementwise/quantize_8bit_simd.h"
-#define OUT u8
 #include "kernels/elementwise/quantize_8bit_simd.h"
 
 #define RULE away

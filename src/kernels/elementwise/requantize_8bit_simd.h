@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Template: requantize to 8 bits.  The includer defines IN and OUT.  All rules share the walk: they differ in
+ * Template: requantize to 8 bits.  The includer defines IN.  All rules share the walk: they differ in
  * parameters and in the exact rule of undecided blocks.
  */
-#define KERNEL GLUE(GLUE(requantize, IN), OUT)
+#define KERNEL GLUE(GLUE(requantize, IN), 8bit)
+#define OUT u8
 #define PARAMS tq_requantize_params
 #define lane_t struct requantize_fixed_lane
 
@@ -32,10 +33,9 @@ INLINE uint8_t NAMED(limit)(const PARAMS *p)
     return p->undecided;
 }
 
-INLINE vi NAMED(clamp)(vi values, const PARAMS *p)
+INLINE vi NAMED(values)(vi values, const PARAMS *p)
 {
-    (void)p;
-    return values;
+    return xor_s32(values, splat_s32(p->flip_bytes));
 }
 
 APART void NAMED(exact)(const in_t *x, out_t *y, const PARAMS *p, size_t at, bool lanes, int rule)
@@ -44,7 +44,9 @@ APART void NAMED(exact)(const in_t *x, out_t *y, const PARAMS *p, size_t at, boo
     for (size_t k = 0; k < 4; k++)
         block[k] = GLUE(load, IN)(x + k * LANES);
     requantize_block(block, p, at, lanes, rule);
-    GLUE(store4, OUT)(y, block, false);
+    for (size_t k = 0; k < 4; k++)
+        block[k] = and_s32(block[k], splat_s32(UINT8_MAX));
+    store4_u8(y, block, false);
 }
 
 #include "kernels/elementwise/fixed_step_simd.h"

@@ -107,28 +107,12 @@ INLINE bool requantize_needs_scalar(const tq_requantize_params *p, int rule)
 }
 
 #define IN i8
-#define OUT i8
-#include "kernels/elementwise/requantize_8bit_simd.h"
-#define IN i8
-#define OUT u8
 #include "kernels/elementwise/requantize_8bit_simd.h"
 #define IN u8
-#define OUT i8
-#include "kernels/elementwise/requantize_8bit_simd.h"
-#define IN u8
-#define OUT u8
 #include "kernels/elementwise/requantize_8bit_simd.h"
 #define IN i16
-#define OUT i8
-#include "kernels/elementwise/requantize_8bit_simd.h"
-#define IN i16
-#define OUT u8
 #include "kernels/elementwise/requantize_8bit_simd.h"
 #define IN i32
-#define OUT i8
-#include "kernels/elementwise/requantize_8bit_simd.h"
-#define IN i32
-#define OUT u8
 #include "kernels/elementwise/requantize_8bit_simd.h"
 
 #if LANES <= 8 /* elementwise.def */

@@ -74,14 +74,6 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
     return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
 }
 
-#define OUT i8
-#define OUT_LOW INT8_MIN
-#define OUT_HIGH INT8_MAX
-#include "kernels/gemm/gemm_store_8bit_simd.h"
-
-#define OUT u8
-#define OUT_LOW 0
-#define OUT_HIGH UINT8_MAX
 #include "kernels/gemm/gemm_store_8bit_simd.h"
 
 /* ---- 16-bit values: the fixed-point rules, on vectors ---- */
@@ -166,8 +158,8 @@ static TARGET void gemm_store_wide(const tq_tile_store *t)
 
 #define GLUE_STORES_(isa) tq_stores__##isa
 #define GLUE_STORES(isa) GLUE_STORES_(isa)
-const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_i8,
-                                          .u8 = gemm_store_u8,
+const tq_stores GLUE_STORES(STORE_ISA) = {.i8 = gemm_store_8bit,
+                                          .u8 = gemm_store_8bit,
                                           .i16 = gemm_store_i16,
                                           .i16_wide = gemm_store_wide,
                                           .f32 = gemm_store_f32};
