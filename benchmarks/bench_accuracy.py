@@ -282,6 +282,10 @@ def compare_efforts(paths, recipe):
 # What is compared: a name, the recipe and options of tq.quantize_model; "peer": ai-edge-quantizer's recipe.
 TASKS = [
     ("int8", "int8", {}),
+    ('int8, "mse"', "int8", {"observer": "mse"}),
+    ("int8, bias_correction", "int8", {"bias_correction": True}),
+    ("int8, equalize", "int8", {"equalize": True}),
+    ("int8, gptq", "int8", {"weight_rounding": "gptq"}),
     ("int8, better", "int8", {"effort": "better"}),
     ("int8, best", "int8", {"effort": "best"}),
     ("int8, ai-edge-quantizer", "int8", "peer"),
@@ -361,7 +365,7 @@ def compare_tasks(paths):
                         task.model, recipe, calibration=task.seen if runs else None, **more, **options
                     )
                 cells.append(f"{task.of(made):.1f}")
-            except ImportError:
+            except (ImportError, ValueError):  # no ai-edge-quantizer; no layers that equalize could scale
                 cells.append("")
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
