@@ -85,6 +85,7 @@ PRECOMPILED = {
     "src/kernels/exponentials.c": "immintrin.h",
     "src/kernels/gemm/*_avx*.c": "immintrin.h",
     "src/kernels/winograd/*_avx*.c": "immintrin.h",
+    "src/ops/*.c": "ops/check.h",
     "src/python/*/*.c": "python/state.h",
 }
 EXTRA = shlex.split(os.environ.get("TQ_CFLAGS", ""))

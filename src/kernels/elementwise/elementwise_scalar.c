@@ -35,16 +35,8 @@ INLINE int32_t requantize(int32_t q, const tq_requantize_params *p, size_t at, t
     return tq_requantize(acc, &m, rule, p->zero_point[at], p->low, p->high);
 }
 
-#define requantize_double(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_DOUBLE)
-#define requantize_single(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_SINGLE)
-#define requantize_up(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_UP)
-#define requantize_float64_away(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT64_AWAY)
-#define requantize_float32_even(q, p, at) requantize(q, p, at, TQ_REQUANTIZE_FLOAT32_EVEN)
-
 typedef tq_quantize_params params_quantize_away, params_quantize_even;
 typedef tq_dequantize_params params_dequantize;
-typedef tq_requantize_params params_requantize_double, params_requantize_single, params_requantize_up,
-    params_requantize_float64_away, params_requantize_float32_even;
 
 INLINE float convert_f64_f32(double x)
 {
@@ -81,11 +73,26 @@ INLINE float convert_f64_f32(double x)
 #define MAP_quantize_away MAP
 #define MAP_quantize_even MAP
 #define MAP_dequantize(operation, in, out) MAP_WITH(__attribute__((always_inline)) inline, operation, in, out)
-#define MAP_requantize_double MAP
-#define MAP_requantize_single MAP
-#define MAP_requantize_up MAP
-#define MAP_requantize_float64_away MAP
-#define MAP_requantize_float32_even MAP
+/* One loop for all rules: they are many, and few elements are requantized here. */
+#define MAP_requantize_double(operation, in, out)                                            \
+    static __attribute__((noinline)) void requantize_##in##_##out(                           \
+        const tq_element_##in *x, tq_element_##out *y, size_t n, size_t rows, size_t stride, \
+        const tq_requantize_params *p, size_t first, bool lanes, tq_requantize_rule rule)    \
+    {                                                                                        \
+        for (size_t r = 0; r < rows; r++, x += stride, y += stride)                          \
+            for (size_t i = 0; i < n; i++)                                                   \
+                y[i] = (tq_element_##out)requantize(x[i], p, first + (lanes ? i : r), rule); \
+    }                                                                                        \
+    REQUANTIZE_SYMBOLS(operation, in, out, TQ_REQUANTIZE_DOUBLE)
+#define REQUANTIZE_SYMBOLS(operation, in, out, rule)                                                       \
+    SYMBOL(operation, in, out, row, requantize_##in##_##out(x, y, n, rows, stride, p, first, false, rule)) \
+    SYMBOL(operation, in, out, lanes, requantize_##in##_##out(x, y, n, rows, stride, p, first, true, rule))
+#define MAP_requantize_single(operation, in, out) REQUANTIZE_SYMBOLS(operation, in, out, TQ_REQUANTIZE_SINGLE)
+#define MAP_requantize_up(operation, in, out) REQUANTIZE_SYMBOLS(operation, in, out, TQ_REQUANTIZE_UP)
+#define MAP_requantize_float64_away(operation, in, out) \
+    REQUANTIZE_SYMBOLS(operation, in, out, TQ_REQUANTIZE_FLOAT64_AWAY)
+#define MAP_requantize_float32_even(operation, in, out) \
+    REQUANTIZE_SYMBOLS(operation, in, out, TQ_REQUANTIZE_FLOAT32_EVEN)
 #define MAP_convert(operation, in, out)                                                                              \
     static __attribute__((noinline)) void rows_##in##_##out(const tq_element_##in *x, tq_element_##out *y, size_t n, \
                                                             size_t rows, size_t stride)                              \
