@@ -14,6 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
@@ -55,6 +56,9 @@ UNCOPIED = ["-O3", "-fno-unswitch-loops", "-fno-split-loops", "-fno-peel-loops",
 UNCOPIED += ["-fno-version-loops-for-strides", "-fno-loop-unroll-and-jam", "-fno-loop-interchange"]
 UNCOPIED += ["-fno-tree-loop-distribution", "-fno-tree-partial-pre", "-fno-split-paths"]
 UNCOPIED += ["-fno-gcse-after-reload", "-fno-predictive-commoning"]
+# gcc clears records by `rep stos`, whose start takes as long as a small operator.  By vectors and calls in its place,
+# nets of some microseconds run a twentieth faster.  x86 alone has the flag.
+RECORDS = ["-mmemset-strategy=libcall:-1:noalign"]
 # Of operators these lose up to a half of their speed without the copies.
 COPIED = ["detection/", "movement/", "recurrent/", "signal/"]
 COPIED += ["products/fully_connected_shuffled", "products/hybrid", "products/transpose_conv_gather"]
@@ -126,6 +130,8 @@ def flags_of(source, flags, clang):
     level = next((level for prefix, level in LEVELS.items() if source.startswith(prefix)), ["-O3"])
     if clang:  # its levels have no such parts
         level = ["-O3"] if "-ftree-vectorize" in level else level[:1]
+    elif sysconfig.get_platform().endswith(("x86_64", "amd64")):
+        level = level + RECORDS
     return [item for flag in flags for item in (level if flag == "-O3" else [flag])]
 
 

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """How near quantized models stay to the float model: tq's beside ai-edge-quantizer's, on the same calibration data.
 
-    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] float.tflite ...
+    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] [--best] float.tflite ...
     python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
     python benchmarks/bench_accuracy.py --tasks [float.tflite ...]
     python benchmarks/bench_accuracy.py --effort [--recipe int8] [float.tflite ...]
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
-32 random samples after calibration with 8 others.  A model without a signature gets one before ai-edge-quantizer reads
-it.  Each model is run in a process of its own, since LiteRT may end it.
+32 random samples after calibration with 8 others; with --best also that of effort="best".  A model without a signature
+gets one before ai-edge-quantizer reads it.  Each model is run in a process of its own, since LiteRT may end it.
 
 With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
 with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
 With --effort: the same for each effort, beside ai-edge-quantizer and the bound: what the outputs' own int8 values cost.
 With --tasks: the part of scikit-learn's handwritten digits that is told right, of the net of digits.py, trained anew,
-and of the nets given, which tell digits of pictures of another size.
+and of the nets given, which tell digits of pictures of another size; and the mean average precision of the detector of
+shapes.py, trained anew, in pictures whose shapes are known.
 Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 
@@ -27,7 +28,10 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from bench_better import candidates, samples_of
@@ -107,18 +111,22 @@ def with_peer(data, recipe, inputs):
     return bytes(made.quantize(ranges).quantized_model)
 
 
-def measure(path, recipe, count):
-    """{"tq": dB or an error's text, "peer": the same}."""
+def measure(path, recipe, count, best):
+    """{"tq": dB or an error's text, "peer": the same, and "best", if asked for}."""
     model = tq.Model(path)
     with open(path, "rb") as file:
         data = file.read()
     calibration, inputs = draw(model, 8, 0), draw(model, count, 1)
     exact = run(data, inputs)
     found = {}
+    given = calibration if recipe in STATIC else None
     makers = {
-        "tq": lambda: tq.quantize_model(data, recipe, calibration=calibration if recipe in STATIC else None),
+        "tq": lambda: tq.quantize_model(data, recipe, calibration=given),
+        "best": lambda: tq.quantize_model(data, recipe, calibration=calibration, effort="best"),
         "peer": lambda: with_peer(data, recipe, calibration),
     }
+    if not best:
+        del makers["best"]
     for who, make in makers.items():
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -274,6 +282,10 @@ def compare_efforts(paths, recipe):
 # What is compared: a name, the recipe and options of tq.quantize_model; "peer": ai-edge-quantizer's recipe.
 TASKS = [
     ("int8", "int8", {}),
+    ('int8, "mse"', "int8", {"observer": "mse"}),
+    ("int8, bias_correction", "int8", {"bias_correction": True}),
+    ("int8, equalize", "int8", {"equalize": True}),
+    ("int8, gptq", "int8", {"weight_rounding": "gptq"}),
     ("int8, better", "int8", {"effort": "better"}),
     ("int8, best", "int8", {"effort": "best"}),
     ("int8, ai-edge-quantizer", "int8", "peer"),
@@ -303,36 +315,57 @@ def resized(pictures, shape):
     return np.pad(found, ((0, 0), *edges, (0, 0))).astype(np.float32)
 
 
-def told_right(data, pictures, labels):
-    answers = [np.argmax(row[0]) for row in run(data, [[picture[None]] for picture in pictures])]
-    return 100 * float(np.mean(np.array(answers) == labels))
+class Task(NamedTuple):
+    """A float model, samples to calibrate with, and the percentage that outputs for the pictures are worth."""
+
+    name: str
+    model: bytes
+    seen: list
+    pictures: np.ndarray
+    score: Callable[[np.ndarray], float]
+
+    def of(self, data):
+        outputs = [row[0] for row in run(data, [[picture[None]] for picture in self.pictures])]
+        return self.score(np.concatenate(outputs))
 
 
-def compare_tasks(paths):
+def tasks(paths):
     import digits
+    import shapes
 
     (x, y), (pictures, labels) = digits.data()
     models = {"digits.py": digits.model(digits.train(x, y))}
     models |= {Path(path).name: Path(path).read_bytes() for path in paths}
-    print("| | " + " | ".join(models) + " |\n|---|" + "---:|" * len(models))
-    fed = {name: resized(pictures, tq.Model(data).inputs[0].shape) for name, data in models.items()}
-    seen = {name: [[p[None]] for p in resized(x[:32], tq.Model(data).inputs[0].shape)] for name, data in models.items()}
-    cells = [f"{told_right(data, fed[name], labels):.1f}" for name, data in models.items()]
-    print(f"| float | {' | '.join(cells)} |", flush=True)
+    for name, data in models.items():
+        shape = tq.Model(data).inputs[0].shape
+        seen, fed = [[p[None]] for p in resized(x[:32], shape)], resized(pictures, shape)
+        yield Task(name, data, seen, fed, lambda found: 100 * float(np.mean(found.argmax(-1) == labels)))
+    (x, y), (pictures, cells) = shapes.data()
+    model = shapes.model(shapes.train(x, y))
+    score = partial(shapes.mean_average_precision, y=cells)
+    yield Task("shapes.py", model, [[p[None]] for p in x[:32]], pictures, score)
+
+
+def compare_tasks(paths):
+    columns = list(tasks(paths))
+    print("| | " + " | ".join(task.name for task in columns) + " |\n|---|" + "---:|" * len(columns))
+    print(f"| float | {' | '.join(f'{task.of(task.model):.1f}' for task in columns)} |", flush=True)
     for title, recipe, options in TASKS:
         cells = []
-        for name, data in models.items():
+        for task in columns:
             try:
                 if options == "peer":
                     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                        made = with_peer(data, recipe, seen[name])
+                        made = with_peer(task.model, recipe, task.seen)
                 else:
                     is_static = RECIPES[recipe].form == "static"
                     runs = is_static or options["weight_rounding"] != "nearest"
                     more = {} if is_static else {"min_elements": 64}
-                    made = tq.quantize_model(data, recipe, calibration=seen[name] if runs else None, **more, **options)
-                cells.append(f"{told_right(made, fed[name], labels):.1f}")
-            except ImportError:
+                    made = tq.quantize_model(
+                        task.model, recipe, calibration=task.seen if runs else None, **more, **options
+                    )
+                cells.append(f"{task.of(made):.1f}")
+            except (ImportError, ValueError):  # no ai-edge-quantizer; no layers that equalize could scale
                 cells.append("")
         print(f"| {title} | {' | '.join(cells)} |", flush=True)
 
@@ -345,6 +378,7 @@ def main():
     parser.add_argument("--effort", action="store_true", help="compare tq's efforts")
     parser.add_argument("--tasks", action="store_true", help="accuracy on data with labels")
     parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--best", action="store_true", help="a column of effort='best'")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.rounding:
@@ -367,17 +401,18 @@ def main():
     if options.recipe not in PEERS or not options.models:
         parser.error(f"models and one of the recipes {', '.join(PEERS)} are needed")
     if options.one:
-        print(json.dumps(measure(options.models[0], options.recipe, options.samples)))
+        print(json.dumps(measure(options.models[0], options.recipe, options.samples, options.best)))
         return
-    print("| model | tq, dB | ai-edge-quantizer, dB |\n|---|---|---|")
+    columns = {"tq": "tq, dB", **({"best": 'effort="best"'} if options.best else {}), "peer": "ai-edge-quantizer, dB"}
+    print(f"| model | {' | '.join(columns.values())} |\n|---" + "|---" * len(columns) + "|")
     for path in options.models:
-        asked = ["--recipe", options.recipe, "--samples", str(options.samples)]
+        asked = ["--recipe", options.recipe, "--samples", str(options.samples), *["--best"] * options.best]
         command = [sys.executable, __file__, "--one", *asked, path]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
         lines = done.stdout.strip().splitlines()
         found = json.loads(lines[-1]) if lines else {}
         default = "ended the process" if done.returncode < 0 else "failed"
-        shown = [found.get(who, default) for who in ("tq", "peer")]
+        shown = [found.get(who, default) for who in columns]
         cells = [f"{item:.1f}" if isinstance(item, float) else str(item) for item in shown]
         print(f"| {path.rsplit('/', 1)[-1]} | {' | '.join(cells)} |", flush=True)
 

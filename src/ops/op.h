@@ -78,7 +78,7 @@ typedef struct tq_host {
 typedef void (*tq_pack_fn)(tq_node *node);
 
 /* Integers of a prepack key, at most. */
-enum { TQ_PREPACK_KEY = 24 };
+enum { TQ_PREPACK_KEY = 25 };
 
 /* The requests of prepare to the runtime, through the functions below. */
 typedef struct tq_request {

@@ -426,9 +426,11 @@ tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *
 
 static bool has_prepared_shapes(const tq_step *step)
 {
-    for (int i = 0; i < step->node.in_count; i++)
-        if (step->node.in[i] && !tq_shape_equal(&step->prepared_shapes[i], &step->node.in[i]->shape))
+    for (int i = 0; i < step->node.in_count; i++) {
+        const tq_tensor *in = step->node.in[i];
+        if (in && !tq_is_constant(in) && !tq_shape_equal(&step->prepared_shapes[i], &in->shape))
             return false;
+    }
     return true;
 }
 

@@ -248,7 +248,7 @@ static struct product choose(void)
         p.scan = (tq_scan){1, 1, (int32_t)between(3, 20), (int32_t)between(3, 20), 3, 3, 1, 1, 1, 1, 0, 0, false};
         p.scan.pad_h = (int32_t)between(0, 2), p.scan.pad_w = (int32_t)between(0, 2);
         p.scan.in_h = p.scan.out_h + 2 - p.scan.pad_h, p.scan.in_w = p.scan.out_w + 2 - p.scan.pad_w;
-        p.images = between(1, 3), p.groups = 1, p.channels = between(16, 40), p.depth = 16 * between(1, 4);
+        p.images = between(1, 3), p.groups = 1, p.channels = between(16, 80), p.depth = 16 * between(1, 4);
     }
     p.out_stride = p.channels + random32() % 3;
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;
@@ -317,7 +317,8 @@ static void compute_product(struct product *p, const tq_gemm_weights *weights, s
         compute_winograd(p, &winograd, weights, rows, out))
         return;
     if (random32() % 2)
-        tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups);
+        tq_gemm_plan_windows(&gemm, &p->scan, p->depth * p->groups,
+                             rows / ((size_t)p->scan.out_h * (size_t)p->scan.out_w));
     void *packed = make_aligned(gemm.packed_bytes);
     void *scratch = make_aligned(tq_gemm_scratch_bytes(&gemm, (int)p->threads));
     tq_gemm_pack(&gemm, weights, packed);

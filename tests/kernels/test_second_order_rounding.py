@@ -103,13 +103,15 @@ def test_rows_times_a_matrix_and_its_inverse(rows, columns):
 def rounded(method, w, h, scales, factors=(1.0,), sweeps=0, block=None, refit=False, limits=(-8, 7), threads=2):
     order = np.argsort(np.diag(h), kind="stable").astype(np.int64)
     moments = np.ascontiguousarray(h[np.ix_(order, order)])
-    triangle = moments.copy() if method == "gptq" else None
-    assert triangle is None or _core._cholesky(triangle, threads)
+    diagonal = np.diag(moments).copy()
+    assert method != "gptq" or _core._cholesky(moments, threads)
+    if method == "comq":
+        moments[np.triu_indices(len(h))] = np.nan  # is not read
     block = block or len(h)
     table = np.ascontiguousarray(np.reshape(scales, (len(w), -1)).T, np.float32)
     arguments = (np.array(factors), sweeps, refit, *limits, threads)
     codes, made, errors = _core._round_rows(
-        method, np.ascontiguousarray(w), order, moments, triangle, table, block, False, *arguments
+        method, np.ascontiguousarray(w), order, moments, diagonal, table, block, False, *arguments
     )
     return codes, made.T, errors
 
@@ -213,14 +215,14 @@ def test_every_instruction_set_and_number_of_threads_gives_the_same_bits(disable
 def test_arrays_that_do_not_fit():
     w, h, scales = layer(4, 6)
     order = np.arange(6)
-    good = ["gptq", w, order, h, h, scales[None], 6, False, np.ones(1), 0, False, -8, 7, 1]
+    good = ["gptq", w, order, h, np.diag(h).copy(), scales[None], 6, False, np.ones(1), 0, False, -8, 7, 1]
     _core._round_rows(*good)
     wrong = {
         0: ["gpqt", 3],
         1: [w[:, :5], w.astype(np.float32), w.T],
         2: [np.zeros(6, int), order[:5], order - 1],
-        3: [h[:5], h.tolist()],
-        4: [None, h[:, :5]],
+        3: [None, h[:5], h.tolist()],
+        4: [None, np.diag(h), np.ones(5), h],
         5: [scales[None, :3], scales[None].astype(float)],
         6: [0, 4, -1],
         8: [np.ones(0)],
@@ -257,7 +259,7 @@ def test_ctrl_c_is_heard(work):
         "sums": lambda: gathered(x, geometry(x.shape, (3, 3), (60, 60), (1, 1), (1, 1), (1, 1), 1)),
         "factor": lambda: [_core._cholesky(h.copy(), 1) for _ in range(50)],
         "rows": lambda: _core._round_rows(
-            "comq", weights, order, h, None, scales, n, False, np.ones(50), 9, True, -8, 7, 2
+            "comq", weights, order, h, np.ones(n), scales, n, False, np.ones(50), 9, True, -8, 7, 2
         ),
     }
 

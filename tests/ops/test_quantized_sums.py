@@ -57,3 +57,31 @@ def test_every_pair_of_values_gives_the_formula(operator, name, kind):
     y = multiply((b - zeros[1]) << 20, second / twice) * (1 if operator == "ADD" else -1)
     want = np.clip(multiply(x + y, twice / (2**20 * out)) + zeros[2], info.min, info.max)
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), want)
+
+
+@pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("operator", ["ADD", "SUB", "MUL", "DIV", "SQUARED_DIFFERENCE"])
+def test_one_element_gives_what_copies_of_it_give(operator, kind, numerics):
+    if (operator, kind) == ("SQUARED_DIFFERENCE", "uint8"):
+        pytest.skip("LiteRT has no such kernel")
+    info, middle = np.iinfo(kind), 128 if kind == "uint8" else 0
+    many = np.resize(np.arange(info.min, info.max + 1), 1500).astype(kind)
+    for element, side in [(info.min, 0), (info.max, 1), (middle + 1, 0), (middle + 37, 1)]:
+        results = []
+        for count in (1, many.size):
+            values = [many, many]
+            values[side] = np.full(count, element, kind)
+            build = tq.ModelBuilder()
+            inputs = [build.input("in", x.shape, kind, scale=0.05, zero_point=middle - 101) for x in values]
+            build.operator(operator, inputs, [build.tensor("out", many.shape, kind, scale=0.07, zero_point=middle)])
+            build.output(build.tensors[-1])
+            interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics=numerics)
+            interpreter.allocate_tensors()
+            for index, value in enumerate(values):
+                interpreter.set_tensor(index, value)
+            if operator == "DIV" and side == 0:  # no divisor may be 0
+                interpreter.set_tensor(1, np.where(many == middle - 101, middle, many).astype(kind))
+            interpreter.invoke()
+            results.append(interpreter.get_tensor(2))
+        np.testing.assert_array_equal(*results, err_msg=str((element, side)))

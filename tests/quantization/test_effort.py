@@ -16,7 +16,7 @@ from tq.accuracy import measuring
 from tq.accuracy.logits import logits, without_last
 from tq.cli import demo_float
 from tq.editing.editor import Editor
-from tq.quantization import channel_scales, recipes
+from tq.quantization import budget, channel_scales, recipes
 from tq.quantization import effort as effort_module
 from tq.quantization.effort import halves, level
 from tq.quantization.options import Options
@@ -63,6 +63,17 @@ class Net:
         return self.b.to_bytes()
 
 
+def normalized(n, x):
+    """A layer normalization with uneven gains, as converters write it out."""
+    whole, one = (1, 6, 6, 8), (1, 6, 6, 1)
+    axis = n.constant([3], np.int32)
+    apart = n.op("SUB", [x, n.op("MEAN", [x, axis], one, keep_dims=True)], whole)
+    spread = n.op("MEAN", [n.op("MUL", [apart, apart], whole), axis], one, keep_dims=True)
+    shrunk = n.op("MUL", [apart, n.op("RSQRT", [n.op("ADD", [spread, n.constant([1e-3])], one)], one)], whole)
+    gained = n.op("MUL", [shrunk, n.constant(GAINS)], whole)
+    return n.op("ADD", [gained, n.constant(n.random.normal(size=8) * GAINS)], whole)
+
+
 ALPHA = np.linspace(-0.5, 0.5, 8)
 BETWEEN = {
     "nothing": lambda n, x: x,
@@ -85,6 +96,7 @@ BETWEEN = {
     "gate": lambda n, x: n.op(
         "MUL", [x, n.op("LOGISTIC", [n.layer(x, 8, (1, 6, 6, 8), filter=1)], (1, 6, 6, 8))], (1, 6, 6, 8)
     ),
+    "normalization": normalized,
     "DEPTHWISE_CONV_2D": lambda n, x: n.op(
         "DEPTHWISE_CONV_2D",
         [x, n.constant(n.random.normal(size=(1, 3, 3, 16))), n.constant(np.ones(16))],
@@ -481,9 +493,9 @@ def test_a_budget_buys_accuracy_and_is_kept(fallback):
     seen = noise(model, 8, 1)
     plain = tq.quantize_model(model, calibration=seen)
     levels = [decibels(model, plain, seen)]
-    for budget in (1500, 4000, "+400%"):
-        made = tq.quantize_model(model, calibration=seen, budget=budget, fallback=fallback)
-        most = budget if isinstance(budget, int) else 4 * len(plain)
+    for given in (1500, 4000, "+400%"):
+        made = tq.quantize_model(model, calibration=seen, budget=given, fallback=fallback)
+        most = given if isinstance(given, int) else 4 * len(plain)
         assert len(made) - len(plain) <= most
         levels.append(decibels(model, made, seen))
     assert levels == sorted(levels) and levels[-1] > levels[0] + 3
@@ -491,6 +503,53 @@ def test_a_budget_buys_accuracy_and_is_kept(fallback):
 
 def test_a_budget_from_the_command_line_gives_the_same_bytes(run, tmp_path):
     assert_command_gives_the_bytes_of_the_function(run, tmp_path, "budget", "60%")
+
+
+BUDGETS = {
+    4000: (4000, False, False), "10%": (10, True, False), "+12.5 %": (12.5, True, False), "500us": (500, False, True),
+    "+2 ms": (2000, False, True), "0.5s": (500000, False, True), "10% time": (10, True, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", BUDGETS)
+def test_budgets(given):
+    assert budget.Budget.of(given) == BUDGETS[given]
+
+
+@pytest.mark.parametrize("fallback", ["float", "int16x8"])
+def test_a_budget_of_time_buys_accuracy(fallback):
+    model = net(BETWEEN["residual"], seed=1)
+    seen = noise(model, 8, 1)
+    plain = tq.quantize_model(model, calibration=seen)
+    made = tq.quantize_model(model, calibration=seen, budget="5 s", fallback=fallback)
+    assert decibels(model, made, seen) > decibels(model, plain, seen) + 3
+
+
+@pytest.mark.parametrize(("given", "most"), [("23us", 2), ("80% time", 8), ("1us", 0)])
+def test_a_budget_of_time_is_kept(given, most, monkeypatch):
+    """Each operator takes 1 us as int8 and 11 as float."""
+    model = net(BETWEEN["residual"], seed=1)
+    seen = noise(model, 8, 1)
+
+    def floats(data):
+        ops = [op for op in tq.Model(data).subgraphs[0].operators if op.name not in ("QUANTIZE", "DEQUANTIZE")]
+        return sum(op.outputs[0].type.name == "FLOAT32" for op in ops)
+
+    def in_turns(self, *models):
+        return [100.0 + 10 * floats(bytes(item._file)) for item in models]
+
+    def by_operator(self, model, other):
+        quantized = other is not model
+        return {op.index: 1.0 if quantized else 11.0 for op in model.subgraphs[0].operators}
+
+    monkeypatch.setattr(budget.Time, "_in_turns", in_turns)
+    monkeypatch.setattr(budget.Time, "_by_operator", by_operator)
+    if not most:
+        with pytest.raises(ValueError, match="1 microseconds, and has no effect: no operator"):
+            tq.quantize_model(model, calibration=seen, budget=given)
+        return
+    made = tq.quantize_model(model, calibration=seen, budget=given)
+    assert 0 < floats(made) <= most
 
 
 # ---- refused ----
@@ -504,11 +563,21 @@ REFUSED = {
     "no number": (dict(budget="ten"), "budget is 'ten'"),
     "zero": (dict(budget=0), "budget is 0"),
     "NaN": (dict(budget="nan%"), "budget is 'nan%'"),
-    "one byte": (dict(budget=1), "has no effect: no operator"),
+    "no time": (dict(budget="0ms"), "budget is '0ms'"),
+    "less time": (dict(budget="-5% time"), "budget is '-5% time'; it must be"),
+    "bytes of time": (dict(budget="500 time"), "budget is '500 time'"),
+    "two points": (dict(budget="1.2.3"), "budget is '1.2.3'"),
     "budget and target": (dict(budget=1, target_sqnr=3), "budget is given and has no effect"),
     "budget and the same recipe": (dict(budget=1, fallback="int8"), "'int8' is the recipe itself"),
     "fallback alone": (dict(fallback="int16x8"), "fallback is given and has no effect"),
 }
+
+
+def test_a_budget_without_effect_is_refused():
+    n = Net()
+    model = n.bytes(n.layer(n.x, 3, (1, 6, 6, 8)))
+    with pytest.raises(ValueError, match="budget is 1, 1 bytes, and has no effect: no operator that costs accuracy"):
+        tq.quantize_model(model, calibration=noise(model, 4, 1), budget=1)
 
 
 @pytest.mark.parametrize("case", REFUSED)

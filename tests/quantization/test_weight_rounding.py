@@ -2,10 +2,13 @@
 """Second-order rounding of weights in tq.quantize_model: what it changes, what it gains, what it refuses."""
 
 import io
+import multiprocessing
 import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 
 import numpy as np
 import oracle
@@ -17,8 +20,9 @@ import tq
 from tq import progress
 from tq.accuracy import measuring
 from tq.accuracy.matching import constant_of
-from tq.calibration.hessians import HessianObserver, PairObserver, Shape, matrices_of, shape_of, weights_of
+from tq.calibration.hessians import HessianObserver, PairObserver, Shape, filter_of, matrices_of, shape_of, weights_of
 from tq.cli import demo_float
+from tq.quantization import moments, rounding
 from tq.quantization.recipes import Rule
 from tq.quantization.segments import Segments
 from tq.quantization.shift import damping, shifted
@@ -385,18 +389,38 @@ def test_weights_as_matrices_and_back(name):
     assert np.array_equal(weights_of(layer, matrices, weights.shape), weights)
 
 
-def test_pieces_of_a_model_give_what_the_whole_gives():
-    model = tq.Model(tq.quantize_model(FLOAT, "int8", calibration=SEEN))
+@pytest.mark.parametrize("most", [0, 1 << 30])
+@pytest.mark.parametrize("data", ["float", "int8"])
+def test_pieces_of_a_model_give_what_the_whole_gives(data, most):
+    """Whether tensors are held between pieces, or made again."""
+    model = tq.Model(FLOAT if data == "float" else tq.quantize_model(FLOAT, "int8", calibration=SEEN))
     given = measuring.Samples(tq.Model(FLOAT), SEEN[:3])
-    operators = model.subgraphs[0].operators
-    segments = Segments(model, given)
+    segments = Segments(model, given, most)
     interpreter = tq.Interpreter(model=model, numerics="reference", experimental_preserve_all_tensors=True)
-    for op in operators:
+    for op in model.subgraphs[0].operators:
         segments.advance(op.index)
         tensor = op.inputs[0]
-        for sample in given.each(interpreter):
+        values = (value for chunk in segments.chunks(tensor.index) for value in chunk.reals())
+        for _, found in zip(given.each(interpreter), values, strict=True):
             interpreter.invoke()
-            assert np.array_equal(interpreter.get_tensor(tensor.index), segments.value(sample, tensor.index))
+            assert np.array_equal(measuring.real(interpreter.get_tensor(tensor.index), tensor), found)
+
+
+def test_large_activations_are_not_held():
+    wide, count = (1, 64, 64, 64), 16
+    model = net(
+        ("CONV_2D", (64, 1, 1, 1), wide, CONV),
+        *[("CONV_2D", (64, 1, 1, 64), wide, CONV)] * 3,
+        ("CONV_2D", (1, 1, 1, 64), (1, 64, 64, 1), CONV),
+        shape=(1, 64, 64, 1),
+    )
+    seen = smooth((1, 64, 64, 1), count, 1)
+    tracemalloc.start()
+    try:
+        tq.quantize_model(model, "weight_only_int8", calibration=seen, weight_rounding="gptq")
+        assert tracemalloc.get_traced_memory()[1] < count * 4 * np.prod(wide)  # of one layer, in one of the two models
+    finally:
+        tracemalloc.stop()
 
 
 def test_weights_that_overrides_name_stay_as_they_are():
@@ -467,3 +491,91 @@ def test_a_terminal_sees_the_layers(monkeypatch):
     monkeypatch.setattr(progress, "_DELAY", 0.0)
     tq.quantize_model(FLOAT, "int8", calibration=SEEN[:2], weight_rounding="comq")
     assert "rounding weights 1 of 4 layers, 0 s" in terminal.getvalue()
+
+
+# ---- executors ----
+
+
+def many(**options):
+    """Of more samples than a worker takes at a time."""
+    seen = list(demo_float.pictures(40)[0])
+    return tq.quantize_model(FLOAT, "int8", calibration=seen, weight_rounding="gptq", **options)
+
+
+@pytest.mark.parametrize("most", [0, 1 << 30])
+@pytest.mark.parametrize("kind", ["threads", "processes", "by turns"])
+def test_an_executor_gives_the_same_bytes(kind, most, monkeypatch):
+    monkeypatch.setattr(rounding, "_LEAST_HELD", most)
+    context = multiprocessing.get_context("spawn")
+    makers = {
+        "threads": lambda: ThreadPoolExecutor(3),
+        "processes": lambda: ProcessPoolExecutor(2, mp_context=context),
+        "by turns": lambda: ByTurns(),
+    }
+    with makers[kind]() as executor:
+        assert many(executor=executor) == many(num_threads=1)
+    if kind == "by turns":
+        assert {work.__name__ for work in executor.done} >= {"run_chunk", "of_chunk"}
+
+
+class ByTurns(Executor):
+    """Runs everything at once, after a pickle's way there and back."""
+
+    def __init__(self):
+        self.done = []
+
+    def submit(self, work, /, *arguments):
+        self.done.append(work)
+        future = Future()
+        future.set_result(pickle.loads(pickle.dumps(work(*pickle.loads(pickle.dumps(arguments))))))
+        return future
+
+
+@pytest.mark.parametrize("options", [{"weight_rounding": "gptq"}, {"effort": "better"}, {}])
+def test_an_executor_serves_each_option_that_it_concerns(options):
+    with ThreadPoolExecutor(2) as executor:
+        made = tq.quantize_model(FLOAT, "int8", calibration=SEEN, executor=executor, **options)
+    assert made == tq.quantize_model(FLOAT, "int8", calibration=SEEN, **options)
+
+
+@pytest.mark.parametrize("options", [{"recipe": "weight_only_int8"}, {"calibration": None, "recipe": "dynamic_int8"}])
+def test_an_executor_without_work_is_refused(options):
+    with pytest.raises(ValueError, match="executor is given and has no effect: its workers find ranges"):
+        made(executor=object(), **{"calibration": None, **options})
+    with pytest.raises(ValueError, match="executor is given and has no effect"):
+        made(executor=object(), calibration=tq.calibrate(FLOAT, SEEN))
+
+
+@pytest.mark.parametrize("form", ["bag", "list of delayed", "delayed"])
+def test_samples_of_dask(form):
+    dask, bag = pytest.importorskip("dask"), pytest.importorskip("dask.bag")
+    makers = {
+        "bag": lambda: bag.from_sequence(SEEN, npartitions=3),
+        "list of delayed": lambda: [dask.delayed(np.array)(item) for item in SEEN],
+        "delayed": lambda: dask.delayed(list)(SEEN),
+    }
+    with dask.config.set(scheduler="threads"):
+        made = tq.quantize_model(FLOAT, "int8", calibration=makers[form](), weight_rounding="gptq")
+    assert made == rounded()
+
+
+def test_moments_of_chunks_merge_to_those_of_all():
+    layer = moments.Layer(filter_of(dense_layer()), (7, 40), Shape(1, 7, 40), True)
+    xs, ys = smooth((3, 40), 8, 1), smooth((3, 40), 8, 2)
+
+    def of(places):
+        found = moments.Moments(layer)
+        for place in places:
+            found.update(xs[place], ys[place], 1)
+        return pickle.loads(pickle.dumps(found.finish()))
+
+    whole = of(range(8))
+    for parts in ([range(2), range(2, 8)], [range(4, 8), range(4)]):
+        made = of(parts[0]).merge(of(parts[1]))
+        assert made.rounded.count == whole.rounded.count and made.rounded.samples == 8
+        np.testing.assert_allclose(made.rounded.products, whole.rounded.products, rtol=1e-12, atol=1e-10)
+        np.testing.assert_allclose(made.exact.sums, whole.exact.sums, rtol=1e-12, atol=1e-10)
+        for one, two in zip(made.take_halves(), [*whole.halves], strict=True):
+            assert one.count == two.count == 12
+            for a, b in zip(one.moments(0), two.moments(0), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)

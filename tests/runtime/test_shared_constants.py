@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
@@ -158,6 +159,35 @@ def test_each_numerics_has_its_own(name):
     made = {numerics: open_run(model, numerics) for numerics in NUMERICS}
     for numerics, run in made.items():
         np.testing.assert_array_equal(result(run), alone(MODELS[name], numerics), err_msg=numerics)
+
+
+@pytest.mark.parametrize("channels", [3, 8, 20])  # filter rows that fit a vector, and not; more than 16 in place
+def test_images_of_other_sizes(channels):
+    """Small images are copied with their padding, for which weights are packed another way."""
+    b = tq.ModelBuilder()
+    x, weights = b.input("x", [1, 6, 6, channels]), RNG.standard_normal((CHANNELS, 3, 3, channels)).astype(np.float32)
+    y = b.tensor("y", [1, 6, 6, CHANNELS])
+    b.operator("CONV_2D", [x, b.constant("w", weights)], [y], padding="SAME", stride_h=1, stride_w=1)
+    b.output(y)
+    sample = RNG.standard_normal((1, 6, 6, channels), np.float32)
+    data = tq.quantize_model(b.to_bytes(), "int8", calibration=[sample])
+    images = [RNG.standard_normal(size, np.float32) for size in product((1, 2), (6, 60), (5, 70), (channels,))]
+
+    def resized(model, image):
+        made = tq.Interpreter(model=model, numerics="reference")
+        made.resize_tensor_input(0, image.shape)
+        made.allocate_tensors()
+        return made
+
+    def run(made, image):
+        made.set_tensor(0, image)
+        made.invoke()
+        return made.get_tensor(made.get_output_details()[0]["index"])
+
+    model = tq.Model(data)
+    together = [resized(model, image) for image in images]
+    for made, image in zip(together, images, strict=True):
+        np.testing.assert_array_equal(run(made, image), run(resized(tq.Model(data), image), image))
 
 
 def large():

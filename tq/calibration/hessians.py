@@ -29,6 +29,21 @@ LAYERS = {
 }
 
 
+class Filter(NamedTuple):
+    """The part of an operator that says which values its weights meet.  It can be pickled."""
+
+    name: str
+    options: dict[str, Any]
+    made: tuple[int, ...]  # the shape of its output
+
+
+def filter_of(layer: Operator | Filter) -> Filter:
+    if isinstance(layer, Filter):
+        return layer
+    made = layer.outputs[0]
+    return Filter(layer.name, layer.options, () if made is None else made.shape)
+
+
 class Shape(NamedTuple):
     """Weights as matrices: `groups` of them, each of `rows` rows, one an output channel, of `length` columns."""
 
@@ -101,9 +116,11 @@ class HessianObserver:
         self.count = 0
         self.samples = 0
 
-    def update(self, layer: Operator, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None) -> None:
+    def update(
+        self, layer: Operator | Filter, weights: tuple[int, ...], x: Array, *, num_threads: int | None = None
+    ) -> None:
         """Adds the patches of one input.  weights: the shape of the layer's weights."""
-        z, geometry = _geometry(layer, self.shape, weights, x)
+        z, geometry = _geometry(filter_of(layer), self.shape, weights, x)
         count = geometry[0] * geometry[4] * geometry[5]
         if not self.products.size:
             _core._hessian_add(z, geometry, None, self.sums, num_threads)
@@ -160,10 +177,15 @@ class HessianObserver:
             made /= max(self.count, 1)
         else:
             made = made / max(self.count, 1)
-        for row in range(len(made)):
-            made[row + 1 :, row] = made[row, row + 1 :]
+        mirror(made)
         found: Array = made
         return found
+
+
+def mirror(upper: Array) -> None:
+    """Writes the upper triangle of a matrix into its lower one."""
+    for row in range(len(upper)):
+        upper[row + 1 :, row] = upper[row, row + 1 :]
 
 
 def _norms(upper: Array) -> Array:
@@ -178,53 +200,92 @@ class PairObserver:
     """What the weights of a layer meet in two models: x in one, y in the other, of the same samples.
 
     weights: the shape of the layer's weights.  count: of patches.  Of many patches of a sample a part is looked at.
+    Sums do not depend on the number of threads; merged in another order they differ in their last bits.
     """
 
-    def __init__(self, layer: Operator, shape: Shape, weights: tuple[int, ...]) -> None:
-        self._layer, self._weights = layer, weights
+    def __init__(self, layer: Operator | Filter, shape: Shape, weights: tuple[int, ...]) -> None:
+        self._layer, self._shape, self._weights = filter_of(layer), shape, weights
         self._part = shape.length // (1 if layer.name == "FULLY_CONNECTED" else weights[1] * weights[2])
-        self._both = HessianObserver(Shape(shape.groups, shape.rows, 2 * shape.length))
-
-    @property
-    def count(self) -> int:
-        return self._both.count
+        self.count = 0
+        self._both: HessianObserver | None = HessianObserver(Shape(shape.groups, shape.rows, 2 * shape.length))
+        self._own = self._cross = self._sums = np.zeros(0)
 
     def update(self, x: Array, y: Array, *, num_threads: int | None = None) -> None:
         """Adds one sample."""
-        pair = np.concatenate([item.reshape(-1, self._part) for item in (x, y)], axis=1)
-        side_by_side = pair.reshape(*x.shape[:-1], -1)
-        z, geometry = _geometry(self._layer, self._both.shape, self._weights, side_by_side)
-        geometry = _thinned(geometry, 2 * self._both.shape.length)
-        _core._hessian_add(z, geometry, self._both.products, self._both.sums, num_threads)
-        self._both.count += geometry[0] * geometry[4] * geometry[5]
+        assert self._both is not None
+        thinned = [
+            _thinned(*_geometry(self._layer, self._shape, self._weights, item), 4 * self._shape.length)
+            for item in (x, y)
+        ]
+        pair = np.concatenate([z.reshape(-1, self._part) for z, _ in thinned], axis=1)
+        batches, height, width, channels, *rest = thinned[0][1]
+        geometry = (batches, height, width, 2 * channels, *rest)
+        _core._hessian_add(pair, geometry, self._both.products, self._both.sums, num_threads)
+        self.count += batches * geometry[4] * geometry[5]
 
     def merge(self, other: PairObserver) -> PairObserver:
         """Adds another observer's sums.  Returns this one."""
-        self._both.merge(other._both)
+        for mine, others in zip(self.finish(), other.finish(), strict=True):
+            mine += others
+        self.count += other.count
         return self
+
+    def finish(self) -> tuple[Array, Array, Array]:
+        """The sums of x with x and of x with y, which need half of the memory, and of both.  No update may follow."""
+        if self._both is not None:
+            products, sums = self._both.products, self._both.sums
+            places = np.arange(sums.shape[1]).reshape(-1, 2, self._part)
+            one, two = places[:, 0].ravel(), places[:, 1].ravel()
+            self._own, self._cross = (_block(products, one, other) for other in (one, two))
+            self._sums = np.stack([sums[:, one], sums[:, two]])
+            self._both = None
+        return self._own, self._cross, self._sums
 
     def moments(self, group: int) -> tuple[Array, Array]:
         """About the means: those of x with x, and those of x (rows) with y - x (columns)."""
-        whole, mean = self._both.moments(group), self._both.mean()[group]
-        whole -= mean[:, None] * mean
-        places = np.arange(len(mean)).reshape(-1, 2, self._part)
-        one, two = places[:, 0].ravel(), places[:, 1].ravel()
-        own = whole[np.ix_(one, one)]
-        return own, whole[np.ix_(one, two)] - own
+        own, cross, sums = self.finish()
+        x, y = sums[:, group] / max(self.count, 1)
+        found = []
+        for products, mean in ((own, x), (cross, y)):
+            moments = products[group] / max(self.count, 1)
+            for row, value in zip(moments, x, strict=True):
+                row -= value * mean
+            found.append(moments)
+        found[1] -= found[0]
+        return found[0], found[1]
 
 
-def _thinned(geometry: tuple[Any, ...], wanted: int) -> tuple[Any, ...]:
-    """The geometry with longer steps between patches, where there are many more than wanted."""
-    batches, height, width, channels, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, *rest = geometry
+def _block(products: Array, rows: Array, columns: Array) -> Array:
+    """Rows and columns of symmetric matrices, of which the upper triangles are given."""
+    found: Array = np.empty((len(products), len(rows), len(columns)))
+    above = rows[:, None] <= columns
+    for block, whole in zip(found, products, strict=True):
+        block[:] = whole[np.ix_(rows, columns)]
+        np.copyto(block, whole[np.ix_(columns, rows)].T, where=~above)
+    return found
+
+
+def _thinned(z: Array, geometry: tuple[Any, ...], wanted: int) -> tuple[Array, tuple[Any, ...]]:
+    """The values and the geometry with longer steps between patches, where there are many more than wanted: the
+    patches that are left, one beside the other."""
+    batches, height, width, channels, out_h, out_w, kernel_h, kernel_w, *rest, groups, transposed = geometry
     step = math.isqrt(batches * out_h * out_w // wanted)
-    if step < 2 or rest[-1]:
-        return geometry
+    if step < 2 or transposed or out_h * out_w == 1:
+        return z, geometry
+    z = z.reshape(batches, height, width, channels)
+    for axis, size, kernel in ((1, out_h, kernel_h), (2, out_w, kernel_w)):
+        stride, dilation, before = rest[axis - 1 :: 2]
+        starts = np.arange(0, size, step) * stride - before
+        places = (starts[:, None] + np.arange(kernel) * dilation).ravel()
+        inside = (places >= 0) & (places < z.shape[axis])
+        z = np.take(z, np.where(inside, places, 0), axis)
+        z[(slice(None),) * axis + (~inside,)] = 0  # padding
     out_h, out_w = -(-out_h // step), -(-out_w // step)
-    sizes = (batches, height, width, channels, out_h, out_w, kernel_h, kernel_w)
-    return (*sizes, stride_h * step, stride_w * step, *rest)
+    sizes = (batches, *z.shape[1:], out_h, out_w, kernel_h, kernel_w)
+    return z, (*sizes, kernel_h, kernel_w, 1, 1, 0, 0, groups, False)
 
 
-def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:
+def _geometry(layer: Filter, shape: Shape, weights: tuple[int, ...], x: Array) -> tuple[Array, tuple[Any, ...]]:
     """The input as float32 [batches, height, width, channels], and the numbers of _core._hessian_add."""
     x = np.ascontiguousarray(x, np.float32)
     if layer.name == "BATCH_MATMUL" and layer.options.get("adj_x"):
@@ -244,8 +305,7 @@ def _geometry(layer: Operator, shape: Shape, weights: tuple[int, ...], x: Array)
     dilation_w = int(options.get("dilation_w_factor") or 1)
     out: list[int]
     if layer.name == "TRANSPOSE_CONV":
-        made = layer.outputs[0]
-        out = list(made.shape[1:3]) if made is not None else [0, 0]
+        out = list(layer.made[1:3]) or [0, 0]
         before = [
             max((n - 1) * s + k - o, 0) // 2
             for n, s, k, o in ((height, stride_h, kernel_h, out[0]), (width, stride_w, kernel_w, out[1]))

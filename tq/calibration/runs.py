@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple, TypeVar, Union
 
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ _MOST_CHUNK = 32  # samples sent to a worker at once
 # Operators with a state that outlasts a run and is not reset with the variables.
 _STATEFUL = {"ASSIGN_VARIABLE", "RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL", "MULTINOMIAL"}
 
+Result = TypeVar("Result")
 Payload = Union[str, bytes]  # noqa: UP007 - evaluated on Python 3.10 too
 Numbered = tuple[str, int, Values]  # a sample's name in errors, its subgraph, its arrays
 
@@ -249,26 +250,37 @@ def in_executor(
 
     total: the number of samples; None: not known.
     """
-    workers = int(getattr(executor, "_max_workers", 0) or _core._default_threads())
-    size = 8 if total is None else max(1, min(_MOST_CHUNK, -(-total // (2 * workers))))
-    rest, waiting = iter(samples), deque[tuple[Any, int]]()
-    try:
+    size = 8 if total is None else max(1, min(_MOST_CHUNK, -(-total // (2 * _workers(executor)))))
+    rest, counts = iter(samples), deque[int]()
+
+    def chunks() -> Iterator[tuple[Task, list[Numbered]]]:
         while chunk := list(islice(rest, size)):
-            waiting.append((executor.submit(run_chunk, task, chunk), len(chunk)))
-            if len(waiting) > 2 * workers:
-                yield from _result(waiting, bar)
+            counts.append(len(chunk))
+            yield task, chunk
+
+    for parts in in_order(executor, run_chunk, chunks()):
+        bar.add(counts.popleft())
+        yield from parts
+
+
+def in_order(executor: Any, work: Callable[..., Result], tasks: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+    """The results of work(*task) by an executor's workers, in the order of the tasks, about two of which wait for each
+    worker."""
+    most, waiting = 2 * _workers(executor), deque[Any]()
+    try:
+        for task in tasks:
+            waiting.append(executor.submit(work, *task))
+            if len(waiting) > most:
+                yield waiting.popleft().result()
         while waiting:
-            yield from _result(waiting, bar)
+            yield waiting.popleft().result()
     finally:
-        for future, _count in waiting:
+        for future in waiting:
             future.cancel()
 
 
-def _result(waiting: deque[tuple[Any, int]], bar: Progress) -> list[Part]:
-    future, count = waiting.popleft()
-    parts: list[Part] = future.result()
-    bar.add(count)
-    return parts
+def _workers(executor: Any) -> int:
+    return int(getattr(executor, "_max_workers", 0) or _core._default_threads())
 
 
 def is_delayed(data: Any) -> bool:
@@ -276,6 +288,14 @@ def is_delayed(data: Any) -> bool:
     if hasattr(type(data), "__dask_graph__"):
         return True
     return isinstance(data, (list, tuple)) and bool(data) and all(is_delayed(item) for item in data)
+
+
+def computed(data: Any) -> Any:
+    """Samples; Dask's are computed."""
+    if not is_delayed(data):
+        return data
+    found = importlib.import_module("dask").compute(data)[0]
+    return list(found)
 
 
 def in_dask(task: Task, data: Any, most: int | None, seed: int) -> list[Part]:

@@ -513,7 +513,10 @@ def _add_quantizing(add: _Add) -> None:
         help="let the operators with the most error fall back until it is reached",
     )
     quantize.add_argument(
-        "--budget", metavar="BYTES", help="let operators fall back while the file grows by at most BYTES, or 10%%"
+        "--budget",
+        metavar="AMOUNT",
+        help="let operators fall back while the file grows by at most so many bytes, or 10%%, or while a run takes at "
+        "most 2ms or '10%% time' longer",
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
     quantize.add_argument(

@@ -8,7 +8,7 @@ that are added to it are divided by s.  The model computes the same, but for flo
 
 tq.equalize does so between two layers.  Here a channel is followed through ADD, CONCATENATION, PAD, MUL and others, so
 that a factor holds for all tensors of a residual network that have the channel.  Channels that must have equal factors
-form a class.
+form a class.  A MUL by a constant of all channels, as the gain of a normalization, takes factors up as a layer does.
 
 The factor of a class: in each of its tensors t, channel c reaches the part r[t, c] of the tensor's range.  With s at
 least the greatest of these parts no range grows, and with s <= 1 no step does: activations lose error alone.  Weights
@@ -110,8 +110,8 @@ class _Channels:
     """The channels of all activations of a subgraph, and the classes of those with equal factors.
 
     of: {tensor: its channels}, numbers over all tensors.  classes: of each channel.  free: whether its factor may be
-    other than 1.  readers, writers: the layers that take factors up.  constants: (tensor, the channels of its last
-    axis), which are divided.
+    other than 1.  readers, writers: the layers that take factors up.  constants: (operator, input, the channels of its
+    last axis), which are divided.  gains: (operator, input, the channels that are multiplied by it, and the products).
     """
 
     def __init__(self, graph: SubgraphPart, fixed: Collection[str] = ()) -> None:
@@ -120,6 +120,7 @@ class _Channels:
         self.readers: list[OperatorPart] = []
         self.writers: list[OperatorPart] = []
         self.constants: list[tuple[OperatorPart, int, Array]] = []
+        self.gains: list[tuple[OperatorPart, int, Array, Array]] = []
         self._fixed = frozenset(fixed)
         self._reads = Counter(index for op in graph.operators for index in op.input_indices)
         self._pairs: list[tuple[Array, Array]] = []
@@ -268,7 +269,8 @@ def _alike(channels: _Channels, op: OperatorPart) -> bool:
 
 
 def _product(channels: _Channels, op: OperatorPart) -> bool:
-    """x times gates, or a constant: the factors are those of x."""
+    """x times gates, or a constant: the factors are those of x; a constant of all channels, as a normalization's, takes
+    up both those of x and the product's."""
     known = channels.known(op.outputs[0])
     if known is None or not _is_linear(op) or len(op.inputs) != 2 or None in op.inputs:
         return False
@@ -279,9 +281,11 @@ def _product(channels: _Channels, op: OperatorPart) -> bool:
         return False
     if tensors[0] is tensors[1]:
         return False
-    for tensor in tensors:
-        if tensor is not x:
-            channels._pin(tensor)
+    place = 1 - tensors.index(x)
+    if op.name == "MUL" and channels.is_own(tensors[place]) and tensors[place].shape[-1:] == (len(written),):
+        channels.gains.append((op, place, channels.of[x], written))
+        return True
+    channels._pin(tensors[place])
     channels.join(channels.of[x], written)
     return True
 
@@ -439,10 +443,12 @@ def _write(graph: SubgraphPart, channels: _Channels, factors: Array) -> None:
         _multiply(_input(op, row.weights), inverse, row.output_axis)
         if row.bias < len(op.inputs) and op.inputs[row.bias] is not None:
             _multiply(_input(op, row.bias), inverse, 0)
-    for op, place, ids in channels.constants:
-        if (factors[ids] != 1).any():
+    constants = [(op, place, 1 / factors[ids]) for op, place, ids in channels.constants]
+    constants += [(op, place, factors[read] / factors[written]) for op, place, read, written in channels.gains]
+    for op, place, changes in constants:
+        if (changes != 1).any():
             tensor = _input(op, place)
-            data = np.asarray(tensor.data, np.float64) / factors[ids]
+            data = np.asarray(tensor.data, np.float64) * changes
             op.inputs = [
                 graph.constant(tensor.name, data.astype(np.float32)) if index == place else item
                 for index, item in enumerate(op.inputs)

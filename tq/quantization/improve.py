@@ -17,11 +17,13 @@ from typing import Any
 from tq._core import Model, Operator, QuantizationParams, choose_quantization_params
 from tq.accuracy.measuring import Samples
 from tq.calibration.calibrate import Calibration, calibrate
+from tq.calibration.runs import computed
 from tq.quantization.bias_correction import correct_biases, layers_of
+from tq.quantization.budget import Budget, spend
 from tq.quantization.build import build as build_plain
 from tq.quantization.effort import Candidate, choose
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
-from tq.quantization.fallback import bytes_of, reach, spend
+from tq.quantization.fallback import reach
 from tq.quantization.options import Options
 from tq.quantization.recipes import FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
@@ -75,7 +77,7 @@ def _chosen(model: Model, samples: Samples, options: Options) -> Candidate:
 def _check(options: Options) -> None:
     target, fallback = options.target_sqnr, options.fallback
     if options.budget is not None:
-        bytes_of(options.budget, 1)
+        Budget.of(options.budget)
     if target is not None and not math.isfinite(float(target)):
         raise ValueError(f"target_sqnr is {target}; it must be a number of dB")
     if fallback != "float" and find(fallback).form != STATIC:
@@ -85,14 +87,14 @@ def _check(options: Options) -> None:
 def _samples(model: Model, options: Options) -> Samples:
     calibration, samples = options.calibration, options.samples
     if samples is not None:
-        return Samples(model, samples)
+        return Samples(model, computed(samples))
     if calibration is None or isinstance(calibration, Calibration):
         what = "a tq.Calibration, which holds no samples" if calibration is not None else "not given"
         raise ValueError(
             "effort, equalize, weight_rounding, bias_correction, target_sqnr and budget run samples, and calibration "
             f"is {what}: samples= is needed"
         )
-    return Samples(model, calibration)
+    return Samples(model, computed(calibration))
 
 
 def _equalized(model: Model, samples: Samples, options: Options) -> Model:
@@ -143,7 +145,8 @@ def _calibrated(model: Model, samples: Samples, options: Options, others: Sequen
         return replace(options, calibration=None)
     else:
         chosen: dict[str, Any] = {"observer": observer or "minmax", "percentile": options.percentile}
-        chosen |= {"progress": False, "num_threads": options.num_threads, **options.limits._asdict()}
+        threads = options.num_threads if options.executor is None else None
+        chosen |= {"progress": False, "num_threads": threads, "executor": options.executor, **options.limits._asdict()}
         fed = [*samples.lists(), *(samples.others if others is None else others)]
         made = calibrate(model, fed, **chosen)
     return replace(options, calibration=made, observer=None)
@@ -163,7 +166,15 @@ def _rounded(model: Model, made: bytes, samples: Samples, options: Options, may_
         given = any(tensor is not None and tensor.name in options.overrides for tensor in op.inputs[1:2])
         return NEAREST if given else method_of(op, options)
 
-    rounded = round_weights(model, Model(made), samples, method, limits=options.limits, num_threads=options.num_threads)
+    rounded = round_weights(
+        model,
+        Model(made),
+        samples,
+        method,
+        limits=options.limits,
+        num_threads=options.num_threads,
+        executor=options.executor,
+    )
     if rounded is None and not may_lack_layers:
         raise ValueError(f"weight_rounding has no effect: {NOT_ROUNDED}")
     return made if rounded is None else rounded

@@ -57,6 +57,7 @@ class Options:
     fallback: str = "float"
     samples: Data | None = None
     num_threads: int | None = None
+    executor: Any = None
     limits: Limits = NONE  # of each run
     custom_weights: Mapping[str, Sequence[int]] = field(default_factory=dict)
     default_ranges: tuple[float, float] | None = None
@@ -108,10 +109,15 @@ class Options:
         return bool(asked or self.rounds_weights)
 
     @property
+    def calibrates(self) -> bool:
+        """Whether ranges are found in samples."""
+        given = self.calibration if self.calibration is not None or not self.runs_samples else self.samples
+        return self.is_static and given is not None and not isinstance(given, Calibration)
+
+    @property
     def runs_models(self) -> bool:
-        """Whether ranges are found in samples, or runs_samples."""
-        has_samples = self.calibration is not None and not isinstance(self.calibration, Calibration)
-        return self.runs_samples or (self.is_static and has_samples)
+        """Whether models are run."""
+        return self.runs_samples or self.calibrates
 
 
 def needs_samples(recipe: str, given: Mapping[str, Any]) -> bool:
@@ -273,6 +279,12 @@ def _sample_rows(options: Options, is_static: bool, has_integers: bool, no_range
             "num_threads",
             options.num_threads is not None and not runs and (is_saved or not has_calibration),
             "no samples are run",
+        ),
+        _Row(
+            "executor",
+            options.executor is not None
+            and not (options.calibrates or options.effort != FAST or options.rounds_weights),
+            "its workers find ranges in samples, and round weights by samples",
         ),
         _Row(
             "percentile",

@@ -224,6 +224,7 @@ def _calibration(model: Model, options: Options, has_ranges: bool) -> Calibratio
             observer=options.observer or "minmax",
             percentile=options.percentile,
             num_threads=options.num_threads,
+            executor=options.executor,
             **options.limits._asdict(),
         )
     if options.observer is not None:

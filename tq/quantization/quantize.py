@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tq import saving
 from tq._core import QuantizationParams
@@ -50,6 +51,7 @@ def quantize_model(
     fallback: str = "float",
     samples: Data | None = None,
     num_threads: int | None = None,
+    executor: Any = None,
     max_memory: int | None = None,
     max_multiply_adds: int | None = None,
 ) -> QuantizedModel:
@@ -103,10 +105,14 @@ def quantize_model(
     bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
     target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
         most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback: the operators that cost most
-        accuracy for the bytes that they need (by tq.sensitivity) get the recipe `fallback`, until the bytes are spent.
+    budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback; or the time that a run may
+        take longer, "500us", "2ms" or "10% time", measured here with tq's kernels of LiteRT's default and `num_threads`
+        (1): times vary, so two calls may choose otherwise.  The operators that cost most accuracy (by tq.sensitivity)
+        for what they need get the recipe `fallback`, until the budget is spent.
     samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
     num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these six.
+    executor: any concurrent.futures executor: its workers find ranges, as for tq.calibrate, and gather what
+        weight_rounding looks at, layer by layer, sixteen samples at a time.  The bytes are the same without it.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
     Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
@@ -144,6 +150,7 @@ def quantize_model(
         fallback=fallback,
         samples=samples,
         num_threads=num_threads,
+        executor=executor,
         limits=Limits(max_memory, max_multiply_adds),
     )
     goal = saving.target(output, calibration, samples, model=model, in_place=in_place)

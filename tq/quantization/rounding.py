@@ -20,12 +20,23 @@ from numpy.typing import NDArray
 from tq import _core
 from tq._core import Model, Operator, Tensor
 from tq.accuracy.matching import constant_of, match
-from tq.accuracy.measuring import Samples, real
-from tq.calibration.hessians import LAYERS, HessianObserver, PairObserver, Shape, matrices_of, shape_of, weights_of
+from tq.accuracy.measuring import Samples
+from tq.calibration.hessians import (
+    LAYERS,
+    HessianObserver,
+    Shape,
+    filter_of,
+    matrices_of,
+    mirror,
+    shape_of,
+    weights_of,
+)
 from tq.editing.editor import Editor
 from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart, TensorPart
 from tq.progress import tracked
+from tq.quantization import moments
+from tq.quantization.pieces import Chunk
 from tq.quantization.segments import Segments
 from tq.quantization.shift import damping, shifted
 from tq.running.interpreter import Interpreter
@@ -51,6 +62,7 @@ SWEEPS = {"gptq": 3, "comq": 4}
 _MANY = 1024
 _MOST_PAIRED = 640  # columns of weights that take back what earlier layers err by (shift.py)
 _MOST_BIAS = 2.0**30  # steps of an int32 bias
+_LEAST_HELD = 8 << 20  # bytes of activations to hold beside a small model
 
 
 class Layer(NamedTuple):
@@ -78,17 +90,20 @@ def round_weights(
     *,
     limits: Limits = NONE,
     num_threads: int | None = None,
+    executor: Any = None,
 ) -> bytes | None:
     """A quantized model with weights rounded anew, by the methods of the layers; None: it has no such layer."""
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
     if not layers:
         return None
-    exact, found = (Segments(item, samples, limits, num_threads) for item in (model, quantized))
+    most = max(_LEAST_HELD, model.nbytes // 2)
+    runs: dict[str, Any] = {"limits": limits, "num_threads": num_threads, "executor": executor}
+    exact, found = (Segments(item, samples, most, **runs) for item in (model, quantized))
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
         exact.advance(layer.exact.index)
-        made = _round(model, layer, exact, found, methods(layer.exact), num_threads)
+        made = _round(model, layer, exact, found, methods(layer.exact), num_threads, executor)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
     editor = Editor(quantized)
@@ -148,24 +163,32 @@ def _constant_values(model: Model, operator: Operator, place: int) -> Array | No
 
 
 def _round(
-    model: Model, layer: Layer, exact: Segments, found: Segments, method: str, num_threads: int | None
+    model: Model,
+    layer: Layer,
+    exact: Segments,
+    found: Segments,
+    method: str,
+    num_threads: int | None,
+    executor: Any,
 ) -> Rounded | None:
     weights = _constant_values(model, layer.exact, _WEIGHTS)
     if weights is None or not np.isfinite(weights).all() or layer.exact.index < exact.position:
         return None
     bias = _bias_of(model, layer)
-    gathered = _gather(layer, layer.rounded, found, num_threads)
+    met = _meet(layer, exact if bias is not None else None, found, num_threads, executor)
+    gathered = met.rounded
     if not np.isfinite(gathered.products).all():
         return None
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
-    parts = gathered.shrinkage()
-    wanted = matrices if bias is None else _wanted(layer, matrices, exact, found, parts, num_threads)
+    parts, wanted = gathered.shrinkage(), matrices
+    if halves := met.take_halves():
+        wanted = shifted(matrices, halves, parts, num_threads)
+    del halves
     values, scales = _round_matrices(layer, wanted, gathered, parts, bias is not None, method, num_threads)
     new_bias = None
     if bias is not None:
         rounded = values * _spread(layer, scales)
-        met = _gather(layer, layer.exact, exact, num_threads, with_products=False)
-        expected = np.einsum("grk,gk->gr", matrices, met.mean())
+        expected = np.einsum("grk,gk->gr", matrices, met.exact.mean())
         new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, gathered.mean())).ravel()
         if not _fits(layer, new_bias, scales):
             return None
@@ -198,41 +221,20 @@ def _bias_of(model: Model, layer: Layer) -> Array | None:
     return np.zeros(count) if values is None else values.astype(np.float64)
 
 
-def _inputs(operator: Operator, segments: Segments) -> Iterator[Array]:
-    """The real values of a layer's input, sample by sample."""
-    data = operator.inputs[LAYERS[operator.name][0]]
-    assert data is not None
-    for sample in range(len(segments)):
-        x = real(segments.value(sample, data.index), data)
-        assert x is not None
-        yield x
+def _meet(
+    layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None, executor: Any
+) -> moments.Moments:
+    """What the weights meet.  exact: None: the inputs in the quantized model alone are looked at."""
 
+    def chunks(operator: Operator, segments: Segments) -> Iterator[Chunk]:
+        data = operator.inputs[LAYERS[operator.name][0]]
+        assert data is not None
+        return segments.chunks(data.index)
 
-def _gather(
-    layer: Layer, operator: Operator, segments: Segments, num_threads: int | None, with_products: bool = True
-) -> HessianObserver:
-    """The inputs that the layer's weights meet.  operator: the layer in the model of `segments`."""
-    observer = HessianObserver(layer.shape, with_products=with_products)
-    for x in _inputs(operator, segments):
-        observer.update(layer.exact, layer.weights.shape, x, num_threads=num_threads)
-    return observer
-
-
-def _wanted(
-    layer: Layer, matrices: Array, exact: Segments, found: Segments, parts: Array, num_threads: int | None
-) -> Array:
-    """The weights that the rounded ones should be near to: they take back what earlier layers err by."""
-    if layer.shape.length > _MOST_PAIRED:
-        return matrices
-    halves = [PairObserver(layer.exact, layer.shape, layer.weights.shape) for _ in range(2)]
-    for sample, (x, y) in enumerate(zip(_inputs(layer.rounded, found), _inputs(layer.exact, exact), strict=True)):
-        if not np.isfinite(y).all():
-            return matrices
-        if not np.array_equal(x, y):
-            halves[sample % 2].update(x, y, num_threads=num_threads)
-    if not all(half.count for half in halves):
-        return matrices
-    return shifted(matrices, halves, parts, num_threads)
+    pairs = exact is not None and layer.shape.length <= _MOST_PAIRED
+    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, pairs)
+    others = None if exact is None else chunks(layer.exact, exact)
+    return moments.gather(seen, chunks(layer.rounded, found), others, num_threads, executor)
 
 
 def _block_scales(weights: Tensor) -> tuple[Array, int] | None:
@@ -309,7 +311,10 @@ class _Steps(NamedTuple):
 
 
 class _Square:
-    """The damped second moments of a group, in the order of rounding, with their factor."""
+    """The damped second moments of a group, in the order of rounding, with their factor.
+
+    One matrix has both: the moments stand below its diagonal, and the factor above and on it.
+    """
 
     def __init__(
         self, gathered: HessianObserver, group: int, part: float, centered: bool, method: str, num_threads: int | None
@@ -321,18 +326,15 @@ class _Square:
             for row, value in zip(moments, mean, strict=True):  # a matrix may be as large as the model
                 row -= value * mean
         more = damping(moments, gathered.count, part)
-        np.fill_diagonal(moments, np.maximum(np.diag(moments), 0) + more)
-        self._order = np.argsort(np.diag(moments), kind="stable").astype(np.int64)
-        moments = np.take(moments, self._order, axis=0)
-        self._moments = np.take(moments, self._order, axis=1)
-        del moments
-        self._triangle: Array | None = None
-        while method == "gptq" and self._triangle is None:
-            factor = self._moments.copy()
-            if _core._cholesky(factor, num_threads):
-                self._triangle = factor
-            else:
-                np.fill_diagonal(self._moments, np.diag(self._moments) + more)
+        diagonal = np.maximum(np.diag(moments), 0) + more
+        self._order = np.argsort(diagonal, kind="stable").astype(np.int64)
+        _reorder(moments, self._order)
+        self._square, self._diagonal = moments, diagonal[self._order]
+        np.fill_diagonal(moments, self._diagonal)
+        while method == "gptq" and not _core._cholesky(moments, num_threads):
+            self._diagonal += more
+            mirror(moments.T)
+            np.fill_diagonal(moments, self._diagonal)
 
     def round(
         self, rows: Array, scales: Array, factors: tuple[float, ...], steps: _Steps, refit: bool
@@ -342,8 +344,8 @@ class _Square:
             self._method,
             np.ascontiguousarray(rows, np.float64),
             self._order,
-            self._moments,
-            self._triangle,
+            self._square,
+            self._diagonal,
             np.ascontiguousarray(scales, np.float32),
             steps.block,
             steps.halves,
@@ -354,6 +356,21 @@ class _Square:
             steps.most,
             self._num_threads,
         )
+
+
+def _reorder(matrix: Array, order: Array) -> None:
+    """Puts rows and columns into an order, in place."""
+    for row in matrix:
+        row[:] = row[order]
+    left = set(range(len(order)))
+    while left:
+        start = at = left.pop()
+        first = matrix[start].copy()
+        while (source := int(order[at])) != start:
+            matrix[at] = matrix[source]
+            left.remove(source)
+            at = source
+        matrix[at] = first
 
 
 # ---- writing ----

@@ -1,73 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the first subgraph of a model piece by piece, over all samples at once.
+"""Runs the first subgraph of a model piece by piece, over all samples.
 
-Between two pieces the tensors that later operators read are held for each sample.  So a later piece can run behind
-operators whose constants have changed meanwhile, and no operator runs twice.
+Between two pieces the tensors that later operators read are held for each sample, where they are small.  Where they
+are large, the operators since the last ones that were held run again for the next piece, sample by sample.  Either way
+a later piece can run behind operators whose constants have changed meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
 from tq.accuracy.measuring import Samples, as_input
+from tq.calibration.runs import in_order
 from tq.editing.editor import Editor
 from tq.editing.graph import OperatorPart
-from tq.running.interpreter import Interpreter
+from tq.quantization.pieces import CHUNK, Chunk, Piece, Rows
 from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
 Change = Callable[[OperatorPart], None]  # of an operator of the piece, before the piece is run
 
 _NO_TENSOR = -1
+_QUANTIZED = ("INT8", "UINT8", "INT16")  # activations of layers
+
+
+# Operators that run again at most: more take time, and tensors are held however large they are.
+_MOST_AGAIN = 12
 
 
 class Segments:
     """A model on its way through all samples.
 
-    position: the operators before it have run.  value() gives tensors that a piece was asked for.
+    most: the bytes to hold between two pieces; some pieces hold more (_MOST_AGAIN).
+    executor: whose workers run the pieces; None: this process.
+    position: the operators before it have been asked for; chunks() gives a tensor that an operator there reads.
     """
 
-    def __init__(self, model: Model, samples: Samples, limits: Limits = NONE, num_threads: int | None = None) -> None:
-        self._model, self._limits, self._num_threads = model, limits, num_threads
+    def __init__(
+        self,
+        model: Model,
+        samples: Samples,
+        most: int,
+        *,
+        limits: Limits = NONE,
+        num_threads: int | None = None,
+        executor: Any = None,
+    ) -> None:
+        self._model, self._most, self._limits = model, most, limits
+        self._executor, self._num_threads = executor, num_threads if executor is None else 1
         graph = model.subgraphs[0]
-        self._operators = graph.operators
+        self._tensors, self._operators = graph.tensors, graph.operators
         self._last = {i: op.index for op in self._operators for i in op.input_indices}
         self._constant = _constants(model)
         partners = samples.partners(model)
-        self._live: list[dict[int, Array]] = [
+        self._inputs = {tensor.index for tensor in partners.values()}  # the caller holds them
+        self._live: Rows = [
             {partners[i].index: as_input(value, partners[i]) for i, value in row.items()} for row in samples.values
         ]
+        self._start = 0  # the operators before it need not run again
+        self._changes: Mapping[int, Change] = {}
         self.position = 0
 
-    def __len__(self) -> int:
-        return len(self._live)
-
-    def value(self, sample: int, tensor: int) -> Array:
-        return self._live[sample][tensor]
-
     def advance(self, stop: int, changes: Mapping[int, Change] | None = None) -> None:
-        """Runs the operators up to `stop`; changes: of operators by index."""
-        start, self.position = self.position, max(stop, self.position)
-        operators = self._operators[start:stop]
-        wanted = [i for op in operators for i in op.output_indices if self._last.get(i, -1) >= stop]
-        wanted = [i for i in dict.fromkeys(wanted) if i not in self._constant]
-        if wanted:
-            made = {i for op in operators for i in op.output_indices}
-            read = dict.fromkeys(i for op in operators for i in op.input_indices)
-            given = [i for i in read if i != _NO_TENSOR and i not in made and i not in self._constant]
-            self._run(self._piece(operators, given, wanted, changes or {}), given, wanted)
-        for row in self._live:
-            for index in [i for i in row if self._last.get(i, -1) < stop]:
-                del row[index]
+        """Goes on to the operator `stop`; changes: of operators by index."""
+        self.position, self._changes = max(stop, self.position), changes or {}
+        made = [i for op in self._operators[self._start : stop] for i in op.output_indices]
+        wanted = [i for i in dict.fromkeys(made) if self._last.get(i, -1) >= stop and i not in self._constant]
+        held = [i for i in self._live[0] if self._last.get(i, -1) >= stop and i not in self._inputs]
+        size = sum(self._tensors[i].nbytes for i in (*wanted, *held)) * len(self._live)
+        if size <= self._most or stop - self._start > _MOST_AGAIN:
+            self._hold(wanted)
 
-    def _piece(
-        self, operators: Iterable[Any], inputs: list[int], outputs: list[int], changes: Mapping[int, Change]
-    ) -> Model:
+    def _hold(self, wanted: list[int]) -> None:
+        """Holds tensors in place of those that nothing from `position` on reads."""
+        piece = self._piece(wanted) if wanted else None
+        if piece is not None:
+            rows = ({i: row[i] for i in piece.inputs} for row in self._live)
+            made: Iterable[list[Array]] = piece.run(rows)
+            if self._executor is not None:
+                tasks = ((piece, chunk) for chunk in _chunks(rows))
+                made = chain.from_iterable(in_order(self._executor, Piece.outputs_of, tasks))
+            for row, values in zip(self._live, made, strict=True):
+                row.update(zip(wanted, values, strict=True))
+        for row in self._live:
+            for index in [i for i in row if self._last.get(i, -1) < self.position]:
+                del row[index]
+        self._start = self.position
+
+    def chunks(self, tensor: int) -> Iterator[Chunk]:
+        """A tensor that the operator at `position` reads, of CHUNK samples after another."""
+        piece = None if tensor in self._live[0] else self._piece([tensor])
+        needed = [tensor] if piece is None else piece.inputs
+        found = self._tensors[tensor]
+        quantization = found.quantization if found.type.name in _QUANTIZED and found.quantization else None
+        for rows in _chunks({i: row[i] for i in needed} for row in self._live):
+            yield Chunk(tensor, quantization, rows, piece)
+
+    def _piece(self, wanted: list[int]) -> Piece:
+        """The operators up to `position` that make tensors."""
+        operators, needed = [], set(wanted)
+        for op in self._operators[self._start : self.position][::-1]:
+            if needed & set(op.output_indices) or not op.output_indices:
+                operators.append(op)
+                needed.update(op.input_indices)
+        made = {i for op in operators for i in op.output_indices}
+        read = dict.fromkeys(i for op in operators[::-1] for i in op.input_indices)
+        given = [i for i in read if i != _NO_TENSOR and i not in made and i not in self._constant]
+        return Piece(self._extract(operators, given, wanted), given, wanted, self._num_threads, self._limits)
+
+    def _extract(self, operators: Iterable[Any], inputs: list[int], outputs: list[int]) -> bytes:
         editor = Editor(self._model)
         try:
             graph = editor.main
@@ -78,37 +124,22 @@ class Segments:
                 parts.setdefault(op.index, graph.operators[op.index])
             tensors = graph.tensors
             ends = [tensors[i] for i in inputs], [tensors[i] for i in outputs]
-            for index, change in changes.items():  # which may renumber tensors
+            for index, change in self._changes.items():  # which may renumber tensors
                 if index in parts:
                     change(parts[index])
             editor.set_rows("signature_defs", [])
             graph.keep_operators([parts[i] for i in sorted(parts)])
             graph.inputs, graph.outputs = ends
             editor.prune()
-            return Model(editor.to_bytes())
+            return editor.to_bytes()
         finally:
             editor.close()
 
-    def _run(self, piece: Model, inputs: list[int], outputs: list[int]) -> None:
-        interpreter = Interpreter(
-            model=piece, num_threads=self._num_threads, numerics="reference", **self._limits._asdict()
-        )
-        starts = [t.index for t in piece.inputs if t is not None]
-        ends = [t.index for t in piece.outputs if t is not None]
-        shapes: list[tuple[int, ...]] | None = None
-        for row in self._live:
-            now = [row[i].shape for i in inputs]
-            if now != shapes:
-                for index, shape in zip(starts, now, strict=True):
-                    interpreter.resize_tensor_input(index, shape)
-                interpreter.allocate_tensors()
-                shapes = now
-            interpreter.reset_all_variables()
-            for index, i in zip(starts, inputs, strict=True):
-                interpreter.set_tensor(index, row[i])
-            interpreter.invoke()
-            for index, i in zip(ends, outputs, strict=True):
-                row[i] = np.array(interpreter.get_tensor(index))
+
+def _chunks(rows: Iterable[dict[int, Array]]) -> Iterator[Rows]:
+    rest = iter(rows)
+    while chunk := list(islice(rest, CHUNK)):
+        yield chunk
 
 
 def _constants(model: Model) -> set[int]:

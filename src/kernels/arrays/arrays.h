@@ -84,8 +84,15 @@ tq_status tq_requantize_array(const tq_array_job *job, tq_column_f64 multiplier,
                               tq_error *error);
 
 /* A multiplier in the 16.16 fixed point of kernels/fixed_simd.h, for 8-bit `out`; offset: for sums >= 0,
-   offset_negative: for sums < 0.  false: the slope is denormal or infinite, and the exact rule must be used. */
+   offset_negative: for sums < 0; both contain half of `undecided`, 2 E.  false: the slope is denormal or infinite, and
+   the exact rule must be used. */
 bool tq_fixed_point_of(const tq_multiplier *multiplier, tq_requantize_rule rule, tq_element out, int32_t zero_point,
-                       float *slope, float *offset, float *offset_negative);
+                       uint8_t undecided, float *slope, float *offset, float *offset_negative);
+
+/* Whether integers times this factor are exact in float32 where they do not saturate. */
+static inline bool tq_fixed_is_exact(double real)
+{
+    return real >= 0x1p-15 || real == 0;
+}
 
 #endif

@@ -52,10 +52,10 @@ static float fixed_offset(double real, double error)
     return (float)((real + 0.5) * 65536 + error);
 }
 
-/* As tq_fixed_point_of; error: E of kernels/fixed_simd.h. */
-static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
-                           double error, float *slope, float *offset, float *offset_negative)
+bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
+                       uint8_t undecided, float *slope, float *offset, float *offset_negative)
 {
+    const double error = 0.5 * undecided;
     double shift[2], real = real_of(m, rule);
     int32_t center = tq_integer_center(out);
     tie_shift_of(m, rule, shift);
@@ -65,27 +65,21 @@ static bool fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_e
     return isnormal(*slope) || real == 0; /* real 0: every value is the zero point */
 }
 
-bool tq_fixed_point_of(const tq_multiplier *m, tq_requantize_rule rule, tq_element out, int32_t zero_point,
-                       float *slope, float *offset, float *offset_negative)
-{
-    return fixed_point_of(m, rule, out, zero_point, TQ_FIXED_ERROR, slope, offset, offset_negative);
-}
-
 /* 2 E of fixed_simd.h that is enough for these sets. */
 static uint8_t undecided_of(const tq_walk_source *from, size_t first, size_t sets)
 {
     const double *multiplier = from->multiplier.data + (from->multiplier.many ? first : 0);
     bool exact = true;
     for (size_t i = 0; i < (from->multiplier.many ? sets : 1); i++)
-        exact &= multiplier[i] >= 0x1p-15 || multiplier[i] == 0;
+        exact &= tq_fixed_is_exact(multiplier[i]);
     return exact ? TQ_FIXED_EXACT_DOUBLED : 2 * TQ_FIXED_ERROR;
 }
 
 static void fill_set(tq_requantize_params *p, char *const *data, size_t i, const tq_multiplier *m,
                      const tq_walk_source *from, int32_t zero_point, int32_t input_zero_point)
 {
-    fixed_point_of(m, from->rule, from->out, zero_point, p->undecided * 0.5, (float *)data[R_SLOPE] + i,
-                   (float *)data[R_OFFSET] + i, (float *)data[R_OFFSET_NEGATIVE] + i);
+    tq_fixed_point_of(m, from->rule, from->out, zero_point, p->undecided, (float *)data[R_SLOPE] + i,
+                      (float *)data[R_OFFSET] + i, (float *)data[R_OFFSET_NEGATIVE] + i);
     ((double *)data[R_REAL])[i] = m->f64;
     ((float *)data[R_REAL_F32])[i] = m->f32;
     ((int32_t *)data[R_MULTIPLIER])[i] = m->fixed;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx512vbmi row of depthwise.def: four taps of 16 channels, interleaved by one vpermb, and vpdpbusd, for which 128
- * is added to signed elements.  It needs AVX-512 VNNI too.
+ * The avx512vbmi rows of depthwise.def: four taps of 16 channels, interleaved by one vpermb, and vpdpbusd, for which
+ * 128 is added to signed elements.  It needs AVX-512 VNNI too.
  */
 #include <string.h>
 
@@ -99,29 +99,29 @@ INLINE __m128i load_bytes(const char *p, size_t n)
 }
 
 /* n columns of four rows: byte 16 k + i to byte 4 i + k. */
-INLINE vi four_rows(const char *const row[4], const size_t step[4], size_t at, size_t n, vi order)
+INLINE vi four_rows(const char *const row[4], const size_t step[4], size_t at, size_t n, vi order, vi flips)
 {
     __m256i low = _mm256_castsi128_si256(load_bytes(row[0] + at * step[0], n));
     __m256i high = _mm256_castsi128_si256(load_bytes(row[2] + at * step[2], n));
     low = _mm256_inserti128_si256(low, load_bytes(row[1] + at * step[1], n), 1);
     high = _mm256_inserti128_si256(high, load_bytes(row[3] + at * step[3], n), 1);
     vi both = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    return _mm512_xor_si512(_mm512_permutexvar_epi8(order, both), _mm512_set1_epi8((char)0x80));
+    return _mm512_xor_si512(_mm512_permutexvar_epi8(order, both), flips);
 }
 
-static TARGET void interleave(const char *const row[4], const size_t step[4], size_t n, char *to)
+static TARGET void interleave(const char *const row[4], const size_t step[4], size_t n, uint8_t flip, char *to)
 {
-    const vi order = channel_order();
+    const vi order = channel_order(), flips = _mm512_set1_epi8((char)flip);
     const char *const rows[4] = {row[0], row[1], row[2], row[3]}; /* `to` might alias row */
     const size_t steps[4] = {step[0], step[1], step[2], step[3]};
     size_t i = 0;
     if (step[0] & step[1] & step[2] & step[3]) /* constant steps are faster */
         for (const size_t one[4] = {1, 1, 1, 1}; i + 16 <= n; i += 16, to += 64)
-            _mm512_storeu_si512(to, four_rows(rows, one, i, 16, order));
+            _mm512_storeu_si512(to, four_rows(rows, one, i, 16, order, flips));
     for (; i + 16 <= n; i += 16, to += 64)
-        _mm512_storeu_si512(to, four_rows(rows, steps, i, 16, order));
+        _mm512_storeu_si512(to, four_rows(rows, steps, i, 16, order, flips));
     if (i < n)
-        _mm512_storeu_si512(to, four_rows(rows, steps, i, n - i, order));
+        _mm512_storeu_si512(to, four_rows(rows, steps, i, n - i, order, flips));
 }
 
 /* Sums n, n + 1 ... of a tile: they share the loads of weights. */
@@ -134,19 +134,55 @@ INLINE void some_columns(const tq_column_tile *t, size_t n, const int count)
         sums[i] = _mm512_loadu_si512(t->bias);
     for (size_t g = 0; g < t->groups; g++, group += t->group_bytes) {
         const char *column = group;
-        for (size_t j = 0; j < t->width; j++, column += t->column_bytes, weights += 64) {
-            vi w = _mm512_loadu_si512(weights);
-            EACH (i, count)
-                sums[i] = _mm512_dpbusd_epi32(sums[i], _mm512_loadu_si512(column + (size_t)i * t->step), w);
-        }
+        for (size_t j = 0; j < t->width; j++, column += t->column_bytes)
+            for (size_t p = 0; p < t->parts; p++, weights += 64) {
+                vi w = _mm512_loadu_si512(weights);
+                EACH (i, count)
+                    sums[i] = _mm512_dpbusd_epi32(sums[i], _mm512_loadu_si512(column + (size_t)i * t->step), w);
+            }
     }
     EACH (i, count)
         save_s32(t->sums + (n + (size_t)i) * t->sums_step, sums[i]);
 }
 
+/* All sums where the filter's weights fit the registers. */
+INLINE void small_filter(const tq_column_tile *t, const int groups, const int width, const int parts)
+{
+    vi weights[2][5][2];
+    const vi bias = _mm512_loadu_si512(t->bias);
+    const size_t group_bytes = t->group_bytes, column_bytes = t->column_bytes, step = t->step, to_step = t->sums_step;
+    const char *columns = t->columns;
+    int32_t *to = t->sums;
+    EACH (g, groups)
+        EACH (j, width)
+            EACH (p, parts)
+                weights[g][j][p] = _mm512_loadu_si512(t->weights + ((g * width + j) * parts + p) * 64);
+    for (size_t left = t->count; left > 0; left--, columns += step, to += to_step) {
+        vi sum = bias;
+        EACH (g, groups)
+            EACH (j, width) {
+                const vi column = _mm512_loadu_si512(columns + (size_t)g * group_bytes + (size_t)j * column_bytes);
+                EACH (p, parts)
+                    sum = _mm512_dpbusd_epi32(sum, column, weights[g][j][p]);
+            }
+        save_s32(to, sum);
+    }
+}
+
 static TARGET void columns(const tq_column_tile *t)
 {
     size_t n = 0;
+    if (t->groups == 1 && t->width == 3) {
+        if (t->parts == 1)
+            small_filter(t, 1, 3, 1);
+        else
+            small_filter(t, 1, 3, 2);
+        return;
+    }
+    if (t->groups == 2 && t->width == 5 && t->parts == 1) {
+        small_filter(t, 2, 5, 1);
+        return;
+    }
     for (; n + 4 <= t->count; n += 4)
         some_columns(t, n, 4);
     for (; n < t->count; n++)
@@ -160,6 +196,23 @@ const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
     .weight_bytes = 1,
     .flip = 0x80,
     .tile = tile,
+    .columns = columns,
+    .interleave = interleave,
+    .stores = &tq_stores__avx512,
+};
+
+/* Weights of 9 bits: two parts by columns, and AVX-512's tiles. */
+static void tile_u8(const tq_depthwise_tile *t)
+{
+    tq_depthwise_u8__avx512.tile(t);
+}
+
+const tq_depthwise_kernel tq_depthwise_u8__avx512vbmi = {
+    .isa = "avx512vbmi",
+    .lanes = 16,
+    .group = 2,
+    .weight_bytes = 2,
+    .tile = tile_u8,
     .columns = columns,
     .interleave = interleave,
     .stores = &tq_stores__avx512,

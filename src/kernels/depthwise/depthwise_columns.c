@@ -46,7 +46,8 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
     c.pixels = tq_divide_up((size_t)s->out_w, tq_divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */
     c.sums_stride = c.run ? channels : vectors * LANES;
     c.group_bytes = tq_round_up(columns_of(s, c.pixels) * channels * COLUMN + SLACK, TQ_DEPTHWISE_ALIGN);
-    c.weight_bytes = c.rows * c.period * c.groups * (size_t)s->filter_w * LANES * COLUMN;
+    c.parts = kernel->weight_bytes;
+    c.weight_bytes = c.rows * c.period * c.groups * (size_t)s->filter_w * c.parts * LANES * COLUMN;
     c.bias_bytes = c.period * LANES * sizeof(int32_t);
     c.job_bytes =
         c.groups * c.group_bytes + tq_round_up(c.pixels * c.sums_stride * sizeof(int32_t) + SLACK, TQ_DEPTHWISE_ALIGN);
@@ -63,7 +64,12 @@ static void pack_lane(const tq_depthwise *d, const tq_gemm_weights *w, size_t ch
         for (size_t j = 0; j < width; j++) {
             const size_t row = i + down, tap = s->columns_first ? j * h + i : i * width + j;
             const size_t column = (at / LANES * d->columns.groups + row / 4) * width + j;
-            to[(column * LANES + at % LANES) * COLUMN + row % 4] = (int8_t)tq_depthwise_weight(w, tap, channel);
+            int8_t *part = to + (column * d->columns.parts * LANES + at % LANES) * COLUMN + row % 4;
+            const int32_t weight = tq_depthwise_weight(w, tap, channel);
+            const int32_t first = weight < INT8_MIN ? INT8_MIN : weight > INT8_MAX ? INT8_MAX : weight;
+            part[0] = (int8_t)first;
+            if (d->columns.parts > 1)
+                part[LANES * COLUMN] = (int8_t)(weight - first);
         }
 }
 
@@ -105,7 +111,7 @@ static void fill_columns(const tq_depthwise *d, const char *image, int64_t y, in
                 row[k] = row[k ? k - 1 : k], step[k] = step[k ? k - 1 : k];
         }
         memset(columns, padding, (size_t)left * channels * COLUMN);
-        d->kernel->interleave(row, step, inside, columns + (size_t)left * channels * COLUMN);
+        d->kernel->interleave(row, step, inside, d->kernel->flip, columns + (size_t)left * channels * COLUMN);
         memset(columns + (size_t)right * channels * COLUMN, padding, (size_t)(total - right) * channels * COLUMN);
     }
 }
@@ -119,6 +125,7 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
     tq_column_tile tile = {
         .groups = c->groups,
         .width = (size_t)s->filter_w,
+        .parts = c->parts,
         .group_bytes = c->group_bytes,
         .column_bytes = (size_t)s->dilation_w * pixel,
         .weights = (const int8_t *)d->weights + r * c->weight_bytes / c->rows,
@@ -131,7 +138,7 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
         tile.columns = columns + v * LANES * COLUMN;
         tile.sums = sums + v * LANES;
         d->kernel->columns(&tile);
-        tile.weights += c->groups * tile.width * LANES * COLUMN;
+        tile.weights += c->groups * tile.width * c->parts * LANES * COLUMN;
         tile.bias += LANES;
     }
 }

@@ -75,7 +75,8 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
             ((int16_t *)(void *)padding)[c] = (int16_t)zero;
     depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
     depthwise->row_zero_point = zero;
-    if (!k->columns)
+    const bool fits = k->weight_bytes == 1 || weights->zero_point > 0; /* two int8 have a sum of 254 at most */
+    if (!k->columns || !fits)
         depthwise->columns.period = 0;
     if (!depthwise->columns.period)
         return;

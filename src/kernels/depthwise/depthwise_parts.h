@@ -30,12 +30,12 @@ typedef struct tq_depthwise_tile {
 
 /* sums[n * sums_step + lane] = bias[lane] + products, for n < count: of the columns at columns + n * step, in each
    group of four rows, with those `width` columns of the filter, column_bytes apart.  Columns are vectors of 16
-   channels, of four unsigned bytes each. */
+   channels, of four unsigned bytes each.  A weight is the sum of its parts. */
 typedef struct tq_column_tile {
-    size_t groups, width, count;
+    size_t groups, width, parts, count;
     const char *columns;
     size_t group_bytes, column_bytes, step; /* bytes */
-    const int8_t *weights;                  /* [groups][width][16][4] */
+    const int8_t *weights;                  /* [groups][width][parts][16][4] */
     const int32_t *bias;
     int32_t *sums;
     size_t sums_step;
@@ -48,9 +48,9 @@ struct tq_depthwise_kernel {
     void (*tile)(const tq_depthwise_tile *tile);
     /* depthwise_columns.c; NULL: the kernel has none */
     void (*columns)(const tq_column_tile *tile);
-    /* to[4 * i + k] = row[k][i * step[k]], flipped, for i < n; step: 0 (of a row whose first 16 bytes are equal) or 1.
+    /* to[4 * i + k] = row[k][i * step[k]] ^ flip, for i < n; step: 0 (of a row whose first 16 bytes are equal) or 1.
        Up to 64 bytes more may be written. */
-    void (*interleave)(const char *const row[4], const size_t step[4], size_t n, char *to);
+    void (*interleave)(const char *const row[4], const size_t step[4], size_t n, uint8_t flip, char *to);
     const tq_stores *stores;
 };
 

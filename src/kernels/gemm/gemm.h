@@ -40,6 +40,8 @@ typedef struct tq_gemm {
     bool copies;       /* rows are copied into the kernel's form */
     bool narrow;       /* too few channels for vectors: gemm_loops.c */
     size_t lanes;      /* channels of a panel */
+    bool image;        /* rows are windows of one image, in which every filter row is contiguous */
+    size_t image_bytes; /* of a copy of that image with its padding; 0: it has none */
     /* set by tq_gemm_pack */
     const void *panel;      /* [panels][panel_bytes] */
     const void *bias;       /* [panels][lanes] of int32, int64 where wide, or float */
@@ -76,10 +78,10 @@ enum {
 tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error);
 
-/* Tells a planned product that its rows are windows of `scan` over pixels `stride` elements apart, before it is packed:
-   where filter rows lie contiguous in the image, their weights are packed as whole groups of the kernel, so that they
-   are multiplied where they lie. */
-void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride);
+/* Tells a planned product, before it is packed, that its rows are windows of `scan` over pixels `stride` elements
+   apart, of so many images.  Where filter rows lie contiguous in the image, their weights are packed as whole groups of
+   the kernel, so that they are multiplied where they lie.  A product with gemm.image then serves no other scan. */
+void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, size_t images);
 
 /* Packs weights into `memory`: packed_bytes bytes, which outlive the product. */
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
@@ -108,6 +110,7 @@ typedef struct tq_gemm_store {
     const float *slope, *offset, *offset_negative; /* of fixed_simd.h; under FLOAT32_EVEN slope is the multiplier */
     const int32_t *fixed, *left, *right; /* the multiplier's fixed-point form, its shift split by sign */
     const int32_t *reduced, *total; /* its 64-bit form: tq_reduce_multiplier */
+    uint8_t undecided; /* 2 E of fixed_simd.h; offsets contain half of it */
     bool exact; /* fixed_simd.h cannot represent a multiplier: stores follow the scalar rule */
     bool one_offset; /* `offset` serves negative sums, too: it equals offset_negative, or such sums are clamped */
 } tq_gemm_store;

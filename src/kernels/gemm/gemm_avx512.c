@@ -22,7 +22,6 @@
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vi
 #define weights_t vi
 #define row_t vi
@@ -47,7 +46,6 @@
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
@@ -70,7 +68,6 @@
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vf
 #define weights_t vf
 #define row_t vf

@@ -44,7 +44,6 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define PANELS 2
 #define WIDE 8
 #define TALL 1
-#define AHEAD 0
 #define sums_t vi
 #define weights_t vi
 #define row_t vi

@@ -52,7 +52,6 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vi
 #define weights_t int8x16_t
 #define row_t int8x16_t

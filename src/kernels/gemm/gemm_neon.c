@@ -22,7 +22,6 @@
 #define PANELS 2
 #define WIDE 8
 #define TALL 1
-#define AHEAD 0
 #define sums_t eight_sums
 #define weights_t int16x8_t
 #define row_t int16x8_t
@@ -46,7 +45,6 @@
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vf
 #define weights_t vf
 #define row_t vf
@@ -69,7 +67,6 @@
 #define PANELS 4
 #define WIDE 8
 #define TALL 2
-#define AHEAD 0
 #define sums_t vf
 #define weights_t vf
 #define row_t vf

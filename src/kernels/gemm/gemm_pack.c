@@ -20,7 +20,7 @@ struct offsets {
 static struct offsets offsets_of(const tq_gemm *g)
 {
     struct offsets at;
-    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * g->panels);
+    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
     at.end = at.padding + tq_gemm_part((uint64_t)tq_gemm_padding_elements(g) * g->in_bytes + TQ_GEMM_SLACK);
@@ -191,6 +191,11 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
         (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
                                                         tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
                                                         panel + i * gemm->panel_bytes);
+    if (tq_gemm_has_ones(gemm)) {
+        static const int8_t one = 1;
+        const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
+        pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes);
+    }
     gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);
     if (gemm->in == TQ_f32) {

@@ -12,6 +12,8 @@
 #define TQ_GEMM_LINE 4096 /* bytes: the longest filter row that is copied without an indirection buffer */
 #define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
 
+#define TQ_GEMM_SHORT_RUN 64 /* elements: more are summed faster by row_sum than by a panel of ones */
+
 #define TQ_GEMM_WORK (1 << 17) /* multiply-adds; with fewer, waking a thread costs more than it saves */
 
 /* `bytes`, rounded up to TQ_GEMM_ALIGN.  Parts are counted in 64 bits on every machine, so that a plan or scratch that
@@ -37,6 +39,8 @@ typedef struct tq_gemm_call {
     size_t line;                   /* taps of a filter row, whose pixels may be contiguous; else 1 */
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */
+    bool image;                    /* rows are windows of one image: gemm_image.c */
+    size_t step, down;             /* of tiles: there 0, and from a filter row to the next; elsewhere block, 0 */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
     size_t runs, length;           /* of a row: the gemm's, or filter rows, in whole groups of the kernel */
 } tq_gemm_call;
@@ -61,6 +65,20 @@ typedef struct tq_gemm_space {
 static inline const void **tq_gemm_taps(const tq_gemm_call *call, const tq_gemm_space *space)
 {
     return space->table + (call->gemm->copies ? call->block : 0);
+}
+
+/* Whether rows are summed by a panel of ones, which stands behind the others: runs so short are not worth the calls of
+   row_sum.  The weights of int8 rows have a zero point too rarely. */
+static inline bool tq_gemm_has_ones(const tq_gemm *g)
+{
+    return g->in == TQ_u8 && g->length <= TQ_GEMM_SHORT_RUN;
+}
+
+/* The rows of a tile where `left` more are to be computed: the sizes of gemm_simd.h, at most `most`. */
+static inline size_t tq_gemm_tile_rows(size_t left, size_t most)
+{
+    const size_t rows = tq_min_size(left, most);
+    return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
 /* The byte that 8-bit elements of rows are exclusive-ored with. */
@@ -113,11 +131,19 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
 bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);
 void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out);
 
+/* gemm_image.c, for rows that are windows of one image, whose filter rows are read where they lie: sets gemm.image and
+   gemm.image_bytes; copies the image, where *rows become the copy's, with *scan; fills the indirection buffer. */
+void tq_gemm_plan_image(tq_gemm *gemm, const tq_scan *scan);
+void tq_gemm_pad_image(const tq_gemm *gemm, tq_gemm_rows *rows, tq_scan *scan, char *memory);
+void tq_gemm_point_image(const tq_gemm_call *call, const void **table, size_t first, size_t count);
+
 /* gemm_rows.c: fills the indirection buffer for rows [first, first + count), and copies rows where gemm.copies; then
-   whether call->reads_lines; space->adjust, the terms that the weights' zero point adds to the rows' sums.  count <=
-   call->block. */
+   whether call->reads_lines.  count <= call->block. */
 void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
 bool tq_gemm_reads_lines(const tq_gemm_call *call);
+
+/* gemm_adjust.c: space->adjust, the terms that the weights' zero point adds to the sums of `count` rows whose
+   indirection is filled. */
 void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count);
 
 /* gemm_loops.c: output rows [first, first + count), whose indirection is filled, without tiles: all channels, where

@@ -118,18 +118,25 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     return TQ_OK;
 }
 
-void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride)
+void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, size_t images)
 {
-    const size_t group = gemm->kernel->group, line = (size_t)scan->filter_w * gemm->depth;
+    tq_gemm g = *gemm;
+    const size_t group = g.kernel->group, line = (size_t)scan->filter_w * g.depth;
     const size_t whole = tq_round_up(line, group), runs = (size_t)scan->filter_h;
     uint64_t bytes = 0, all = 0;
-    const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)gemm->lanes * gemm->kernel->weight_bytes, &bytes) &&
-                      tq_mul_u64(bytes, gemm->panels, &all) && all <= PTRDIFF_MAX / 2;
-    if (!tq_gemm_has_lines(gemm, scan, stride) || tq_gemm_widens(gemm) || gemm->wide || whole == line ||
-        whole > 2 * line || !fits)
+    const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)g.lanes * g.kernel->weight_bytes, &bytes) &&
+                      tq_mul_u64(bytes, g.panels, &all) && all <= PTRDIFF_MAX / 2;
+    g.copies = true;
+    if (!g.depth || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) || g.wide ||
+        !fits)
         return;
-    gemm->runs = runs;
-    gemm->length = line;
-    gemm->panel_bytes = (size_t)bytes;
-    gemm->packed_bytes = tq_gemm_packed_bytes(gemm);
+    if (images == 1)
+        tq_gemm_plan_image(&g, scan);
+    if (!g.image && (!gemm->copies || whole > 2 * line))
+        return;
+    g.runs = whole == line ? 1 : runs;
+    g.length = whole == line ? line * runs : line;
+    g.panel_bytes = (size_t)bytes;
+    g.packed_bytes = tq_gemm_packed_bytes(&g);
+    *gemm = g;
 }

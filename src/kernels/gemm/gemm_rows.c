@@ -261,6 +261,10 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const void **taps = tq_gemm_taps(call, space);
     const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
     const bool lines = has_lines(call), widens = tq_gemm_widens(g);
+    if (call->image) {
+        tq_gemm_point_image(call, space->table, first, count);
+        return;
+    }
     const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
     if (lines)
         copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
@@ -277,23 +281,4 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
         copy_rows(call, taps, block, count, space->copies, row);
     for (size_t i = 0; i < count; i++)
         space->table[i] = space->copies + i * row;
-}
-
-/* adjust[i] = row_factor * sum over row i of (element - row zero point), modulo 2^32. */
-void tq_gemm_find_adjust(const tq_gemm_call *call, const tq_gemm_space *space, size_t count)
-{
-    const tq_gemm *g = call->gemm;
-    const uint8_t flip = tq_gemm_flip(g);
-    const size_t length = call->reads_lines ? call->line * g->depth : g->length;
-    const int64_t zeros = (int64_t)(call->runs * length) * g->row_zero_point;
-    if (!g->row_factor) {
-        memset(space->adjust, 0, count * sizeof *space->adjust);
-        return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        int64_t sum = -zeros;
-        for (size_t t = 0; t < call->runs; t++)
-            sum += g->kernel->row_sum(space->table[t * call->block + i], length, flip);
-        space->adjust[i] = (int32_t)(uint32_t)((uint64_t)sum * (uint64_t)(int64_t)g->row_factor);
-    }
 }

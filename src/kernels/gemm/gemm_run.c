@@ -23,9 +23,15 @@
 
 /* ---- scratch ---- */
 
+/* Bytes of a row's copy in scratch.  A product of floats with weights that are not finite does not use the image. */
+static size_t scratch_row_bytes(const tq_gemm *g)
+{
+    return g->image && g->in != TQ_f32 ? 0 : tq_gemm_copied_row_bytes(g);
+}
+
 static size_t block_rows(const tq_gemm *g)
 {
-    const uint64_t row = tq_gemm_copied_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
+    const uint64_t row = scratch_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
     const size_t rows = tq_min_size((size_t)(BLOCK_BYTES / row), BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
     return rows ? rows : g->kernel->rows;
 }
@@ -41,7 +47,7 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
     struct offsets at;
     at.adjust = tq_gemm_part(lines * block * sizeof(void *));
     at.copies = at.adjust + tq_gemm_part(block * sizeof(int32_t));
-    const uint64_t copied = (uint64_t)block * tq_gemm_copied_row_bytes(g);
+    const uint64_t copied = (uint64_t)block * scratch_row_bytes(g);
     at.bytes = at.copies + tq_gemm_part(copied + TQ_GEMM_SLACK);
     at.end = at.bytes + (tq_gemm_widens(g) ? tq_gemm_part(copied / 2 + TQ_GEMM_SLACK) : 0);
     return at;
@@ -49,7 +55,7 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
 {
-    return offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    return gemm->image_bytes + offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
@@ -61,13 +67,6 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 }
 
 /* ---- tiles ---- */
-
-/* The rows of a tile where `left` more are to be computed: the sizes of gemm_simd.h, at most `most`. */
-static size_t tile_rows(size_t left, size_t most)
-{
-    const size_t rows = tq_min_size(left, most);
-    return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
-}
 
 /* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
    next rows: these must be written later, by the same job, to the panel's first channel. */
@@ -93,7 +92,8 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
     tq_tile tile = {
-        .step = call->block,
+        .step = call->step,
+        .down = call->down,
         .runs = call->runs,
         .length = call->length,
         .panel = (const char *)g->panel + at->panel * g->panel_bytes,
@@ -105,10 +105,13 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .floor = call->store->floor,
         .ceiling = call->store->ceiling,
     };
+    /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
+    const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-    for (size_t r = 0, rows; r < at->rows; r += rows) {
-        rows = r < tall ? TQ_TALL_ROWS : tile_rows(at->rows - r, k->rows);
+    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows, n++) {
+        rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
+        tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
         k->tile(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
     }
@@ -188,7 +191,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
         rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
         for (size_t row = 0, some; row < count; row += some) {
-            some = g->wide ? tile_rows(count - row, rows) : tq_min_size(rows, count - row);
+            some = g->wide ? tq_gemm_tile_rows(count - row, rows) : tq_min_size(rows, count - row);
             at.row = row, at.rows = some, at.out_row = first + row;
             (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }
@@ -197,19 +200,25 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
 
 /* ---- jobs ---- */
 
+/* The first row of a part: whole tiles before it. */
+static size_t first_row(const tq_gemm_call *call, size_t part)
+{
+    const size_t rows = call->rows->count, parts = call->row_parts, tile = call->gemm->kernel->rows;
+    return part == parts ? rows : (rows / parts * part + rows % parts * part / parts) / tile * tile;
+}
+
 static void run_job(const tq_gemm_call *call, size_t job)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_space space = space_of(call, job);
     const size_t row_part = job / call->panel_parts, panel_part = job % call->panel_parts;
-    const size_t each = tq_round_up(call->rows->count / call->row_parts + 1, g->kernel->rows);
-    const size_t end = tq_min_size(call->rows->count, (row_part + 1) * each);
+    const size_t end = first_row(call, row_part + 1);
     const size_t panel = g->panels * panel_part / call->panel_parts;
     const size_t panel_end = g->panels * (panel_part + 1) / call->panel_parts;
     size_t work = 0;
     if (panel == panel_end)
         return;
-    for (size_t first = row_part * each; first < end; first += call->block) {
+    for (size_t first = first_row(call, row_part); first < end; first += call->block) {
         size_t count = tq_min_size(call->block, end - first);
         if (tq_stop_count(&work, count))
             return;
@@ -235,6 +244,14 @@ static void run_jobs(void *context, size_t begin, size_t end)
         run_job(context, job);
 }
 
+/* Whether jobs take panels in place of rows: where weights are so much more than rows that each job should read but its
+   own, and rows are not copied.  Else jobs keep the rows that the last operator left in their caches. */
+static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
+{
+    const tq_gemm *g = call->gemm;
+    return !g->copies && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
+}
+
 /* Sets row_parts and panel_parts. */
 static void find_parts(tq_gemm_call *call, int threads)
 {
@@ -245,6 +262,8 @@ static void find_parts(tq_gemm_call *call, int threads)
     jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
     jobs = jobs ? jobs : 1;
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
+    if (should_split_panels(call, jobs))
+        call->row_parts = 1;
     call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
 }
 
@@ -267,6 +286,8 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         tq_gemm_run_one_row(gemm, rows, store, out);
         return;
     }
+    tq_gemm_rows in_image = *rows;
+    tq_scan scan;
     tq_gemm_call call = {
         .gemm = gemm,
         .rows = rows,
@@ -274,15 +295,24 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .out = out,
         .out_stride = out_stride,
         .out_size = tq_element_size(store->out),
-        .scratch = scratch,
+        .scratch = (char *)scratch + gemm->image_bytes,
+        .image = gemm->image && !gemm->non_finite,
         .block = block_rows(gemm),
         .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
         .plain = !rows->scan || tq_scan_is_plain(rows->scan),
     };
     call.limit = end_of_rows(gemm, rows, call.plain);
-    call.reads_lines = tq_gemm_reads_lines(&call);
+    call.reads_lines = call.image || tq_gemm_reads_lines(&call);
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
+    call.step = call.block;
+    if (call.image) {
+        if (gemm->image_bytes)
+            tq_gemm_pad_image(gemm, &in_image, &scan, scratch);
+        call.rows = &in_image;
+        call.step = 0;
+        call.down = (size_t)in_image.scan->dilation_h * (size_t)in_image.scan->in_w * gemm->depth * gemm->in_bytes;
+    }
     find_parts(&call, threads);
     const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);

@@ -22,7 +22,7 @@ static void tile_i8(const tq_tile *t)
     const int8_t *weights = (const int8_t *)t->panel;
     memcpy(sums, t->bias, sizeof sums);
     for (size_t run = 0; run < t->runs; run++) {
-        const uint8_t *row = t->row[run * t->step];
+        const uint8_t *row = tq_tile_run(t, run, 0);
         for (size_t k = 0; k < t->length; k++, weights += LANES)
             for (size_t c = 0; c < LANES; c++)
                 sums[c] += (uint32_t)((int8_t)(row[k] ^ t->flip) * weights[c]);
@@ -36,7 +36,7 @@ static void tile_i16(const tq_tile *t)
     const int8_t *weights = (const int8_t *)t->panel;
     memcpy(sums, t->bias, sizeof sums);
     for (size_t run = 0; run < t->runs; run++) {
-        const int16_t *row = t->row[run * t->step];
+        const int16_t *row = tq_tile_run(t, run, 0);
         for (size_t k = 0; k < t->length; k++, weights += LANES)
             for (size_t c = 0; c < LANES; c++)
                 sums[c] += (uint32_t)(row[k] * weights[c]);
@@ -52,7 +52,7 @@ TQ_INLINE void float_tile(const tq_tile *t, const bool fused)
     for (size_t c = 0; c < LANES; c++)
         sums[c] = fused ? bias[c] : 0;
     for (size_t run = 0; run < t->runs; run++) {
-        const float *row = t->row[run * t->step];
+        const float *row = tq_tile_run(t, run, 0);
         for (size_t k = 0; k < t->length; k++, weights += LANES)
             for (size_t c = 0; c < LANES; c++)
                 sums[c] = fused ? fmaf(row[k], weights[c], sums[c]) : sums[c] + row[k] * weights[c];

@@ -7,7 +7,6 @@
  *   WIDE                        the panels of the largest tile with one row
  *   TALL                        the panels, 1 or 2, of the largest tile with TQ_TALL_ROWS rows: products of so few
  *                               panels need as many sums that do not wait for one another
- *   AHEAD                       1: the largest tiles prefetch the next panels
  *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES      of tq_gemm_kernel: lanes, group, row_bytes, weight_bytes
  *   sums_t, weights_t, row_t    vectors: sums; a panel's weights for a group; a row's group in all lanes
  *   first_sums(bias)            the start of sums; bias points to int32_t or float
@@ -29,20 +28,19 @@
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
 /* Each row's group is loaded where it is used: registers do not hold all of them. */
-#define STEP(load)                                                              \
-    do {                                                                        \
-        weights_t w[WIDE];                                                      \
-        EACH (p, panels)                                                        \
-            w[p] = load_weights(panel + (size_t)p * panel_bytes);               \
-        if (AHEAD && rows == ROWS)                                              \
-            EACH (p, panels)                                                    \
-                __builtin_prefetch(panel + (size_t)(panels + p) * panel_bytes); \
-        EACH (r, rows) {                                                        \
-            const row_t x = load;                                               \
-            EACH (p, panels)                                                    \
-                sums[r][p] = multiply(sums[r][p], w[p], x);                     \
-        }                                                                       \
-        panel += PANEL_GROUP;                                                   \
+#define STEP(load)                                                \
+    do {                                                          \
+        weights_t w[WIDE];                                        \
+        EACH (p, panels)                                          \
+            w[p] = load_weights(panel + (size_t)p * panel_bytes); \
+        if (rows == ROWS && panels == PANELS)                     \
+            __builtin_prefetch(panel + ahead);                    \
+        EACH (r, rows) {                                          \
+            const row_t x = load;                                 \
+            EACH (p, panels)                                      \
+                sums[r][p] = multiply(sums[r][p], w[p], x);       \
+        }                                                         \
+        panel += PANEL_GROUP;                                     \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
@@ -60,7 +58,7 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
         EACH (i, PARTS)
             sums[i][p] = i ? splat_s32(0) : first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
-        const char *at = t->row[run * t->step], *const end = at + t->length / GROUP * STEP_BYTES;
+        const char *at = tq_tile_run(t, run, 0), *const end = at + t->length / GROUP * STEP_BYTES;
         for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * PANEL_GROUP)
             EACH (i, PARTS) {
                 const row_t x = load_row(at + i * STEP_BYTES, flip);
@@ -97,14 +95,14 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
     const row_t flip = flip_of(t->flip);
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
-    const size_t panel_bytes = t->panel_bytes;
+    const size_t panel_bytes = t->panel_bytes, ahead = t->ahead;
     EACH (p, panels)
         EACH (r, rows)
             sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[TQ_TALL_ROWS];
         EACH (r, rows)
-            at[r] = t->row[run * t->step + (size_t)r];
+            at[r] = tq_tile_run(t, run, (size_t)r);
         size_t k = 0;
         for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
             STEP(load_row(at[r] + k, flip));
@@ -190,7 +188,6 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef NAME
 #undef PANEL_LANES
 #undef GROUP
-#undef AHEAD
 #undef ROW_BYTES
 #undef WEIGHT_BYTES
 #undef ROWS

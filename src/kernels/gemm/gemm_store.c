@@ -33,6 +33,10 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
      */
     const float most = store->low >= store->zero_point ? 32768 : 0;
     store->one_offset = true;
+    store->undecided = TQ_FIXED_EXACT_DOUBLED;
+    for (size_t c = 0; c < channels; c++)
+        if (!tq_fixed_is_exact(real(context, c)))
+            store->undecided = 2 * TQ_FIXED_ERROR;
     for (size_t c = channels; c < n; c++) { /* lanes past the last channel: a fixed-point value far from a tie */
         offset[c] = negative[c] = 32768;
         total[c] = 15;
@@ -47,8 +51,8 @@ void tq_gemm_store_make(tq_gemm_store *store, size_t channels, tq_real_fn real, 
         tq_reduce_multiplier(m.fixed, m.shift, &reduced[c], &total[c]);
         if (rule == TQ_REQUANTIZE_FLOAT32_EVEN)
             slope[c] = m.f32;
-        else if (!tq_fixed_point_of(&multiplier[c], rule, store->out, store->zero_point, &slope[c], &offset[c],
-                                    &negative[c]))
+        else if (!tq_fixed_point_of(&multiplier[c], rule, store->out, store->zero_point, store->undecided, &slope[c],
+                                    &offset[c], &negative[c]))
             store->exact = true;
         store->one_offset = store->one_offset && fabsf(offset[c] - negative[c]) <= most;
     }

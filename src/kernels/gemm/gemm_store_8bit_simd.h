@@ -16,13 +16,15 @@ INLINE int32_t store_center(const tq_gemm_store *s)
 /* The limits of signed values, and the bit that makes them the output's. */
 struct store_limits {
     vi low, high, flip;
-    bool clamp; /* the limits are narrower than 8 bits */
+    bool clamp;        /* the limits are narrower than 8 bits */
+    uint8_t undecided; /* tq_gemm_store.undecided */
 };
 
 INLINE struct store_limits load_limits(const tq_gemm_store *s)
 {
     const int32_t center = store_center(s), low = s->low - center, high = s->high - center;
-    return (struct store_limits){splat_s8(low), splat_s8(high), splat_s8(-center), low > INT8_MIN || high < INT8_MAX};
+    return (struct store_limits){splat_s8(low), splat_s8(high), splat_s8(-center), low > INT8_MIN || high < INT8_MAX,
+                                 s->undecided};
 }
 
 INLINE const int32_t *sums_at(const tq_tile_store *t, size_t row, size_t channel)
@@ -50,7 +52,7 @@ INLINE void put_fixed(const tq_tile_store *t, size_t r, const size_t together, s
     const struct fixed_block block = fixed_narrow(v);
     const vi values = fixed_values(&block), limited = l->clamp ? clamp_s8(values, l->low, l->high) : values;
     put_rows(t, r, together, c, n, vectors, xor_s32(limited, l->flip));
-    if (fixed_undecided(block.least, 2 * TQ_FIXED_ERROR)) {
+    if (fixed_undecided(block.least, l->undecided)) {
         const vi in_memory[4] = {v[0], v[1], v[2], v[3]}; /* v itself stays in registers */
         put_undecided(t, r, together, c, n, vectors, in_memory);
     }

@@ -42,7 +42,7 @@ static __attribute__((noinline, cold)) TARGET void put_undecided(const tq_tile_s
     for (size_t k = 0; k < together; k++) {
         uint64_t lanes = 0;
         for (size_t i = 0; i < vectors; i++)
-            lanes |= (uint64_t)lanes_below(v[k * vectors + i], 2 * TQ_FIXED_ERROR) << (i * LANES);
+            lanes |= (uint64_t)lanes_below(v[k * vectors + i], t->store->undecided) << (i * LANES);
         store_exactly(t, r + k, c, n, lanes);
     }
 }

@@ -36,16 +36,24 @@ static inline float tq_bounded(float x, float low, float high)
 /* sums[r][c] = bias[c] + products, for r < rows and c < panels * lanes: modulo 2^32, or floats in gemm.h's order.
    Floats are clamped to [floor, ceiling], so that `sums` may be the output. */
 typedef struct tq_tile {
-    const void *const *row;    /* the indirection buffer: row[run * step + r] */
-    size_t step, runs, length; /* length: elements of a run */
+    const void *const *row;    /* the indirection buffer: tq_tile_run */
+    size_t step, down;         /* from a run to the next, in row: pointers; behind the pointer: bytes */
+    size_t runs, length;       /* length: elements of a run */
     const char *panel;
     size_t panel_bytes;
+    size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
     void *sums;         /* integers: aligned to 64 */
     size_t sums_stride; /* bytes from a row to the next */
     float floor, ceiling;
 } tq_tile;
+
+/* A run of row r. */
+static inline const void *tq_tile_run(const tq_tile *tile, size_t run, size_t r)
+{
+    return (const char *)tile->row[run * tile->step + r] + run * tile->down;
+}
 
 /* From sums to outputs: out[r * out_stride + c], with the parameters of channels from `first` on. */
 typedef struct tq_tile_store {

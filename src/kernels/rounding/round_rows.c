@@ -26,6 +26,7 @@ typedef struct lanes {
     double *g;        /* H (w - v); gptq: w - v, as far as it is known */
     double *hw;       /* H w */
     double *change;   /* of v, in a block */
+    double *block;    /* H's block on the diagonal, [BLOCK][BLOCK] */
     float *s;         /* [K / block][TQ_LANES] */
     double e[TQ_LANES];
 } lanes;
@@ -52,9 +53,9 @@ static void round_gptq(lanes *x)
     for (size_t end = n; end > 0; end = (end - 1) / BLOCK * BLOCK) {
         const size_t begin = (end - 1) / BLOCK * BLOCK;
         double taken[BLOCK * TQ_LANES] = {0};
-        x->tiles.lanes(r->triangle + begin * n + end, n, end - begin, x->g + end * TQ_LANES, n - end, taken);
+        x->tiles.lanes(r->square + begin * n + end, n, 1, end - begin, x->g + end * TQ_LANES, n - end, taken);
         for (size_t i = end; i-- > begin;) {
-            const double *row = r->triangle + i * n, pivot = row[i];
+            const double *row = r->square + i * n, pivot = row[i];
             double *sum = taken + (i - begin) * TQ_LANES;
             for (size_t j = i + 1; j < end; j++)
                 for (size_t l = 0; l < TQ_LANES; l++)
@@ -75,14 +76,31 @@ static void round_gptq(lanes *x)
 
 /* ---- comq ---- */
 
-/* out = H in. */
+/* Fills x->block with H's rows and columns [begin, end). */
+static void take_block(const lanes *x, size_t begin, size_t end)
+{
+    const tq_rounding *r = x->r;
+    for (size_t i = begin; i < end; i++) {
+        double *row = x->block + (i - begin) * BLOCK;
+        for (size_t j = begin; j < i; j++)
+            row[j - begin] = x->block[(j - begin) * BLOCK + i - begin] = r->square[i * r->columns + j];
+        row[i - begin] = r->diagonal[i];
+    }
+}
+
+/* out = H in.  What is right of the block on the diagonal stands below it, turned. */
 static void multiply(const lanes *x, const double *in, double *out)
 {
     const size_t n = x->r->columns;
+    const double *square = x->r->square;
     memset(out, 0, n * TQ_LANES * sizeof *out);
     for (size_t i = 0; i < n; i += BLOCK) {
-        const size_t rows = n - i < BLOCK ? n - i : BLOCK;
-        x->tiles.lanes(x->r->hessian + i * n, n, rows, in, n, out + i * TQ_LANES);
+        const size_t rows = n - i < BLOCK ? n - i : BLOCK, end = i + rows;
+        double *to = out + i * TQ_LANES;
+        take_block(x, i, end);
+        x->tiles.lanes(square + i * n, n, 1, rows, in, i, to);
+        x->tiles.lanes(x->block, BLOCK, 1, rows, in + i * TQ_LANES, rows, to);
+        x->tiles.lanes(square + end * n + i, 1, n, rows, in + end * TQ_LANES, n - end, to);
         if (tq_stop_after(rows * n * TQ_LANES))
             return;
     }
@@ -104,22 +122,23 @@ static void sweep(lanes *x)
     const size_t n = r->columns;
     for (size_t end = n; end > 0; end = (end - 1) / BLOCK * BLOCK) {
         const size_t begin = (end - 1) / BLOCK * BLOCK;
+        take_block(x, begin, end);
         for (size_t k = end; k-- > begin;) {
-            const double *row = r->hessian + k * n;
+            const double *row = x->block + (k - begin) * BLOCK;
             const float *s = scales_of(x, k);
             double *change = x->change + (k - begin) * TQ_LANES;
             for (size_t l = 0; l < TQ_LANES; l++) {
                 double *v = x->v + k * TQ_LANES + l;
-                const double new = nearest(r, *v + x->g[k * TQ_LANES + l] / row[k], (double)s[l]);
+                const double new = nearest(r, *v + x->g[k * TQ_LANES + l] / row[k - begin], (double)s[l]);
                 change[l] = *v - new;
                 *v = new;
             }
             for (size_t j = begin; j < end; j++)
                 for (size_t l = 0; l < TQ_LANES; l++)
-                    x->g[j * TQ_LANES + l] += row[j] * change[l];
+                    x->g[j * TQ_LANES + l] += row[j - begin] * change[l];
         }
-        x->tiles.lanes(r->hessian + begin, n, begin, x->change, end - begin, x->g);
-        x->tiles.lanes(r->hessian + end * n + begin, n, n - end, x->change, end - begin, x->g + end * TQ_LANES);
+        x->tiles.lanes(r->square + begin * n, 1, n, begin, x->change, end - begin, x->g);
+        x->tiles.lanes(r->square + end * n + begin, n, 1, n - end, x->change, end - begin, x->g + end * TQ_LANES);
         if (tq_stop_after((end - begin) * n * TQ_LANES))
             return;
     }
@@ -268,14 +287,16 @@ static void round_range(void *context, size_t begin, size_t end)
     const size_t size = r->columns * TQ_LANES, scale_size = r->columns / r->block * TQ_LANES;
     double *room;
     tq_error error;
-    if (tq_allocate(&tq_default_allocator, 5 * size + scale_size + BLOCK * TQ_LANES, sizeof *room, &room, &error)) {
+    if (tq_allocate(&tq_default_allocator, 5 * size + scale_size + BLOCK * (TQ_LANES + BLOCK), sizeof *room, &room,
+                    &error)) {
         atomic_store(&w->no_memory, true);
         return;
     }
     lanes x = {.r = r, .tiles = tq_tiles_here(), .w = room, .v = room + size, .g = room + 2 * size};
     x.hw = room + 3 * size;
     x.change = room + 4 * size;
-    x.s = (float *)(room + 5 * size + BLOCK * TQ_LANES);
+    x.block = room + 5 * size + BLOCK * TQ_LANES;
+    x.s = (float *)(x.block + BLOCK * BLOCK);
     for (size_t at = begin; at < end && !tq_stop_now(); at++)
         round_some(&x, w, at * TQ_LANES);
     tq_release(&tq_default_allocator, room);

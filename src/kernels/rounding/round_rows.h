@@ -41,8 +41,8 @@ typedef struct tq_rounding {
     size_t rows, columns;    /* of weights; columns: K */
     const double *weights;   /* [rows][K], finite */
     const int64_t *order;    /* [K]: the column of the weights that H's column stands for; a permutation */
-    const double *hessian;   /* [K][K], in that order; gptq reads it where sweeps > 0, comq always */
-    const double *triangle;  /* gptq: R in the upper triangle of [K][K] */
+    const double *square;    /* [K][K], in that order: below the diagonal H; gptq: above and on it R */
+    const double *diagonal;  /* [K]: H's */
     const float *scales;     /* [K / block][rows], above 0 */
     size_t block;            /* columns with one scale, by their place in weights; divides K */
     bool halves;             /* scales are float16 values */

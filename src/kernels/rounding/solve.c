@@ -40,7 +40,7 @@ static void solve_backward(const job *w, double *x)
     for (size_t i = w->n; i-- > 0 && !tq_stop_after(w->n * TQ_LANES);) {
         const double *row = w->triangle + i * w->n;
         double sum[TQ_LANES] = {0}, *at = x + i * TQ_LANES;
-        w->tiles.lanes(row + i + 1, w->n, 1, x + (i + 1) * TQ_LANES, w->n - i - 1, sum);
+        w->tiles.lanes(row + i + 1, w->n, 1, 1, x + (i + 1) * TQ_LANES, w->n - i - 1, sum);
         for (size_t l = 0; l < TQ_LANES; l++)
             at[l] = (at[l] - sum[l]) / row[i];
     }
@@ -55,7 +55,7 @@ static void multiply_some(const job *w, size_t first, double *in, double *x)
         for (size_t k = 0; k < n; k++)
             in[k * TQ_LANES + l] = w->a[(first + l) * n + k];
     for (size_t i = 0; i < n && !tq_stop_after(n * TQ_LANES); i++)
-        w->tiles.lanes(w->turned + i * n, n, 1, in, n, x + i * TQ_LANES);
+        w->tiles.lanes(w->turned + i * n, n, 1, 1, in, n, x + i * TQ_LANES);
     if (w->triangle) {
         solve_forward(w, x);
         solve_backward(w, x);

@@ -25,7 +25,8 @@ TQ_BODY void panel_product(const double *a, const double *b, size_t depth, doubl
     }
 }
 
-TQ_BODY void lane_rows(const double *a, size_t stride, const double *b, size_t depth, double *out, int rows)
+TQ_BODY void lane_rows(const double *a, size_t stride, size_t step, const double *b, size_t depth, double *out,
+                       int rows)
 {
     lanes low[4], high[4];
     for (int i = 0; i < rows; i++) {
@@ -35,8 +36,8 @@ TQ_BODY void lane_rows(const double *a, size_t stride, const double *b, size_t d
     for (size_t p = 0; p < depth; p++) {
         const lanes left = *(const lanes *)(b + TQ_LANES * p), right = *(const lanes *)(b + TQ_LANES * p + 8);
         for (int i = 0; i < rows; i++) {
-            low[i] += left * a[(size_t)i * stride + p];
-            high[i] += right * a[(size_t)i * stride + p];
+            low[i] += left * a[(size_t)i * stride + p * step];
+            high[i] += right * a[(size_t)i * stride + p * step];
         }
     }
     for (int i = 0; i < rows; i++) {
@@ -45,25 +46,25 @@ TQ_BODY void lane_rows(const double *a, size_t stride, const double *b, size_t d
     }
 }
 
-TQ_BODY void lane_product(const double *a, size_t stride, size_t rows, const double *b, size_t depth, double *out,
-                          int step)
+TQ_BODY void lane_product(const double *a, size_t stride, size_t step, size_t rows, const double *b, size_t depth,
+                          double *out, int many)
 {
     size_t i = 0;
-    for (; i + (size_t)step <= rows; i += (size_t)step)
-        lane_rows(a + i * stride, stride, b, depth, out + TQ_LANES * i, step);
+    for (; i + (size_t)many <= rows; i += (size_t)many)
+        lane_rows(a + i * stride, stride, step, b, depth, out + TQ_LANES * i, many);
     for (; i < rows; i++)
-        lane_rows(a + i * stride, stride, b, depth, out + TQ_LANES * i, 1);
+        lane_rows(a + i * stride, stride, step, b, depth, out + TQ_LANES * i, 1);
 }
 
-#define PRODUCTS(isa, target, panel_rows, lane_step)                                                           \
-    target static void panels_##isa(const double *a, const double *b, size_t depth, double *out)               \
-    {                                                                                                          \
-        panel_product(a, b, depth, out, panel_rows);                                                           \
-    }                                                                                                          \
-    target static void lanes_##isa(const double *a, size_t stride, size_t rows, const double *b, size_t depth, \
-                                   double *out)                                                                \
-    {                                                                                                          \
-        lane_product(a, stride, rows, b, depth, out, lane_step);                                               \
+#define PRODUCTS(isa, target, panel_rows, lane_rows_at_a_time)                                                \
+    target static void panels_##isa(const double *a, const double *b, size_t depth, double *out)              \
+    {                                                                                                         \
+        panel_product(a, b, depth, out, panel_rows);                                                          \
+    }                                                                                                         \
+    target static void lanes_##isa(const double *a, size_t stride, size_t step, size_t rows, const double *b, \
+                                   size_t depth, double *out)                                                 \
+    {                                                                                                         \
+        lane_product(a, stride, step, rows, b, depth, out, lane_rows_at_a_time);                              \
     }
 
 PRODUCTS(scalar, , 2, 1)

@@ -20,9 +20,9 @@
 /* out[8 i + j] = sum over p of a[8 p + i] * b[8 p + j]; a, b: panels. */
 typedef void (*tq_panel_product_fn)(const double *a, const double *b, size_t depth, double *out);
 
-/* out[16 i + l] += sum over p of a[i * stride + p] * b[16 p + l], for i below `rows`. */
-typedef void (*tq_lane_product_fn)(const double *a, size_t stride, size_t rows, const double *b, size_t depth,
-                                   double *out);
+/* out[16 i + l] += sum over p of a[i * stride + p * step] * b[16 p + l], for i below `rows`. */
+typedef void (*tq_lane_product_fn)(const double *a, size_t stride, size_t step, size_t rows, const double *b,
+                                   size_t depth, double *out);
 
 /* The functions for this machine. */
 typedef struct tq_tiles {

@@ -14,8 +14,9 @@
 #define TARGET __attribute__((target("avxvnni,avx2,fma,f16c")))
 #define INLINE TQ_INLINE TARGET
 #define WINOGRAD_ISA avxvnni
+#define TRANSFORMS_ISA avx2
 #define ROWS 6
-#define VECTORS 2
+#define VECTOR_LANES 8
 #define vector_t __m256i
 #define zero_sums() _mm256_setzero_si256()
 #define load_vector(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))

@@ -17,22 +17,22 @@
 /* Bytes of packed weights, which are eight times those of the file: more would be read from memory at each run. */
 #define MOST_BYTES (8 << 20)
 
-/* The last row that is usable is chosen; NULL: a direct convolution is as fast.  fewer, tiles: a convolution gains,
-   where it has so many times fewer products, and so many tiles an image. */
+/* The last row that is usable is chosen; NULL: there is none.  fewer, tiles, depth: a convolution gains, where it has
+   so many times fewer products, so many tiles an image, and so many input channels. */
 static const struct body_row {
     const tq_winograd_body *body;
     const char *isa;
-    uint8_t feature, fewer, tiles;
+    uint8_t feature, fewer, tiles, depth;
 } bodies[] = {
 #if TQ_X86
-    {&tq_winograd__avx2, "avx2", tq_feature_avx2, 2, 1},
+    {&tq_winograd__avx2, "avx2", tq_feature_avx2, 2, 1, 16},
 #if TQ_X86_AVXVNNI
-    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni, 3, 4},
+    {&tq_winograd__avxvnni, "avxvnni", tq_feature_avxvnni, 3, 4, 16},
 #endif
-    {&tq_winograd__avx512, "avx512", tq_feature_avx512, 2, 1},
-    {NULL, "avx512vnni", tq_feature_avx512vnni, 0, 0},
+    {&tq_winograd__avx512, "avx512", tq_feature_avx512, 2, 1, 16},
+    {&tq_winograd__avx512vnni, "avx512vnni", tq_feature_avx512vnni, 3, 4, 32},
 #else
-    {NULL, "scalar", tq_feature_scalar, 0, 0},
+    {NULL, "scalar", tq_feature_scalar, 0, 0, 0},
 #endif
 };
 
@@ -55,14 +55,14 @@ bool tq_winograd_variant(size_t i, tq_variant *row)
     return true;
 }
 
-static bool gains(const struct body_row *row, const tq_gemm *g, const tq_scan *s)
+static bool gains(const struct body_row *row, const tq_winograd *w, const tq_scan *s)
 {
     const bool form = s->filter_h == 3 && s->filter_w == 3 && s->stride_h == 1 && s->stride_w == 1 &&
                       s->dilation_h == 1 && s->dilation_w == 1;
     const uint64_t pixels = (uint64_t)s->out_h * (uint64_t)s->out_w;
     const uint64_t tiles = (uint64_t)tq_winograd_tiles(s->out_h) * tq_winograd_tiles(s->out_w);
-    return form && g->depth % TQ_WINOGRAD_LANES == 0 && g->channels >= TQ_WINOGRAD_LANES && tiles >= row->tiles &&
-           row->fewer * tiles * TQ_WINOGRAD_POINTS <= 9 * pixels;
+    return form && w->depth % TQ_WINOGRAD_DEPTH == 0 && w->depth >= row->depth && tiles >= row->tiles &&
+           row->fewer * tiles * TQ_WINOGRAD_POINTS * w->panels * w->lanes <= 9 * pixels * w->channels;
 }
 
 /* Offsets in the packed memory, behind the weights; bytes. */
@@ -73,8 +73,8 @@ struct offsets {
 static struct offsets offsets_of(const tq_winograd *w)
 {
     struct offsets at;
-    at.bias = (uint64_t)w->panels * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * w->depth * sizeof(int16_t);
-    at.padding = at.bias + (uint64_t)w->panels * TQ_WINOGRAD_LANES * sizeof(int32_t);
+    at.bias = (uint64_t)w->panels * TQ_WINOGRAD_POINTS * w->lanes * w->depth * sizeof(int16_t);
+    at.padding = at.bias + (uint64_t)w->panels * w->lanes * sizeof(int32_t);
     at.end = at.padding + tq_gemm_part(w->depth);
     return at;
 }
@@ -82,17 +82,19 @@ static struct offsets offsets_of(const tq_winograd *w)
 bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan *scan, const tq_gemm_weights *weights)
 {
     const struct body_row *row = find_body();
+    const size_t lanes = row->body ? row->body->lanes : 1;
     tq_winograd w = {
         .body = row->body,
         .stores = gemm->kernel->stores,
         .channels = gemm->channels,
         .depth = gemm->depth,
-        .panels = gemm->channels / TQ_WINOGRAD_LANES + (gemm->channels % TQ_WINOGRAD_LANES != 0),
+        .lanes = lanes,
+        .panels = gemm->channels / lanes + (gemm->channels % lanes != 0),
         .flip = gemm->in == TQ_u8 ? 0x80 : 0,
         .zero_point = weights->row_zero_point - (gemm->in == TQ_u8 ? 128 : 0),
     };
     w.packed_bytes = offsets_of(&w).end;
-    if (gemm->in_bytes != 1 || !gains(row, gemm, scan) || w.packed_bytes > MOST_BYTES || weights->k_stride != 1)
+    if (gemm->in_bytes != 1 || !gains(row, &w, scan) || w.packed_bytes > MOST_BYTES || weights->k_stride != 1)
         w.body = NULL;
     *winograd = w;
     return w.body != NULL;
@@ -126,55 +128,58 @@ static bool is_exact(const tq_winograd *winograd, const tq_gemm_weights *w)
     return true;
 }
 
-/* y = G x; elements of x are `from` apart, of y `to`. */
-static inline void transform_line(const int32_t *x, size_t from, int32_t *y, size_t to)
+/* Of a panel: the weights of two input channels for all channels, side by side. */
+enum { PAIRS = 2 * TQ_WINOGRAD_LANES };
+
+/* y = G x for each of PAIRS columns; rows of x are `from` apart, of y `to`. */
+static void transform_lines(const int16_t *restrict x, size_t from, int16_t *restrict y, size_t to, size_t pairs)
 {
-    const int32_t sum = x[0] + x[2 * from], far = x[0] + 4 * x[2 * from], middle = x[from];
-    y[0] = 3 * x[0];
-    y[to] = -sum - middle;
-    y[2 * to] = middle - sum;
-    y[3 * to] = far + 2 * middle;
-    y[4 * to] = far - 2 * middle;
-    y[5 * to] = 3 * x[2 * from];
+    for (size_t i = 0; i < pairs; i++, x++, y++) {
+        const int sum = x[0] + x[2 * from], far = x[0] + 4 * x[2 * from], middle = x[from];
+        y[0] = (int16_t)(3 * x[0]);
+        y[to] = (int16_t)(-sum - middle);
+        y[2 * to] = (int16_t)(middle - sum);
+        y[3 * to] = (int16_t)(far + 2 * middle);
+        y[4 * to] = (int16_t)(far - 2 * middle);
+        y[5 * to] = (int16_t)(3 * x[2 * from]);
+    }
 }
 
-/* The weights of a channel and an input channel: to[point * step]. */
-static void pack_filter(const tq_winograd *w, const tq_gemm_weights *weights, size_t channel, size_t k, int16_t *to)
+/* The weights of n channels from `first` on, and of input channels k and k + 1: to[point * step][lanes][2]. */
+static void pack_pairs(const tq_winograd *w, const tq_gemm_weights *weights, size_t first, size_t n, size_t k,
+                       int16_t *to)
 {
-    const size_t step = w->depth * TQ_WINOGRAD_LANES;
-    int32_t filter[9], columns[6 * 3], points[TQ_WINOGRAD_POINTS];
+    const size_t step = w->depth * w->lanes;
+    int16_t filters[9 * PAIRS] = {0}, columns[6 * 3 * PAIRS];
     for (size_t t = 0; t < 9; t++)
-        filter[t] = weight_at(weights, channel, t * w->depth + k);
+        for (size_t i = 0; i < 2 * n; i++)
+            filters[t * PAIRS + i] = (int16_t)weight_at(weights, first + i / 2, t * w->depth + k + i % 2);
     for (size_t j = 0; j < 3; j++)
-        transform_line(filter + j, 3, columns + j, 3);
+        transform_lines(filters + j * PAIRS, 3 * PAIRS, columns + j * PAIRS, 3 * PAIRS, 2 * w->lanes);
     for (size_t i = 0; i < 6; i++)
-        transform_line(columns + i * 3, 1, points + i * 6, 1);
-    for (size_t i = 0; i < TQ_WINOGRAD_POINTS; i++)
-        to[i * step] = (int16_t)points[i];
+        transform_lines(columns + i * 3 * PAIRS, PAIRS, to + i * 6 * step, step, 2 * w->lanes);
 }
 
 static void pack_panel(const tq_winograd *w, const tq_gemm_weights *weights, size_t first, size_t n, int16_t *to)
 {
-    for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS); k++)
-        for (size_t c = 0; c < n; c++)
-            pack_filter(w, weights, first + c, k, to + k / 2 * 2 * TQ_WINOGRAD_LANES + c * 2 + k % 2);
+    for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS); k += 2)
+        pack_pairs(w, weights, first, n, k, to + k * w->lanes);
 }
 
 bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
 {
     const struct offsets at = offsets_of(winograd);
-    const size_t panel = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES * winograd->depth;
+    const size_t lanes = winograd->lanes;
+    const size_t panel = TQ_WINOGRAD_POINTS * lanes * winograd->depth;
     int16_t *to = memory;
     int32_t *bias = (int32_t *)(void *)((char *)memory + at.bias);
     if (!is_exact(winograd, weights))
         return false;
-    if (winograd->channels % TQ_WINOGRAD_LANES)
-        tq_fill(to + (winograd->panels - 1) * panel, 0, panel * sizeof *to);
     for (size_t p = 0; p < winograd->panels; p++, to += panel) {
-        const size_t first = p * TQ_WINOGRAD_LANES;
-        pack_panel(winograd, weights, first, tq_min_size(TQ_WINOGRAD_LANES, winograd->channels - first), to);
+        const size_t first = p * lanes;
+        pack_panel(winograd, weights, first, tq_min_size(lanes, winograd->channels - first), to);
     }
-    memset(bias, 0, winograd->panels * TQ_WINOGRAD_LANES * sizeof *bias);
+    memset(bias, 0, winograd->panels * lanes * sizeof *bias);
     if (weights->bias)
         memcpy(bias, weights->bias, winograd->channels * sizeof *bias);
     memset((char *)memory + at.padding, (uint8_t)weights->row_zero_point, winograd->depth);

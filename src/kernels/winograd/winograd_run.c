@@ -24,7 +24,7 @@ typedef struct call {
     size_t across, down;   /* tiles of an image */
     size_t first, count;   /* tiles of the chunk */
     int16_t *tiles;        /* [count][36][depth] */
-    int32_t *sums;         /* [jobs][GROUP][36][16] */
+    int32_t *sums;         /* [jobs][GROUP][36][lanes] */
     size_t groups; /* of the chunk's tiles */
     size_t jobs;
 } call;
@@ -40,12 +40,16 @@ static size_t chunk_tiles(const tq_winograd *w)
     return tiles < GROUP ? GROUP : tiles;
 }
 
-static const size_t group_sums = GROUP * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
+/* Of a group and a panel. */
+static size_t group_sums(const tq_winograd *w)
+{
+    return GROUP * TQ_WINOGRAD_POINTS * w->lanes;
+}
 
 uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads)
 {
     return tq_gemm_part((uint64_t)chunk_tiles(winograd) * tile_elements(winograd) * sizeof(int16_t)) +
-           (uint64_t)threads * group_sums * sizeof(int32_t);
+           (uint64_t)threads * group_sums(winograd) * sizeof(int32_t);
 }
 
 /* ---- tiles ---- */
@@ -86,22 +90,22 @@ static void store_piece(const call *c, const int32_t *sums, size_t tile, size_t 
     static const int32_t zeros[STRIDE];
     const tq_winograd *w = c->winograd;
     const tq_scan *s = c->rows->scan;
-    const size_t first = panel * TQ_WINOGRAD_LANES;
+    const size_t first = panel * w->lanes;
     const size_t out_h = (size_t)s->out_h, out_w = (size_t)s->out_w;
     const size_t y = tile / c->across % c->down * TQ_WINOGRAD_OUT, x = tile % c->across * TQ_WINOGRAD_OUT;
     _Alignas(TQ_GEMM_ALIGN) int32_t values[TQ_WINOGRAD_OUT * STRIDE * TQ_WINOGRAD_LANES];
     for (size_t i = 0; i < count; i++)
-        w->body->finish(sums + i * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES, w->bias + first,
-                        values + i * TQ_WINOGRAD_OUT * TQ_WINOGRAD_LANES, STRIDE);
+        w->body->finish(sums + i * TQ_WINOGRAD_POINTS * w->lanes, w->bias + first,
+                        values + i * TQ_WINOGRAD_OUT * w->lanes, STRIDE);
     for (size_t r = 0; r < TQ_WINOGRAD_OUT && y + r < out_h; r++) {
         const size_t pixel = (tile / (c->across * c->down) * out_h + y + r) * out_w + x;
         tq_tile_store store = {
             .store = c->store,
-            .sums = values + r * STRIDE * TQ_WINOGRAD_LANES,
-            .sums_stride = TQ_WINOGRAD_LANES,
+            .sums = values + r * STRIDE * w->lanes,
+            .sums_stride = w->lanes,
             .adjust = zeros,
             .rows = tq_min_size(count * TQ_WINOGRAD_OUT, out_w - x),
-            .channels = tq_min_size(TQ_WINOGRAD_LANES, w->channels - first),
+            .channels = tq_min_size(w->lanes, w->channels - first),
             .first = first,
             .out = c->out + (pixel * c->out_stride + first) * c->out_size,
             .out_stride = c->out_stride,
@@ -115,11 +119,11 @@ static void run_group(const call *c, size_t begin, size_t count, size_t panel, i
 {
     const tq_winograd *w = c->winograd;
     w->body->multiply(c->tiles + begin * tile_elements(w), count, w->depth,
-                      w->weights + panel * tile_elements(w) * TQ_WINOGRAD_LANES, sums);
+                      w->weights + panel * tile_elements(w) * w->lanes, sums);
     for (size_t i = 0, n; i < count; i += n) {
         const size_t tile = c->first + begin + i;
         n = tq_min_size(tq_min_size(PIECE, count - i), c->across - tile % c->across);
-        store_piece(c, sums + i * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES, tile, n, panel);
+        store_piece(c, sums + i * TQ_WINOGRAD_POINTS * w->lanes, tile, n, panel);
     }
 }
 
@@ -133,7 +137,7 @@ static void run_panels(void *context, size_t begin, size_t end)
                 n = c->count * (g + 1) / c->groups - i;
                 if (tq_stop_after(n * tile_elements(w) / 2))
                     return;
-                run_group(c, i, n, panel, c->sums + job * group_sums);
+                run_group(c, i, n, panel, c->sums + job * group_sums(w));
             }
 }
 
@@ -152,7 +156,7 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
         .down = tq_winograd_tiles(s->out_h),
         .jobs = tq_min_size((size_t)threads, winograd->panels),
         .sums = scratch,
-        .tiles = (int16_t *)scratch + (size_t)threads * group_sums * 2,
+        .tiles = (int16_t *)scratch + (size_t)threads * group_sums(winograd) * 2,
     };
     const size_t tiles = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
     const size_t most = chunk_tiles(winograd), chunks = (tiles + most - 1) / most;

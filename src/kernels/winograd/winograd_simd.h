@@ -4,8 +4,9 @@
  * end:
  *
  *   WINOGRAD_ISA                      avx2 ...; TARGET and INLINE are attributes of functions
+ *   TRANSFORMS_ISA                    the instruction set whose transforms it takes
  *   ROWS                              the most tiles whose sums fit the registers: 6 or 12
- *   VECTORS                           of a panel's 16 channels
+ *   VECTOR_LANES                      channels of a vector; a panel has two vectors
  *   vector_t, zero_sums(), load_vector(p), save_vector(p, x)
  *   splat_pair(x)                     the 32 bits of two int16 in all lanes
  *   multiply(sums, weights, pair)     plus the products of pairs
@@ -13,22 +14,24 @@
 #define GLUE_(a, b) a##b
 #define GLUE(a, b) GLUE_(a, b)
 #undef EACH
+#define VECTORS 2
+#define PANEL_LANES (VECTORS * VECTOR_LANES)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
 /* `rows` tiles at one point.  The next point's weights are on their way meanwhile. */
 INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const int16_t *panel, int32_t *sums)
 {
-    enum { EACH_VECTOR = TQ_WINOGRAD_LANES / VECTORS };
     const size_t stride = TQ_WINOGRAD_POINTS * depth;
     vector_t sum[ROWS][VECTORS];
     EACH (r, rows)
         EACH (v, VECTORS)
             sum[r][v] = zero_sums();
-    for (size_t k = 0; k < depth; k += 2, panel += 2 * TQ_WINOGRAD_LANES) {
+    for (size_t k = 0; k < depth; k += 2, panel += 2 * PANEL_LANES) {
         vector_t weights[VECTORS];
-        __builtin_prefetch(panel + depth * TQ_WINOGRAD_LANES);
-        EACH (v, VECTORS)
-            weights[v] = load_vector(panel + v * 2 * EACH_VECTOR);
+        EACH (v, VECTORS) {
+            weights[v] = load_vector(panel + v * 2 * VECTOR_LANES);
+            __builtin_prefetch(panel + depth * PANEL_LANES + v * 2 * VECTOR_LANES);
+        }
         EACH (r, rows) {
             int32_t pair;
             memcpy(&pair, tiles + (size_t)r * stride + k, sizeof pair);
@@ -39,7 +42,7 @@ INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const in
     }
     EACH (r, rows)
         EACH (v, VECTORS)
-            save_vector(sums + r * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES + v * EACH_VECTOR, sum[r][v]);
+            save_vector(sums + r * TQ_WINOGRAD_POINTS * PANEL_LANES + v * VECTOR_LANES, sum[r][v]);
 }
 
 #define DEFINE_TILE(rows)                                                                                   \
@@ -70,24 +73,27 @@ static TARGET void multiply_tiles(const int16_t *tiles, size_t count, size_t dep
         tile_7, tile_8, tile_9, tile_10, tile_11, tile_12,
 #endif
     };
-    const size_t tile = TQ_WINOGRAD_POINTS * depth, out = TQ_WINOGRAD_POINTS * TQ_WINOGRAD_LANES;
+    const size_t tile = TQ_WINOGRAD_POINTS * depth, out = TQ_WINOGRAD_POINTS * PANEL_LANES;
     const size_t parts = (count + ROWS - 1) / ROWS;
     for (size_t point = 0; point < TQ_WINOGRAD_POINTS; point++)
         for (size_t part = 0; part < parts; part++) {
             const size_t i = count * part / parts, rows = count * (part + 1) / parts - i;
-            by_rows[rows](tiles + i * tile + point * depth, depth, panel + point * depth * TQ_WINOGRAD_LANES,
-                          sums + i * out + point * TQ_WINOGRAD_LANES);
+            by_rows[rows](tiles + i * tile + point * depth, depth, panel + point * depth * PANEL_LANES,
+                          sums + i * out + point * PANEL_LANES);
         }
 }
 
-const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {tq_winograd_transform__avx2, multiply_tiles,
-                                                            tq_winograd_finish__avx2};
+const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {PANEL_LANES, GLUE(tq_winograd_transform__, TRANSFORMS_ISA),
+                                                            multiply_tiles, GLUE(tq_winograd_finish__, TRANSFORMS_ISA)};
 
 #undef EACH
 #undef DEFINE_TILE
 #undef WINOGRAD_ISA
+#undef TRANSFORMS_ISA
 #undef ROWS
+#undef VECTOR_LANES
 #undef VECTORS
+#undef PANEL_LANES
 #undef vector_t
 #undef zero_sums
 #undef load_vector

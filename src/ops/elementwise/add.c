@@ -18,7 +18,9 @@
  * XNNPACK 75db3c09, src/microparams-init.c, src/qs8-vaddc.
  */
 #include <math.h>
+#include <stddef.h>
 
+#include "base/sizes.h"
 #include "base/threads.h"
 #include "ops/elementwise/binary_quantized.h"
 #include "quant/fixed_math.h"
@@ -27,6 +29,8 @@ typedef struct state {
     tq_pair_state pair;
     tq_pair in_blocks; /* the optimized ADD: the parameters in whole blocks */
     size_t block;      /* elements of a block; 0: no blocks */
+    tq_broadcast_fn loop;  /* of these parameters, for a part of a block, too */
+    const char *out;       /* the output, while eval_quick_blocks runs */
 } state;
 
 TQ_BODY int32_t input_of(int32_t q, int32_t zero_point, int32_t left_shift, tq_fixed by)
@@ -157,12 +161,13 @@ static bool scale_factors(const tq_node *node, tq_pair *p)
 
 /* ---- the reference's rule for 8 bits, by one sum ----
    The rule multiplies and rounds each input, and then their sum s: t_i = (q_i - z_i) 2^L m_i + e_i with |e_i| <= 1,
-   since MBQM rounds twice by 1/2 at most; the result is the integer nearest to x = (t_1 + t_2) m + e, m the output's
-   multiplier, with |e| <= 2^-(right + 1) from the first rounding.  With r_i = 2^L m_i m,
+   since MBQM rounds twice by 1/2 at most (3/2 in the optimized kernel's blocks, whose shift truncates); the result is
+   the integer nearest to x = (t_1 + t_2) m + e, m the output's multiplier, with |e| <= 2^-(right + 1) from the first
+   rounding.  With r_i = 2^L m_i m,
 
        u = q_1 f_1 + q_2 f_2 + 2^(k - 1) - z_1 f_1 - z_2 f_2,     f_i = round(r_i 2^k)
 
-   is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (2 m + 2^-(right + 1)) < margin.  Where no multiple of
+   is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (3 m + 2^-(right + 1)) < margin.  Where no multiple of
    2^k is that near to u, u >> k is the result, whatever the direction of ties; otherwise the rule computes the chunk: 1
    in 60 of uniform data. */
 
@@ -218,7 +223,7 @@ static bool find_quick(tq_pair *p)
     const double by = real_of(p->output), step = by * p->left_shift;
     const double first = real_of(p->first) * step, second = real_of(p->second) * step;
     for (int k = 24; k >= 16; k--) {
-        const double margin = 256 + ldexp(2 * by + ldexp(1, -p->lane_output.right - 1), k) + 1;
+        const double margin = 256 + ldexp(3 * by + ldexp(1, -p->lane_output.right - 1), k) + 1;
         const double most = 255 * (ldexp(first + second, k) + 1) + ldexp(1, k) + 2 * margin;
         if (most >= 0x1p31 || margin * 1024 > ldexp(1, k))
             continue;
@@ -335,6 +340,31 @@ static tq_status eval_blocks(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* A chunk that quick_loops leave undecided, which begins anywhere in a row. */
+static void exact_in_blocks(const tq_broadcast_run *run)
+{
+    const state *s = (const state *)(const void *)((const char *)run->params - offsetof(state, pair.p));
+    const size_t length = s->pair.walk.dims[0], whole = length / s->block * s->block;
+    tq_broadcast_run part = *run;
+    for (size_t at = 0; at < run->n; at += part.n) {
+        const size_t column = (size_t)((const char *)run->out + at - s->out) % length;
+        const bool in_blocks = column < whole;
+        part.n = tq_min_size((in_blocks ? whole : length) - column, run->n - at);
+        part.params = in_blocks ? &s->in_blocks : &s->pair.p;
+        for (int i = 0; i < 2; i++)
+            part.in[i] = (const char *)run->in[i] + (run->scalar[i] ? 0 : at);
+        part.out = (char *)run->out + at;
+        s->loop(&part);
+    }
+}
+
+static tq_status eval_quick_blocks(tq_node *node, tq_error *error)
+{
+    state *s = node->state;
+    s->out = node->out[0]->data;
+    return tq_broadcast_eval(node, error);
+}
+
 /* SUB and SQUARED_DIFFERENCE refuse zero points outside the type; ADD does not. */
 static tq_status check_zero_points(const tq_node *node, tq_error *error)
 {
@@ -375,10 +405,12 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     s->pair.walk.run = tq_pair_choose(&add_loops, node->in[0]->type, fit);
     if (fit && !is_sub && node->numerics == TQ_NUMERICS_OPTIMIZED)
         prepare_blocks(node, s, is_int16 ? 15 : 20);
+    const bool quick = fit && !is_int16 && find_quick(&s->pair.p);
     if (s->block)
-        node->eval = eval_blocks;
-    else if (fit && !is_int16 && find_quick(&s->pair.p)) {
-        s->pair.p.exact = s->pair.walk.run;
+        node->eval = quick ? eval_quick_blocks : eval_blocks;
+    if (quick) {
+        s->loop = s->pair.walk.run;
+        s->pair.p.exact = s->block ? exact_in_blocks : s->loop;
         s->pair.walk.run = quick_loops[tq_isa()];
     }
     return TQ_OK;

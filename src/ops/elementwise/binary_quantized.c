@@ -4,6 +4,8 @@
  */
 #include "ops/elementwise/binary_quantized.h"
 
+#include "kernels/arrays/lookup.h"
+
 bool tq_pair_is_quantized(const tq_node *node)
 {
     const tq_tensor *in = node->in_count > 0 ? node->in[0] : NULL;
@@ -59,7 +61,33 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     p->most = p->high - p->zero_output;
     s->walk.params = p;
     s->walk.cost = 2;
-    node->eval = tq_broadcast_eval;
+    node->eval = tq_pair_eval;
+    return TQ_OK;
+}
+
+/* The input of one element beside bytes, where the output is bytes, and enough to pay for a table; else -1. */
+static int find_one_element(const tq_node *node, const tq_broadcast *walk)
+{
+    enum { TABLE_PAYS = 1024 };
+    if (tq_element_bytes(node->in[0]->type) != 1 || walk->out_bytes != 1 || walk->rank != 1 || walk->count < TABLE_PAYS)
+        return -1;
+    return walk->steps[0][0] == 0 ? 0 : walk->steps[1][0] == 0 ? 1 : -1;
+}
+
+tq_status tq_pair_eval(tq_node *node, tq_error *error)
+{
+    const tq_broadcast *walk = node->state;
+    const int one = find_one_element(node, walk);
+    if (one < 0)
+        return tq_broadcast_eval(node, error);
+    uint8_t bytes[256], table[256];
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (uint8_t)i;
+    tq_broadcast_run run = {.out = table, .n = 256, .params = walk->params};
+    run.in[one] = node->in[one]->data, run.scalar[one] = true;
+    run.in[1 - one] = bytes;
+    walk->run(&run);
+    tq_lookup_bytes(table, node->in[1 - one]->data, node->out[0]->data, walk->count);
     return TQ_OK;
 }
 

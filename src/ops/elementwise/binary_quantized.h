@@ -52,10 +52,13 @@ tq_status tq_pair_check_symmetric(const tq_node *node, tq_error *error);
 /* Whether XNNPACK computes the node: numerics "xnnpack" and inputs of 8 bits. */
 bool tq_pair_is_xnnpack(const tq_node *node);
 
-/* Gives the node a state of `size` bytes, at least those of tq_pair_state, with which it begins, and sets eval: the
-   walk is planned; flip, zero points, low, high, least and most are set.  The caller sets the multipliers and walk.run.
-   Fails where a scale is missing, shapes do not broadcast or memory is short. */
+/* Gives the node a state of `size` bytes, at least those of tq_pair_state, with which it begins, and sets eval to
+   tq_pair_eval: the walk is planned; flip, zero points, low, high, least and most are set.  The caller sets the
+   multipliers and walk.run. Fails where a scale is missing, shapes do not broadcast or memory is short. */
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error);
+
+/* Runs the walk; many bytes with one element by a table of all bytes. */
+tq_status tq_pair_eval(tq_node *node, tq_error *error);
 
 /* clamp(MBQM(x, output multiplier) + zero_output, low, high), for any x. */
 TQ_BODY int32_t tq_pair_output(int32_t x, const tq_pair *p)

@@ -35,7 +35,7 @@ static tq_status eval_divide(tq_node *node, tq_error *error)
             return tq_input_fail(node, 1, error,
                                  "is 0 at element %zu (quantized value %d), and DIV needs divisors other than 0", i,
                                  zero);
-    return tq_broadcast_eval(node, error);
+    return tq_pair_eval(node, error);
 }
 
 tq_status tq_prepare_div(tq_node *node, tq_error *error)

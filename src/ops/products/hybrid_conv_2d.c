@@ -72,8 +72,13 @@ static void prepack(tq_node *node)
 
 static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
 {
-    const int64_t key[] = {(intptr_t)c->plan.kernel,        (int64_t)c->out_channels, (int64_t)c->groups,
-                           (int64_t)tq_scan_taps(&c->scan), (int64_t)c->depth,        (int64_t)c->plan.length};
+    const int64_t key[] = {(intptr_t)c->plan.kernel,
+                           (int64_t)c->out_channels,
+                           (int64_t)c->groups,
+                           (int64_t)tq_scan_taps(&c->scan),
+                           (int64_t)c->depth,
+                           (int64_t)c->plan.length,
+                           (int64_t)c->plan.image_bytes + c->plan.image};
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
@@ -237,7 +242,7 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     tq_activation_range_f32(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
-    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels);
+    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels, 1);
     c->constant = tq_is_constant(node->in[1]);
     uint64_t total = 0, prepacked = 0;
     if (c->constant)

@@ -289,6 +289,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
                            (int64_t)plan->groups,
                            (int64_t)plan->taps,
                            (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
+                           (int64_t)p->gemm.image_bytes + p->gemm.image,
                            (int64_t)plan->multiplier,
                            (int64_t)plan->channel_stride,
                            (int64_t)plan->k_stride,
@@ -327,7 +328,8 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
     if (plan->scans && !plan->by_channel)
-        tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride);
+        tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride,
+                             plan->rows / ((size_t)plan->scan.out_h * (size_t)plan->scan.out_w));
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
     if (p->constant && node->in[1]->data && plan->scans && plan->groups == 1 && !plan->by_channel) {

@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
+#include "base/stop.h"
 #include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
@@ -36,10 +38,15 @@ typedef struct window {
 
 typedef tq_pool pool;
 
-/* Pools n <= CHANNELS channels of one window, whose first cell is at `in`. */
-typedef void (*pool_fn)(const pool *p, const window *w, const float *in, float *out, size_t n);
+/* An output row of `width` pixels. */
+typedef struct line {
+    window window;        /* its height, top and steps */
+    const float *in;      /* the first input row of its windows */
+    int64_t columns, width; /* pixels of an input row and of the output row */
+} line;
+typedef void (*pool_fn)(const pool *p, const line *l, float *out);
 
-/* ---- one window ---- */
+/* ---- one window: n <= CHANNELS channels, whose first cell is at `in` ---- */
 
 TQ_BODY float clamp_float(const pool *p, float x)
 {
@@ -60,12 +67,14 @@ TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t 
         sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
 }
 
-TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
+TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                             const size_t most)
 {
     static const float zeros[CHANNELS];
     const float *x[9], inverse = 1 / (float)w->cells;
     float sum[CHANNELS];
     int64_t held = -1, last = 0;
+    (void)most;
     memset(sum, 0, n * sizeof *sum);
     for (int64_t c = 0; c < w->width; c++)
         for (int64_t y = 0; y < w->height; y++) {
@@ -89,12 +98,23 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
 /* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
 #define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
 
-/* A kind of pool, for `some` channels: the accumulators of a constant number of channels stay in registers. */
-#define POOL_SOME(name, start, fold, last)                                                                     \
+/* `some` channels at a time; the last of them may be computed twice. */
+#define BY(some, name)                                  \
+    if (n >= some) {                                    \
+        for (size_t i = 0; i < n; i += some) {          \
+            const size_t at = tq_min_size(i, n - some); \
+            name##_some(p, w, in + at, out + at, some); \
+        }                                               \
+        return;                                         \
+    }
+
+/* A kind of pool.  name_some: for a constant number of channels, whose accumulators stay in registers where they fit
+   two vectors; `most`: these two. */
+#define POOL_KIND(name, start, fold, last)                                                                     \
     TQ_BODY void name##_some(const pool *p, const window *w, const float *restrict in, float *restrict out,    \
                              const size_t some)                                                                \
     {                                                                                                          \
-        float all[MOST];                                                                                       \
+        float all[MOST_avx512];                                                                                \
         const float cells = (float)w->cells;                                                                   \
         (void)cells;                                                                                           \
         EACH (i, some)                                                                                         \
@@ -112,31 +132,38 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
             out[i] = clamp_float(p, last);                                                                     \
         }                                                                                                      \
     }                                                                                                          \
-    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n) \
+    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n, \
+                      const size_t most)                                                                       \
     {                                                                                                          \
-        size_t i = 0;                                                                                          \
-        for (; n - i >= MOST; i += MOST)                                                                       \
-            name##_some(p, w, in + i, out + i, MOST);                                                          \
-        if (n - i >= 16)                                                                                       \
-            name##_some(p, w, in + i, out + i, 16), i += 16;                                                   \
-        if (n - i >= 8)                                                                                        \
-            name##_some(p, w, in + i, out + i, 8), i += 8;                                                     \
-        if (i < n)                                                                                             \
-            name##_some(p, w, in + i, out + i, n - i);                                                         \
+        BY(most, name)                                                                                         \
+        BY(16, name)                                                                                           \
+        BY(8, name)                                                                                            \
+        BY(4, name)                                                                                            \
+        BY(1, name)                                                                                            \
     }
 
-enum { MOST = 32 };
-POOL_SOME(average_f32, 0, acc + x, acc / cells)
-POOL_SOME(l2_f32, 0, acc + x * x, sqrtf(acc / cells))
-POOL_SOME(max_f32, p->float_low, acc < x ? x : acc, acc)
+enum { MOST_scalar = 16, MOST_avx2 = 16, MOST_avx512 = 32 };
+POOL_KIND(average_f32, 0, acc + x, acc / cells)
+POOL_KIND(l2_f32, 0, acc + x * x, sqrtf(acc / cells))
+POOL_KIND(max_f32, p->float_low, acc < x ? x : acc, acc)
 
 /* ---- the rows: each body, for each instruction set ---- */
 
 #define POOL(isa, target, name)                                                                                    \
-    target static void name##_##isa(const pool *p, const window *w, const float *restrict in, float *restrict out, \
-                                    size_t n)                                                                      \
+    target static void name##_##isa(const pool *p, const line *l, float *restrict out)                             \
     {                                                                                                              \
-        name(p, w, in, out, n);                                                                                    \
+        const pool own = *p; /* stores cannot change it */                                                         \
+        window w = l->window;                                                                                      \
+        size_t work = 0;                                                                                           \
+        for (int64_t x = 0; x < l->width; x++, out += w.step) {                                                    \
+            int64_t first;                                                                                         \
+            w.width = tq_pool_clip(x, own.stride_w, own.pad_w, own.filter_w, l->columns, &first);                  \
+            w.left = first - (x * own.stride_w - own.pad_w);                                                       \
+            w.cells = w.height * w.width;                                                                          \
+            const float *in = l->in + (size_t)first * w.step;                                                      \
+            for (size_t c = 0; c < w.step && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS) \
+                name(&own, &w, in + c, out + c, tq_min_size(w.step - c, CHANNELS), MOST_##isa);                    \
+        }                                                                                                          \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
@@ -185,26 +212,17 @@ typedef struct job {
 
 static void pool_rows(void *context, size_t begin, size_t end)
 {
-    size_t work = 0;
     const job *j = context;
     const pool *p = &j->s->pool;
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
-    size_t depth = (size_t)in[3], width = (size_t)in[2];
-    for (size_t unit = begin; unit < end; unit++) {
-        int64_t y0, x0, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
-        window w = {.row_step = width * depth, .step = depth};
-        w.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &y0);
-        w.top = y0 - (out_y * p->stride_h - p->pad_h);
-        for (int64_t out_x = 0; out_x < out[2]; out_x++) {
-            w.width = tq_pool_clip(out_x, p->stride_w, p->pad_w, p->filter_w, in[2], &x0);
-            w.left = x0 - (out_x * p->stride_w - p->pad_w);
-            w.cells = w.height * w.width;
-            size_t from = (((size_t)batch * (size_t)in[1] + (size_t)y0) * width + (size_t)x0) * depth;
-            size_t to = (unit * (size_t)out[2] + (size_t)out_x) * depth;
-            for (size_t c = 0; c < depth && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS)
-                j->s->run(p, &w, (const float *)j->in->data + from + c, (float *)j->out->data + to + c,
-                          depth - c < CHANNELS ? depth - c : CHANNELS);
-        }
+    const size_t depth = (size_t)in[3], row = (size_t)in[2] * depth;
+    line l = {.window = {.row_step = row, .step = depth}, .columns = in[2], .width = out[2]};
+    for (size_t unit = begin; unit < end && !tq_stop_after(depth); unit++) {
+        int64_t first, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
+        l.window.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &first);
+        l.window.top = first - (out_y * p->stride_h - p->pad_h);
+        l.in = (const float *)j->in->data + ((size_t)batch * (size_t)in[1] + (size_t)first) * row;
+        j->s->run(p, &l, (float *)j->out->data + unit * (size_t)out[2] * depth);
     }
 }
 

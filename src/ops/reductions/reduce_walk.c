@@ -65,12 +65,15 @@ static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size
 {
     enum { PIECE = 32 }; /* folds between two looks */
     const tq_fold_fn run = r->row ? r->fold_row : r->inner > TQ_CHUNK ? fold_run : r->fold_run;
+    const tq_fold_fn rows = r->row ? r->fold_rows : NULL;
     const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
     size_t work = 0, at[TQ_DIMS] = {0}, width = r->row ? n : r->inner;
     for (int d = 0; d < r->cut_rank;) {
         const unsigned char *from = in;
         for (size_t i = 0; i < count;) {
             const size_t end = count - i < PIECE ? count : i + PIECE;
+            for (; rows && i + TQ_REDUCE_ROWS <= end; i += TQ_REDUCE_ROWS, from += TQ_REDUCE_ROWS * step)
+                rows(r, acc, from, width);
             for (; i < end; i++, from += step)
                 run(r, acc, from, width);
             if (tq_stop_count(&work, PIECE * width))
@@ -93,15 +96,22 @@ typedef struct job {
     size_t chunks; /* of a row */
 } job;
 
-/* One accumulator without a call of memcpy, which takes as long as a short run. */
+#define START(type)                                              \
+    do {                                                         \
+        type init;                                               \
+        memcpy(&init, &r->init, sizeof init);                    \
+        for (size_t i = 0; i < n; i++)                           \
+            memcpy((type *)(void *)acc + i, &init, sizeof init); \
+    } while (0)
+
 static void start(const tq_reduction *r, uint64_t *acc, size_t n)
 {
-    if (n == 1) {
-        acc[0] = r->init;
-        return;
+    switch (r->how->acc_bytes) {
+    case 1: START(uint8_t); break;
+    case 2: START(uint16_t); break;
+    case 4: START(uint32_t); break;
+    default: START(uint64_t); break;
     }
-    for (size_t i = 0; i < n; i++)
-        memcpy((unsigned char *)acc + i * r->how->acc_bytes, &r->init, r->how->acc_bytes);
 }
 
 static void reduce_part(void *context, size_t begin, size_t end)

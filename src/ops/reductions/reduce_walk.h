@@ -15,6 +15,9 @@
 /* Accumulators that fold at once; they lie on the stack.  A multiple of 16. */
 #define TQ_REDUCE_ROW 512
 
+/* Rows of fold_rows. */
+#define TQ_REDUCE_ROWS 4
+
 typedef struct tq_reduction tq_reduction;
 typedef void (*tq_fold_fn)(const tq_reduction *r, void *acc, const void *in, size_t n);
 
@@ -35,6 +38,7 @@ struct tq_reduction {
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
     tq_fold_fn fold_four; /* fold_run into acc[0] to acc[3] of four runs, one behind the other, of n inputs each; set by
                              the caller; NULL: one by one */
+    tq_fold_fn fold_rows; /* fold_row of TQ_REDUCE_ROWS rows, cut_step[0] elements apart; set by the caller, or NULL */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */

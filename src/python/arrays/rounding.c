@@ -147,7 +147,8 @@ static tq_status factor(void *context, tq_error *error)
     return tq_cholesky(job->a, job->n, job->threads, &job->definite, error);
 }
 
-/* _cholesky(a, num_threads) -> whether a[n, n], whose upper triangle becomes R, is positive definite. */
+/* _cholesky(a, num_threads) -> whether a[n, n], whose upper triangle becomes R, is positive definite.  What is below
+   the diagonal stays as it is. */
 static PyObject *cholesky(PyObject *module, PyObject *args)
 {
     PyArrayObject *a;
@@ -239,26 +240,15 @@ static bool is_permutation(const int64_t *order, size_t n, char *seen)
     return true;
 }
 
-/* A square of float64, or None; -1 with an exception. */
-static int square_of(PyObject *value, size_t n, bool needed, const double **out)
-{
-    *out = NULL;
-    if (value == Py_None && !needed)
-        return 0;
-    if (!PyArray_Check(value) || !is_table((PyArrayObject *)value, NPY_FLOAT64, n, n, 1)) {
-        PyErr_SetString(PyExc_ValueError, "hessian and triangle: [K, K] of float64 is needed");
-        return -1;
-    }
-    *out = PyArray_DATA((PyArrayObject *)value);
-    return 0;
-}
-
-static bool fits(const tq_rounding *r, PyArrayObject *weights, PyArrayObject *order, PyArrayObject *scales)
+static bool fits(const tq_rounding *r, PyArrayObject *weights, PyArrayObject *order, PyArrayObject *square,
+                 PyArrayObject *diagonal, PyArrayObject *scales)
 {
     if (!r->block || r->columns % r->block || !r->factor_count || r->sweeps < 0 || r->least < -128 || r->most > 127 ||
         r->least > r->most)
         return false;
     if (!is_table(weights, NPY_FLOAT64, r->rows, r->columns, 1) || !is_table(order, NPY_INT64, r->columns, 1, 1) ||
+        !is_table(square, NPY_FLOAT64, r->columns, r->columns, 1) ||
+        !is_table(diagonal, NPY_FLOAT64, r->columns, 1, 1) ||
         !is_table(scales, NPY_FLOAT32, r->columns / r->block, r->rows, 1))
         return false;
     char *seen = PyMem_Malloc(r->columns + 1);
@@ -267,19 +257,19 @@ static bool fits(const tq_rounding *r, PyArrayObject *weights, PyArrayObject *or
     return found;
 }
 
-/* _round_rows(method, weights, order, hessian, triangle, scales, block, halves, factors, sweeps, refit, least, most,
+/* _round_rows(method, weights, order, square, diagonal, scales, block, halves, factors, sweeps, refit, least, most,
    num_threads) -> quantized, scales, errors: kernels/rounding/round_rows.h. */
 static PyObject *round_rows(PyObject *module, PyObject *args)
 {
-    PyArrayObject *weights, *order, *scales, *factors;
-    PyObject *method, *hessian, *triangle, *num_threads;
+    PyArrayObject *weights, *order, *square, *diagonal, *scales, *factors;
+    PyObject *method, *num_threads;
     rounding_job job;
     tq_rounding *r = &job.r;
     Py_ssize_t block;
     int halves, refit;
-    if (!PyArg_ParseTuple(args, "OO!O!OOO!npO!ipiiO:_round_rows", &method, &PyArray_Type, &weights, &PyArray_Type,
-                          &order, &hessian, &triangle, &PyArray_Type, &scales, &block, &halves, &PyArray_Type, &factors,
-                          &r->sweeps, &refit, &r->least, &r->most, &num_threads) ||
+    if (!PyArg_ParseTuple(args, "OO!O!O!O!O!npO!ipiiO:_round_rows", &method, &PyArray_Type, &weights, &PyArray_Type,
+                          &order, &PyArray_Type, &square, &PyArray_Type, &diagonal, &PyArray_Type, &scales, &block,
+                          &halves, &PyArray_Type, &factors, &r->sweeps, &refit, &r->least, &r->most, &num_threads) ||
         threads_of(num_threads, &job.threads) < 0)
         return NULL;
     const int chosen = tq_py_choice(method, "method", methods, TQ_ROUNDING_METHODS, 0);
@@ -295,14 +285,12 @@ static PyObject *round_rows(PyObject *module, PyObject *args)
     r->halves = halves;
     r->refit = refit && r->block == r->columns;
     r->factor_count = (size_t)PyArray_SIZE(factors);
-    if (!is_table(factors, NPY_FLOAT64, r->factor_count, 1, 1) || !fits(r, weights, order, scales))
+    if (!is_table(factors, NPY_FLOAT64, r->factor_count, 1, 1) || !fits(r, weights, order, square, diagonal, scales))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "the arrays do not fit each other");
-    const bool sweeps = r->method == TQ_ROUNDING_COMQ || r->sweeps > 0;
-    if (square_of(hessian, r->columns, sweeps, &r->hessian) < 0 ||
-        square_of(triangle, r->columns, r->method == TQ_ROUNDING_GPTQ, &r->triangle) < 0)
-        return NULL;
     r->weights = PyArray_DATA(weights);
     r->order = PyArray_DATA(order);
+    r->square = PyArray_DATA(square);
+    r->diagonal = PyArray_DATA(diagonal);
     r->scales = PyArray_DATA(scales);
     r->factors = PyArray_DATA(factors);
     PyArrayObject *quantized = (PyArrayObject *)PyArray_ZEROS(2, shape, NPY_INT8, 0);
