@@ -2,8 +2,8 @@
 """tq.quantize_model with effort, equalization, second-order rounding, bias correction and fallback, which make a model
 better than plain rounding.
 
-They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew; or
-effort.py chooses among these.  Then its outputs are measured against the float model's on the samples, and operators
+They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew.
+effort.py makes another model and other options of its own.  Then its outputs are measured against the float model's on the samples, and operators
 fall back to another recipe (fallback.py).
 """
 
