@@ -3,8 +3,8 @@
 better than plain rounding.
 
 They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew.
-effort.py makes another model and other options of its own.  Then its outputs are measured against the float model's on the samples, and operators
-fall back to another recipe (fallback.py).
+effort.py makes another model and options of its own.  Then the outputs are measured against the float model's on the
+samples, and operators fall back to another recipe (fallback.py).
 """
 
 from __future__ import annotations
