@@ -139,12 +139,17 @@ def _inputs(data, indices):
 
 WIDE = {"x": {"type": "INT16", "zero_point": 0}, "y": {"type": "INT16", "zero_point": 0}}
 FLOATS = {key: {"type": "FLOAT32", "scale": None, "zero_point": None} for key in "xwby"}
+HYBRID = {key: FLOATS[key] for key in "xby"}
+LARGE = {**FLOATS["x"], "shape": [1, 97, 87, 4]}  # quantized by several threads, with a remainder of blocks
 CASES = {
     "conv": conv(),
     "conv by channel": conv(w=scales(6, 0)),
     "grouped": conv(w={"shape": [6, 3, 3, 2]}),
     "by channel": conv(w={"shape": [8, 3, 3, 1]}, b={"shape": [8]}),
     "float": conv(**FLOATS),
+    "hybrid": conv(**HYBRID),
+    "hybrid, a large image": conv(**HYBRID | {"x": LARGE}),
+    "hybrid depthwise, a large image": depthwise(**HYBRID | {"x": LARGE}),
     "16x8": conv(b={"type": "INT64"}, **WIDE),
     "16x8, 32 bits": conv(**WIDE),
     "depthwise": depthwise(),
@@ -166,6 +171,9 @@ def test_threads_and_batches_change_nothing(case):
     data, x = CASES[case], values(CASES[case])
     alone = run(data, x)
     np.testing.assert_array_equal(run(data, x, num_threads=4), alone)
+    for numerics in ("optimized", "xnnpack"):
+        one, many = (run(data, x, numerics=numerics, num_threads=n) for n in (1, 4))
+        np.testing.assert_array_equal(many, one)
     interpreter = tq.Interpreter(model_content=data)
     many = np.concatenate([x] * 5)
     interpreter.resize_tensor_input(0, many.shape)

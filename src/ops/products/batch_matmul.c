@@ -94,7 +94,7 @@ static void multiply(product *p)
     int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
         for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
-            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, quantized + m * p->k);
+            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, 1, quantized + m * p->k);
         rows.data = quantized;
     }
     tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);

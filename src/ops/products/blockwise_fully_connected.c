@@ -55,7 +55,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     p.node = node;
     p.weights = tq_blockwise_packed(&p.plan, node->prepacked);
     for (size_t r = 0; r < p.rows && !tq_stop_after(columns); r++) {
-        const tq_hybrid_row row = p.rule((const float *)node->in[0]->data + r * columns, columns, quantized);
+        const tq_hybrid_row row = p.rule((const float *)node->in[0]->data + r * columns, columns, 1, quantized);
         p.row = tq_blockwise_row_make(&p.plan, quantized, row.scale, row.zero_point, tq_scratch_at(node, p.row_at));
         p.out = (float *)node->out[0]->data + r * units;
         tq_parallel_for(p.plan.panels, tq_grain(columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);

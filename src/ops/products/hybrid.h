@@ -22,16 +22,17 @@ typedef struct tq_hybrid_row {
 } tq_hybrid_row;
 
 /* Quantizes values[0 .. n) to quantized[0 .. n), n >= 0; returns the row's parameters.  For a row with NaN or an
-   infinity all quantized values are 0 and the scale is NaN, so that its products are NaN. */
-typedef tq_hybrid_row (*tq_hybrid_rule)(const float *values, size_t n, int8_t *quantized);
+   infinity all quantized values are 0 and the scale is NaN, so that its products are NaN.  threads: at most, 1 and
+   more; the result does not depend on it. */
+typedef tq_hybrid_row (*tq_hybrid_rule)(const float *values, size_t n, int threads, int8_t *quantized);
 
 /* As TFLite: in [-127, 127] with zero point 0, or in [-128, 127]. */
-tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int8_t *quantized);
-tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int8_t *quantized);
+tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int threads, int8_t *quantized);
+tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, int8_t *quantized);
 /* As the optimized kernel for weights of 4 bits: symmetric, ties away from zero in all elements. */
-tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int8_t *quantized);
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int threads, int8_t *quantized);
 /* As XNNPACK: asymmetric, in float32, ties to even. */
-tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int8_t *quantized);
+tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized);
 
 /* The rule of this node's numerics.  asymmetric: the option asymmetric_quantize_inputs; XNNPACK ignores it. */
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric);

@@ -137,7 +137,7 @@ static tq_status eval(tq_node *node, tq_error *error)
                                   .fused = c.rule == tq_hybrid_even};
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
-        c.image = c.rule((const float *)node->in[0]->data + b * size, size, quantized);
+        c.image = c.rule((const float *)node->in[0]->data + b * size, size, node->threads, quantized);
         c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
         for (size_t g = 0; g < c.groups && !tq_stop_after(1); g++)
             eval_group(&c, quantized, g);

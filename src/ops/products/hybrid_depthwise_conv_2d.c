@@ -130,7 +130,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     int8_t *quantized = tq_scratch_at(node, d.quantized_at);
     size_t size = (size_t)d.y.in * (size_t)d.x.in * d.channels;
     for (size_t b = 0; b < d.batches && !tq_stop_after(size); b++)
-        image[b] = tq_hybrid_asymmetric((const float *)node->in[0]->data + b * size, size, quantized + b * size);
+        image[b] = tq_hybrid_asymmetric((const float *)node->in[0]->data + b * size, size, node->threads,
+                                        quantized + b * size);
     d.node = node;
     d.quantized = quantized;
     d.image = image;

@@ -133,7 +133,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     int8_t *quantized = tq_scratch_at(node, p.quantized_at);
     const float *x = node->in[0]->data;
     for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
-        row[r] = p.rule(x + r * p.cols, p.cols, quantized + r * p.cols);
+        row[r] = p.rule(x + r * p.cols, p.cols, 1, quantized + r * p.cols);
     p.node = node;
     p.quantized = quantized;
     p.row = row;

@@ -40,7 +40,7 @@ static inline tq_rows tq_rows_make(const float *data, size_t stride, size_t widt
 {
     tq_rows rows = {data, stride, width, rule ? quantized : NULL, scales};
     for (size_t b = 0; rule && b < batches; b++)
-        scales[b] = rule(data + b * stride, width, quantized + b * width);
+        scales[b] = rule(data + b * stride, width, 1, quantized + b * width);
     return rows;
 }
 

@@ -124,7 +124,7 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
     }
     move_back(s, node->in[STATE], sizeof(float));
     for (size_t b = 0; b < s->batches; b++) {
-        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, quantized);
+        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, 1, quantized);
         for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs / 8); f++) {
             int64_t acc = tq_dot_i8(feature + f * s->inputs, quantized, s->inputs) - (int64_t)row.zero_point * sums[f];
             state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));

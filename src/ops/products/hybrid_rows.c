@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hybrid operators: rows of activations are quantized, by several threads where a row is a whole image.  A rule reads a
+ * row twice: for its range, and to quantize it.
+ */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "kernels/isa.h"
+#include "ops/check.h"
+#include "ops/elementwise/fixed_point_lanes.h"
+#include "ops/parallel.h"
+#include "ops/products/hybrid.h"
+
+/* Elements of a SIMD block of TFLite's.  Elements after the last whole block are rounded differently. */
+enum { BLOCK = 8 };
+
+/* A row whose greatest magnitude is smaller is quantized as zeros: 1 / scale would overflow. */
+#define SMALLEST_BOUND 1e-35f
+
+typedef struct range {
+    float low, high;
+    bool finite; /* all values are finite */
+} range;
+
+/* The greatest bits as int32 and as uint32, from 0 on: those of the greatest value and of the least.  Bits of floats
+   have the floats' order among values of 0 and more, and the opposite one among those below; compilers vectorize maxima
+   of integers alone.  NaN and infinities have the greatest bits of their sign. */
+#define BITS_OF(isa, target)                                                                      \
+    target static void bits_##isa(const float *values, size_t n, uint32_t *most, uint32_t *least) \
+    {                                                                                             \
+        int32_t high = 0;                                                                         \
+        uint32_t low = 0;                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                          \
+            uint32_t bits;                                                                        \
+            memcpy(&bits, values + i, sizeof bits);                                               \
+            high = (int32_t)bits > high ? (int32_t)bits : high;                                   \
+            low = bits > low ? bits : low;                                                        \
+        }                                                                                         \
+        *most = (uint32_t)high, *least = low;                                                     \
+    }
+TQ_EVERY_ISA(BITS_OF)
+
+typedef struct row {
+    const float *values;
+    size_t n;
+    int8_t *quantized;
+    int threads;
+    float inverse; /* of the scale */
+    int32_t zero_point;
+    int32_t low; /* the least quantized value */
+} row;
+
+enum { LONG = 32768 }; /* values; a row of fewer is not worth waking a thread */
+
+static row row_of(const float *values, size_t n, int threads, int8_t *quantized)
+{
+    return (row){.values = values, .n = n, .quantized = quantized, .threads = n < LONG ? 1 : threads};
+}
+
+/* The bits of a row's parts, of `each` values. */
+typedef struct parts_of_row {
+    const row *of;
+    size_t each;
+    uint32_t most[TQ_MAX_THREADS], least[TQ_MAX_THREADS];
+} parts_of_row;
+
+static void find_bits(const float *values, size_t n, uint32_t *most, uint32_t *least)
+{
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, uint32_t *, uint32_t *) = TQ_ISA_FUNCTIONS(bits);
+    bodies[tq_isa()](values, n, most, least);
+}
+
+static void find_bits_of_parts(void *context, size_t begin, size_t end)
+{
+    parts_of_row *p = context;
+    for (size_t i = begin; i < end; i++) {
+        const size_t first = i * p->each;
+        find_bits(p->of->values + first, tq_min_size(p->of->n - first, p->each), &p->most[i], &p->least[i]);
+    }
+}
+
+/* find_bits by a part a thread. */
+static void find_bits_by_threads(const row *x, uint32_t *most, uint32_t *least)
+{
+    parts_of_row p = {.of = x, .each = x->n / (size_t)x->threads + 1};
+    tq_parallel_for((size_t)x->threads, 1, x->threads, find_bits_of_parts, &p);
+    *most = *least = 0;
+    for (int i = 0; i < x->threads; i++) {
+        *most = p.most[i] > *most ? p.most[i] : *most;
+        *least = p.least[i] > *least ? p.least[i] : *least;
+    }
+}
+
+/* The range of the values and 0. */
+static range range_of(const row *x)
+{
+    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
+    uint32_t most, least;
+    range r;
+    if (x->threads > 1)
+        find_bits_by_threads(x, &most, &least);
+    else
+        find_bits(x->values, x->n, &most, &least);
+    least = least > sign ? least : 0; /* no value is below 0 */
+    memcpy(&r.high, &most, sizeof most);
+    memcpy(&r.low, &least, sizeof least);
+    r.finite = most < infinite && (least & ~sign) < infinite;
+    return r;
+}
+
+/* A row with NaN or an infinity: its products become NaN, as in floating point. */
+static tq_hybrid_row non_finite(size_t n, int8_t *quantized)
+{
+    memset(quantized, 0, n);
+    return (tq_hybrid_row){NAN, 0};
+}
+
+static tq_hybrid_row zeros(size_t n, int8_t *quantized)
+{
+    memset(quantized, 0, n);
+    return (tq_hybrid_row){1, 0};
+}
+
+static inline int32_t clamp(int32_t x, int32_t low, int32_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* `inverse` comes from the values' range, so |value * inverse| is at most 255 and a rounding error.  Whole blocks: adds
+   0.5 in float32 and drops the fraction, which rounds 0.49999997 to 1.  Remainder: nearest, ties away from zero. */
+#define QUANTIZE_BLOCKS(isa, target)                                                                           \
+    target static void quantize_blocks_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
+                                             int32_t low, int8_t *quantized)                                   \
+    {                                                                                                          \
+        TQ_EACH (i, n) {                                                                                       \
+            const float x = values[i] * inverse;                                                               \
+            const int32_t rounded = (int32_t)(x + (x < 0 ? -0.5f : 0.5f));                                     \
+            quantized[i] = (int8_t)clamp(rounded + zero_point, low, 127);                                      \
+        }                                                                                                      \
+    }
+TQ_EVERY_ISA(QUANTIZE_BLOCKS)
+
+static void quantize_blocks(void *context, size_t begin, size_t end)
+{
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, float, int32_t, int32_t, int8_t *) =
+        TQ_ISA_FUNCTIONS(quantize_blocks);
+    const row *x = context;
+    const size_t whole = end - (end - begin) % BLOCK;
+    bodies[tq_isa()](x->values + begin, whole - begin, x->inverse, x->zero_point, x->low, x->quantized + begin);
+    for (size_t i = whole; i < end; i++)
+        x->quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(x->values[i] * x->inverse) + x->zero_point, x->low, 127);
+}
+
+/* Quantizes parts of whole blocks. */
+static void quantize(row *x, tq_range_fn body, float inverse, int32_t zero_point, int32_t low)
+{
+    x->inverse = inverse, x->zero_point = zero_point, x->low = low;
+    if (x->threads > 1)
+        tq_parallel_for(x->n, LONG / 2, x->threads, body, x);
+    else
+        body(x, 0, x->n);
+}
+
+tq_hybrid_row tq_hybrid_symmetric(const float *values, size_t n, int threads, int8_t *quantized)
+{
+    row x = row_of(values, n, threads, quantized);
+    const range r = range_of(&x);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return non_finite(n, quantized);
+    if (bound < SMALLEST_BOUND)
+        return zeros(n, quantized);
+    quantize(&x, quantize_blocks, 127 / bound, 0, -127);
+    return (tq_hybrid_row){bound / 127, 0};
+}
+
+static void quantize_away(void *context, size_t begin, size_t end)
+{
+    const row *x = context;
+    for (size_t i = begin; i < end; i++)
+        x->quantized[i] = (int8_t)clamp((int32_t)tq_round_f32(x->values[i] * x->inverse), x->low, 127);
+}
+
+tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int threads, int8_t *quantized)
+{
+    row x = row_of(values, n, threads, quantized);
+    const range r = range_of(&x);
+    float bound = -r.low > r.high ? -r.low : r.high;
+    if (!r.finite)
+        return non_finite(n, quantized);
+    if (bound < SMALLEST_BOUND)
+        return zeros(n, quantized);
+    quantize(&x, quantize_away, (float)(127.0 / (double)bound), 0, -127);
+    return (tq_hybrid_row){(float)((double)bound / 127.0), 0};
+}
+
+/* The zero point, from the end of the range with the smaller rounding error. */
+static int32_t nudged_zero_point(double low, double high, double scale)
+{
+    double from_low = -128 - low / scale, from_high = 127 - high / scale;
+    double error_low = 128 + fabs(low / scale), error_high = 127 + fabs(high / scale);
+    double zero_point = error_low < error_high ? from_low : from_high;
+    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
+}
+
+tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, int8_t *quantized)
+{
+    row x = row_of(values, n, threads, quantized);
+    const range r = range_of(&x);
+    if (!r.finite)
+        return non_finite(n, quantized);
+    if (-r.low < SMALLEST_BOUND && r.high < SMALLEST_BOUND)
+        return zeros(n, quantized);
+    float difference = r.high - r.low; /* in float32, as the reference on x86 */
+    double width = difference <= FLT_MAX ? (double)difference : (double)r.high - (double)r.low;
+    double scale = width / 255;
+    const tq_hybrid_row made = {(float)scale, nudged_zero_point(r.low, r.high, scale)};
+    quantize(&x, quantize_blocks, 1 / made.scale, made.zero_point, -128);
+    return made;
+}
+
+/* The zero point in float32, rounded to nearest, ties to even. */
+static int32_t even_zero_point(float low, float high)
+{
+    float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
+    return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
+}
+
+/* All values in [-128, 127], ties to even. */
+#define QUANTIZE_EVEN(isa, target)                                                                           \
+    target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
+                                           int8_t *quantized)                                                \
+    {                                                                                                        \
+        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
+        for (size_t i = 0; i < n; i++)                                                                       \
+            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
+    }
+TQ_EVERY_ISA(QUANTIZE_EVEN)
+
+static void quantize_even(void *context, size_t begin, size_t end)
+{
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, float, int32_t, int8_t *) =
+        TQ_ISA_FUNCTIONS(quantize_even);
+    const row *x = context;
+    bodies[tq_isa()](x->values + begin, end - begin, x->inverse, x->zero_point, x->quantized + begin);
+}
+
+tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized)
+{
+    row x = row_of(values, n, threads, quantized);
+    const range r = range_of(&x);
+    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
+    if (!r.finite || width > FLT_MAX)
+        return non_finite(n, quantized);
+    if (inverse > FLT_MAX)
+        return zeros(n, quantized);
+    const tq_hybrid_row made = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
+    quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    return made;
+}
+
+tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric)
+{
+    if (node->numerics == TQ_NUMERICS_XNNPACK)
+        return tq_hybrid_even;
+    return asymmetric ? tq_hybrid_asymmetric : tq_hybrid_symmetric;
+}
