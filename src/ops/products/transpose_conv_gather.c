@@ -262,7 +262,8 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
     if (input->type == TQ_TensorType_FLOAT32) {
         const tq_hybrid_rule rule = tq_hybrid_rule_of(node, true);
         for (size_t b = 0; b < conv->batches; b++)
-            images[b] = rule((const float *)input->data + b * size, size, node->threads, (int8_t *)quantized + b * size);
+            images[b] =
+                rule((const float *)input->data + b * size, size, node->threads, (int8_t *)quantized + b * size);
         return quantized;
     }
     int32_t zero_point = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
