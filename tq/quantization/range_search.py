@@ -43,7 +43,7 @@ Array = NDArray[Any]
 Range = tuple[float, float]
 
 # Of a range; the first leaves it as it is.
-_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.975, 0.95, 0.925, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
 _SWEEPS = 8  # over all groups
 _SHARE = 0.25  # of a group's equal part of the error: a group with less in all outputs keeps its range
 _UNEVEN = 0.1  # of a range: a group with values so far outside of the other samples' is looked at
