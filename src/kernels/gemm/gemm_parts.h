@@ -127,6 +127,9 @@ static inline size_t tq_gemm_fair_share(size_t count, size_t most)
    Reads of the call: gemm, store, out, out_stride, out_size. */
 void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const tq_gemm_position *at);
 
+/* gemm_scale.c: stores the sums of a tile, whose first row is row `row` of the product, by t->store->scaling. */
+void tq_gemm_scale_tile(const tq_tile_store *t, size_t row);
+
 /* gemm_row.c: whether a product is one short row that is read in place; tq_gemm_run for it. */
 bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);
 void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out);

@@ -37,5 +37,8 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
         .out = call->out + (at->out_row * call->out_stride + first) * call->out_size,
         .out_stride = call->out_stride,
     };
-    tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
+    if (call->store->scaling)
+        tq_gemm_scale_tile(&store, at->out_row);
+    else
+        tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }
