@@ -10,7 +10,7 @@
 
 #define TQ_GEMM_ALIGN 64 /* bytes: of each part of a memory */
 #define TQ_GEMM_LINE 4096 /* bytes: the longest filter row that is copied without an indirection buffer */
-#define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
+#define TQ_GEMM_SLACK 128 /* bytes behind copied rows, padding and sums that whole vectors may write or read */
 
 #define TQ_GEMM_SHORT_RUN 64 /* elements: more are summed faster by row_sum than by a panel of ones */
 

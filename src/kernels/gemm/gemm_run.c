@@ -90,7 +90,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
-    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     tq_tile tile = {
         .step = call->step,
         .down = call->down,
