@@ -51,12 +51,24 @@ typedef struct tq_hybrid_output {
     const float *bias;        /* of channel 0 on; NULL: none */
     bool row_scale_last;      /* sum * scale * row scale; else sum * (scale * row scale) */
     bool fused;               /* as XNNPACK: fma(sum * row scale, scale, bias) */
+    size_t remainder; /* tq_hybrid_store_pixels: the last channels, so many, have sum * row scale * scale */
 } tq_hybrid_output;
 
 /* Integer sums of one row to float32, for channels [first, first + count): arrays of `count` values, from channel
    `first` on.  weight_sums: sums of weights.  y may be `sums`. */
 void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
                      size_t first, size_t count, float *y);
+
+/* `count` pixels of `channels` values, of which `each` are stored, from channel `first` on. */
+typedef struct tq_hybrid_pixels {
+    size_t count, channels, first, each;
+    float low, high; /* of the fused activation */
+    float *values;   /* of all channels: integer sums, then results */
+} tq_hybrid_pixels;
+
+/* As tq_hybrid_store, for the pixels of an image, in place. */
+void tq_hybrid_store_pixels(const tq_hybrid_output *output, const int32_t *weight_sums, tq_hybrid_row row,
+                            const tq_hybrid_pixels *to, int threads);
 
 /* Applies a fused activation, TQ_ActivationFunctionType_x, also TANH and SIGN_BIT, to values[0 .. n), in place; other
    values of `activation`: none. */

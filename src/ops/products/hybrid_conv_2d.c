@@ -19,12 +19,11 @@
 
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
+#include "ops/products/convolution.h"
 #include "ops/products/hybrid.h"
 #include "ops/products/hybrid_fully_connected.h"
-#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
-#include "ops/products/window.h"
 
 typedef struct convolution {
     tq_scan scan;
@@ -41,9 +40,7 @@ typedef struct convolution {
     const tq_node *node;
     tq_hybrid_output output;
     tq_hybrid_row image;
-    const int32_t *sums;
-    size_t first, each; /* channels of a group */
-    float *out;         /* of an image */
+    float *out; /* of an image */
 } convolution;
 
 static uint64_t packed_bytes(const convolution *c)
@@ -83,20 +80,6 @@ static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t b
 }
 
 /* Integer sums are stored in the output, and scaled in place. */
-static void scale_pixels(void *context, size_t begin, size_t end)
-{
-    const convolution *c = context;
-    const float low = c->low, high = c->high;
-    for (size_t pixel = begin; pixel < end; pixel++) {
-        float *y = c->out + pixel * c->out_channels + c->first;
-        tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
-        for (size_t o = 0; o < c->each; o++) {
-            const float x = y[o] < low ? low : y[o];
-            y[o] = x > high ? high : x;
-        }
-    }
-}
-
 static void eval_group(convolution *c, const int8_t *quantized, size_t group)
 {
     const tq_node *node = c->node;
@@ -104,11 +87,11 @@ static void eval_group(convolution *c, const int8_t *quantized, size_t group)
         tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
     tq_gemm_rows rows = {quantized + group * c->depth, c->out_pixels, c->channels, &c->scan};
     tq_gemm_store store = {.out = TQ_i32};
-    c->first = group * c->each;
-    c->sums = tq_gemm_weight_sums(&padded);
-    tq_gemm_run(&padded, &rows, &store, c->out + c->first, c->out_channels, tq_scratch_at(node, c->work_at),
+    const size_t each = c->out_channels / c->groups;
+    const tq_hybrid_pixels to = {c->out_pixels, c->out_channels, group * each, each, c->low, c->high, c->out};
+    tq_gemm_run(&padded, &rows, &store, c->out + to.first, c->out_channels, tq_scratch_at(node, c->work_at),
                 node->threads);
-    tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
+    tq_hybrid_store_pixels(&c->output, tq_gemm_weight_sums(&padded), c->image, &to, node->threads);
 }
 
 /* The optimized kernel has no groups. */
@@ -135,7 +118,6 @@ static tq_status eval(tq_node *node, tq_error *error)
                                   .bias = bias ? bias->data : NULL,
                                   .row_scale_last = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
                                   .fused = c.rule == tq_hybrid_even};
-    c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, node->threads, quantized);
         c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
@@ -197,18 +179,7 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
                        0};
     TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
-    c->scan = (tq_scan){.in_h = x[1],
-                        .in_w = x[2],
-                        .out_h = down.out,
-                        .out_w = right.out,
-                        .filter_h = w[1],
-                        .filter_w = w[2],
-                        .stride_h = down.stride,
-                        .stride_w = right.stride,
-                        .dilation_h = down.dilation,
-                        .dilation_w = right.dilation,
-                        .pad_h = down.pad,
-                        .pad_w = right.pad};
+    c->scan = tq_scan_of(&down, &right);
     tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     c->batches = (size_t)x[0];
