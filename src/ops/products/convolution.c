@@ -5,6 +5,24 @@
 
 #include "ops/check.h"
 
+tq_scan tq_scan_of(const tq_window *down, const tq_window *right)
+{
+    if (right->in == 1 && right->filter == 1 && right->out == 1 && (down->in != 1 || down->filter != 1))
+        return tq_scan_of(right, down);
+    return (tq_scan){.in_h = down->in,
+                     .in_w = right->in,
+                     .out_h = down->out,
+                     .out_w = right->out,
+                     .filter_h = down->filter,
+                     .filter_w = right->filter,
+                     .stride_h = down->stride,
+                     .stride_w = right->stride,
+                     .dilation_h = down->dilation,
+                     .dilation_w = right->dilation,
+                     .pad_h = down->pad,
+                     .pad_w = right->pad};
+}
+
 tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error)
 {
