@@ -48,6 +48,17 @@ tq_gemm_scaling tq_hybrid_scaling(tq_scale_order order, const tq_tensor *weights
 /* Whether a fused activation is a clamp to [*low, *high]; if not, these are infinities. */
 bool tq_activation_is_clamp(int64_t activation, float *low, float *high);
 
+/* Sums of an image's pixels to floats, in place. */
+typedef struct tq_hybrid_pixels {
+    size_t count, channels;
+    size_t remainder; /* the last channels, so many, have sum * row scale * scale */
+    float low, high;  /* of the fused activation */
+    float *values;    /* [count, channels]: integer sums, then results */
+} tq_hybrid_pixels;
+
+/* scaling: of order PLAIN or ROW_LAST, with one row. */
+void tq_hybrid_scale_pixels(const tq_gemm_scaling *scaling, const tq_hybrid_pixels *to, int threads);
+
 /* Applies a fused activation, TQ_ActivationFunctionType_x, also TANH and SIGN_BIT, to values[0 .. n), in place; other
    values of `activation`: none. */
 void tq_activate(int64_t activation, float *values, size_t n);

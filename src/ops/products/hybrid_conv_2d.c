@@ -19,11 +19,11 @@
 
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
+#include "ops/products/convolution.h"
 #include "ops/products/hybrid.h"
 #include "ops/products/hybrid_fully_connected.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
-#include "ops/products/window.h"
 
 typedef struct convolution {
     tq_scan scan;
@@ -179,18 +179,7 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
                        0};
     TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
-    c->scan = (tq_scan){.in_h = x[1],
-                        .in_w = x[2],
-                        .out_h = down.out,
-                        .out_w = right.out,
-                        .filter_h = w[1],
-                        .filter_w = w[2],
-                        .stride_h = down.stride,
-                        .stride_w = right.stride,
-                        .dilation_h = down.dilation,
-                        .dilation_w = right.dilation,
-                        .pad_h = down.pad,
-                        .pad_w = right.pad};
+    c->scan = tq_scan_of(&down, &right);
     tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     c->batches = (size_t)x[0];
