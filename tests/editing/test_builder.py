@@ -156,7 +156,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("make", "text"), BAD, ids=range(len(BAD)))
-def test_what_does_not_fit_names_what_does(make, text):
+def test_errors_name_what_would_fit(make, text):
     b = tq.ModelBuilder()
     x = b.input("x", [1])
     before = b.to_bytes()

@@ -299,7 +299,7 @@ def test_one_slope_that_is_infinite(steep):
 
 @pytest.mark.parametrize("kind,low,high", [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1)])
 @pytest.mark.parametrize("isa", [*ISAS, "scalar"])
-def test_narrow_codes_in_bytes_of_their_own(isa, kind, low, high):
+def test_narrow_values_in_bytes_of_their_own(isa, kind, low, high):
     """ml_dtypes keeps zeros above a value, and whatever is there is nothing to a reader."""
     rng = np.random.default_rng(9)
     dtype, mask = getattr(ml_dtypes, kind), high - low

@@ -129,7 +129,7 @@ def test_requantized_ties_go_up_in_whole_blocks_of_sixteen(count):
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
-def test_numbers_are_multiplied_in_whole_blocks_of_eight_and_divided_after(count):
+def test_values_are_multiplied_in_whole_blocks_of_eight_and_divided_in_the_rest(count):
     m = drafted()
     x = m.input("float32", [count], np.full(count, 2.5), scale=None)
     m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=1.0, zero_point=0)], version=2)

@@ -13,7 +13,7 @@ from tq.specification.table import INTEGER
 SIZE = (1, 8)
 
 
-def test_bias_codes_beyond_int32():
+def test_biases_beyond_int32():
     """A bias of +13.3 became -8.2."""
     weights, bias = np.full((2, 8), 1e-9, np.float32), np.array([13.3, -13.3], np.float32)
     model = build(("FULLY_CONNECTED", [weights, bias], (1, 2), {}))

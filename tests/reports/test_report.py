@@ -134,7 +134,7 @@ def test_weights(report):
     assert row.scales == 16 and row.scale is None
 
 
-def test_integer_inputs_get_codes():
+def test_integer_inputs_get_quantized_values():
     data = tq.quantize_model(FLOAT, "int8", calibration=list(PICTURES), io="uint8")
     assert tq.report(FLOAT, data, PICTURES).sqnr_db > 25
 

@@ -19,12 +19,12 @@ from warnings import warn
 import numpy as np
 
 from tq._core import Model, Operator
-from tq.enums import name_of
+from tq.enums import LIMITS, name_of
 from tq.running.recurrent import INTERMEDIATES, LSTMS, inside
 
 FORMAT, VERSION = "tq ranges", 1
-_LIMITS = {"int4": (-8, 7), "int8": (-128, 127), "int16": (-32768, 32767)}
-_SHIFTS = {"uint4": ("int4", 8), "uint8": ("int8", 128), "uint16": ("int16", 32768)}
+_LIMITS = {name: LIMITS[name] for name in ("int4", "int8", "int16")}
+_SHIFTS = {f"u{name}": (name, -least) for name, (least, _) in _LIMITS.items()}
 _BETWEEN = {"QUANTIZE": "inputs", "DEQUANTIZE": "outputs"}  # where their float tensor is
 
 

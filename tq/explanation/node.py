@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tq._core import Operator, Tensor
+from tq.enums import LIMITS
 from tq.explanation.fixed_point import away, clamp, even, f32, multiply, multiply_once, parts
 
-RANGES = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
+RANGES = {name: LIMITS[name.lower()] for name in ("INT8", "UINT8", "INT16")}
 # The bounds of fused activations that kernels of quantized values apply; the others they ignore.
 _BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 # Those of activations that are operators.

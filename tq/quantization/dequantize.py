@@ -21,6 +21,7 @@ from tq._core import Model
 from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import ends
 from tq.quantization.grids import BITS, SIGNED, of_fake_quant
 from tq.quantization.passes import NothingToQuantize
@@ -37,7 +38,7 @@ DTYPES = ("float32", "float16")
 _NARROW = ("INT2", "INT4", "UINT4", "INT8", "UINT8", "INT16")
 _WIDE = ("INT32", "INT64")  # of biases
 _MOST = {"INT2": 1, "INT4": 7, "UINT4": 7, "INT8": 127, "UINT8": 127, "INT16": 32767}
-_LEAST = {"INT8": -128, "UINT8": 0}
+_LEAST = {name: LIMITS[name.lower()][0] for name in ("INT8", "UINT8")}
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 # Custom operators that take real values as well as quantized ones.
 _CUSTOM = ("TFLite_Detection_PostProcess",)

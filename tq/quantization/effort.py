@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""effort="better" and "best": passes that lessen the errors of a quantized model, kept where they do on other samples.
+"""effort="better" and "best": passes that lessen the errors of a quantized model, tested on other samples.
 
 PRELU       stands in place of the operators that some converters write for it (prelu.py)
 channels    channels of the float model are scaled (channel_scales.py)
 ranges      ranges of activations are chosen by the errors at the outputs (range_search.py)
-rounding    weights are rounded by what they are multiplied with (rounding.py)
+rounding    weights are rounded for the inputs that samples give their layer (rounding.py)
 
-All passes together are judged against none, which is effort="fast", and not one by one: what one pass gains is mostly
-less than a few samples can tell.  The samples are split into parts.  The passes see all parts but one, and their model
-is run on the samples of that part, with the kernels of LiteRT's default, and measured before a last SOFTMAX or
-LOGISTIC; so each part in turn.  If the errors are less than those of plain quantization that saw the same, all samples
-make the model; else plain quantization does.
+The test compares all passes together with plain quantization, which is effort="fast".  Single passes are not tested: a
+few samples cannot tell the gain of one.  The test is a cross-validation.  The samples are split into parts; for each
+part, both models are made from the samples of the other parts and run on the samples of this part, with the kernels
+that give the bits of LiteRT's default.  Errors are measured before a last SOFTMAX or LOGISTIC.  If the passes have the
+smaller errors, the result is made by the passes from all samples, else by plain quantization.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from tq.quantization.range_search import Chosen, choose_ranges
 from tq.quantization.recipes import BEST
 
 _FEW = 8  # fewer samples are not split
-_HALVES = 2  # of the samples that are measured together, as in a set of others
-_PARTS_OF_HALF = {BEST: 2}  # else 1; for each part the passes run once more
+_HALVES = 2  # of the samples; the errors of a half are measured together, as those of a set of new samples would be
+_PARTS_OF_HALF = {BEST: 2}  # by effort, else 1; the passes run once for each part
 _KERNELS = "xnnpack"  # those of LiteRT's default
-_MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
+_MOST_DECIBELS = 120.0  # the most that an output counts: an exact one does not hide the errors of the others
 
 Array = NDArray[Any]
 Outputs = list[list[Array]]
@@ -47,14 +47,14 @@ Calibrate = Callable[[Model, Samples], Options]
 
 
 class Candidate(NamedTuple):
-    """What build.py makes a model of."""
+    """The arguments of build.py: a float model and options."""
 
     model: Model
     options: Options
 
 
 def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, keeps_channels: bool) -> Candidate:
-    """The model and the options after all passes, or before.
+    """The model and the options after all passes, or those of plain quantization.
 
     build: a quantized model; the samples are for rounding.  calibrate: the options, with a calibration by samples.
     keeps_channels: whether the calibration is of the model as it is.
@@ -81,7 +81,7 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
 
 
 def halves(samples: Samples, effort: str) -> list[list[tuple[Samples, Samples]]]:
-    """Of each half its parts: the samples outside of the part, and those of it.  Few samples are one part, seen too."""
+    """For each half, its parts as (samples to make models from, samples to test on).  Few samples are both at once."""
     if len(samples) < _FEW:
         return [[(samples, samples)]]
     each = _PARTS_OF_HALF.get(effort, 1)
@@ -95,7 +95,7 @@ def halves(samples: Samples, effort: str) -> list[list[tuple[Samples, Samples]]]
 
 
 class Passes:
-    """Makes candidates of samples.  The ranges' factors are chosen once, by all samples (range_search.py)."""
+    """Makes candidates from samples.  Factors of ranges are chosen once, from all samples (range_search.py)."""
 
     def __init__(self, model: Model, samples: Samples, calibrate: Calibrate, keeps_channels: bool) -> None:
         self._model, self._calibrate, self._keeps_channels = model, calibrate, keeps_channels

@@ -16,11 +16,12 @@ import numpy as np
 
 from tq import _core
 from tq.editing.graph import OperatorPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import clipping, unsigned
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
-from tq.specification.limits import LIMITS, Scales
+from tq.specification.limits import Scales
 from tq.specification.table import FREE, READS
 
 Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a constraint need

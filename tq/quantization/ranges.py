@@ -23,13 +23,13 @@ import numpy as np
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.nearest import hint
 from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids
 from tq.quantization.recipes import Recipe
 from tq.running.recurrent import INTERMEDIATES, LSTMS
 from tq.running.watching import key_of, subgraph_and_index
-from tq.specification.limits import LIMITS
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
@@ -90,7 +90,7 @@ def input_ranges(
             raise ValueError(f"input_stats: the model has no input {name!r}{hint(name, known)}")
         if recipe.activations == "int16" and mean:
             raise ValueError(f"input_stats: the mean of {name!r} is {mean}; int16 values have the zero point 0")
-        least, most = (0, 255) if recipe.weights == "uint8" else LIMITS[recipe.activations]
+        least, most = LIMITS["uint8" if recipe.weights == "uint8" else recipe.activations]
         if recipe.activations == "int16":
             least = -most
         found[name] = (least - mean) / std, (most - mean) / std

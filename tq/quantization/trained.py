@@ -29,13 +29,13 @@ from tq import _core
 from tq._core import QuantizationParams
 from tq.calibration.encodings import Encoding
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import clipping
 from tq.quantization.grids import KERNELS, SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
 from tq.running.recurrent import inside
-from tq.specification.limits import LIMITS
 from tq.specification.table import FREE, SAME
 
 _INTEGERS = ("INT4", "UINT4", "INT8", "UINT8", "INT16", "INT32", "INT64")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization.ranges import Ranges
-from tq.specification.limits import LIMITS
 from tq.specification.table import CALLING, FREE, INTEGER, Integer, Output
 
 # Real values from here on stand for infinities: bounds and paddings of constants, masks of activations.

@@ -2,12 +2,16 @@
  *
  * SOFTMAX and LOG_SOFTMAX along the last dimension.
  *
- *   float     e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX with a
- * beta of 1: in the order and with the exponential of xnnpack_functions.h, times f32(1 / sum) 8 bits    d = q - max has
- * 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in Q12, its reciprocal or logarithm
- * in fixed point too optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32; SOFTMAX f32(T f32(1
- * / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) +
- * ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o) INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
+ *     float          e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32
+ *       XNNPACK      SOFTMAX with a beta of 1: in the order and with the exponential of xnnpack_functions.h, times
+ *                    f32(1 / sum)
+ *     8 bits         d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is
+ *                    in Q12, its reciprocal or logarithm in fixed point too
+ *       optimized    T[-d] = e^f32(-f32(s_i beta) -d), and their sum in order in float32
+ *                    SOFTMAX: f32(T f32(1 / f32(sum s_o))), ties away, + z_o; to UINT8: + 1/2, truncated
+ *                    LOG_SOFTMAX: even(f32(f32(k q) - f32(f32(f32(s_i max) + ln(sum)) / s_o))) + z_o,
+ *                    k = f32(s_i / s_o)
+ *     INT16          e^x and 1 / (1 + x) by tables of points, the sum in Q15
  *
  * The runtime's sums overflow from 512 (8 bits: it aborts), 4096 or 2^16 equal values on.  Here they have 64 bits.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
