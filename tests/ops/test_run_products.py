@@ -162,6 +162,10 @@ CASES = {
     "16x8, 32 bits": conv(**WIDE),
     "depthwise": depthwise(),
     "dense": dense(),
+    "hybrid dense, blocks of rows": dense(
+        **HYBRID
+        | {"x": {**FLOATS["x"], "shape": [301, 43]}, "w": {"shape": [53, 43]}, "b": {**FLOATS["b"], "shape": [53]}}
+    ),
     "transposed": transposed(3),
     "transposed, phases that read the same pixels": transposed(2),
 }

@@ -14,6 +14,7 @@
  * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  In LiteRT,
  * hybrid products of several batches read the wrong row sums, and only hybrid products use scales along b's columns.
  */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/gemm/gemm.h"
@@ -79,12 +80,14 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    tq_hybrid_output output = {.weights = p->node->in[RIGHT], .fused = p->rule == tq_hybrid_even};
-    for (size_t m = begin; m < end; m++) {
-        float *y = (float *)(void *)p->out + m * p->n;
-        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
-                        y);
-    }
+    const tq_hybrid_output output = {.weights = p->node->in[RIGHT],
+                                     .weight_sums = tq_gemm_weight_sums(&p->gemm),
+                                     .fused = p->rule == tq_hybrid_even,
+                                     .channels = p->n,
+                                     .stride = p->n,
+                                     .low = -INFINITY,
+                                     .high = INFINITY};
+    tq_hybrid_store(&output, p->rows + begin, 1, end - begin, (float *)(void *)p->out + begin * p->n);
 }
 
 static void multiply(product *p)
@@ -93,8 +96,7 @@ static void multiply(product *p)
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
     int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
-        for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
-            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, 1, quantized + m * p->k);
+        tq_hybrid_quantize(p->rule, p->a, p->m, p->k, node->threads, quantized, p->rows);
         rows.data = quantized;
     }
     tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);

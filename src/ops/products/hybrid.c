@@ -43,102 +43,121 @@ static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weig
     return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
 }
 
-enum { STORED = 16 }; /* results that are computed at once */
+enum {
+    STORED = 16,  /* channels that are computed at once */
+    TOGETHER = 32 /* rows for which their parameters are loaded */
+};
 
-/* The sums of one row of outputs. */
-typedef struct sums_of_row {
-    const int32_t *sums, *weight_sums;
-    tq_hybrid_row row;
-    const float *scales, *bias; /* bias may be NULL */
-    size_t scale_step, count;
+/* Parameters of some channels. */
+typedef struct lanes {
+    int32_t weight_sums[STORED];
+    float scale[STORED], bias[STORED];
+} lanes;
+
+/* The sums of some rows of outputs. */
+typedef struct sums_of_rows {
+    const tq_hybrid_output *output;
+    const tq_hybrid_row *rows;
+    size_t row_step, count;
     float *y;
-} sums_of_row;
+} sums_of_rows;
 
-/* Results c to c + n - 1, which are computed before they are stored: y may be the sums' memory, and compilers vectorize
-   only what cannot overlap. */
-TQ_BODY void scale_sums(const sums_of_row *o, size_t c, const size_t n, const bool fused, const bool row_scale_last,
-                        float *restrict y)
+/* Channels c to c + n - 1.  Without a bias, the value whose addition changes nothing, not even -0; XNNPACK adds 0. */
+TQ_BODY void load_lanes(const tq_hybrid_output *o, size_t c, const size_t n, const bool fused, lanes *l)
 {
-    const int32_t *sums = o->sums + c, *weight_sums = o->weight_sums + c;
-    const float *scales = o->scales + o->scale_step * c, *bias = o->bias ? o->bias + c : NULL;
-    float scale[STORED];
-    for (size_t i = 0; i < n; i++)
-        scale[i] = o->scale_step ? scales[i] : *scales;
+    const tq_affine *q = &o->weights->quantization;
     for (size_t i = 0; i < n; i++) {
-        const float sum = (float)without_zero(sums[i], o->row.zero_point, weight_sums[i]);
-        y[i] = fused            ? fmaf(sum * o->row.scale, scale[i], bias ? bias[i] : 0)
-               : row_scale_last ? sum * scale[i] * o->row.scale
-                                : sum * (scale[i] * o->row.scale);
+        l->weight_sums[i] = o->weight_sums[c + i];
+        l->scale[i] = q->scale[q->count > 1 ? o->first + c + i : 0];
+        l->bias[i] = o->bias ? o->bias[o->first + c + i] : fused ? 0.0f : -0.0f;
     }
-    for (size_t i = 0; !fused && bias && i < n; i++)
-        y[i] = bias[i] + y[i];
 }
 
-/* Whole blocks; the last one, which may overlap the one before, is computed first. */
-TQ_BODY void store_sums(const sums_of_row *o, const bool fused, const bool row_scale_last)
+/* Results of a row's n channels. */
+TQ_BODY void scale_sums(const int32_t *sums, const lanes *l, const tq_hybrid_row row, const float low, const float high,
+                        const size_t n, const bool fused, const bool row_scale_last, float *restrict to)
 {
-    float y[STORED], last[STORED];
-    if (o->count < STORED) {
-        scale_sums(o, 0, o->count, fused, row_scale_last, y);
-        memcpy(o->y, y, o->count * sizeof *y);
-        return;
+    _Pragma("GCC unroll 1") for (size_t i = 0; i < n; i++)
+    {
+        const float sum = (float)without_zero(sums[i], row.zero_point, l->weight_sums[i]);
+        const float y = fused            ? fmaf(sum * row.scale, l->scale[i], l->bias[i])
+                        : row_scale_last ? l->bias[i] + sum * l->scale[i] * row.scale
+                                         : l->bias[i] + sum * (l->scale[i] * row.scale);
+        const float raised = y < low ? low : y;
+        to[i] = raised > high ? high : raised;
     }
-    scale_sums(o, o->count - STORED, STORED, fused, row_scale_last, last);
-    for (size_t c = 0; c + STORED <= o->count; c += STORED) {
-        scale_sums(o, c, STORED, fused, row_scale_last, y);
-        memcpy(o->y + c, y, sizeof y);
-    }
-    memcpy(o->y + o->count - STORED, last, sizeof last);
 }
 
-#define STORE(name, target, fused, row_scale_last) \
-    target static void name(const sums_of_row *o)  \
-    {                                              \
-        store_sums(o, fused, row_scale_last);      \
+/* Up to TOGETHER rows.  The last channels, which may overlap others, are computed first and stored last. */
+TQ_BODY void store_rows(const sums_of_rows *s, size_t begin, size_t count, const bool fused, const bool row_scale_last)
+{
+    const tq_hybrid_output *o = s->output;
+    const float low = o->low, high = o->high;
+    const size_t n = o->channels < STORED ? o->channels : STORED, end = o->channels - n;
+    float last[TOGETHER][STORED], to[STORED], *const y = s->y + begin * o->stride;
+    const tq_hybrid_row *row = s->rows + begin * s->row_step;
+    lanes l;
+    load_lanes(o, end, n, fused, &l);
+    for (size_t r = 0; r < count; r++) {
+        const int32_t *sums = (const int32_t *)(const void *)(y + r * o->stride + end);
+        if (n == STORED)
+            scale_sums(sums, &l, row[r * s->row_step], low, high, STORED, fused, row_scale_last, last[r]);
+        else
+            scale_sums(sums, &l, row[r * s->row_step], low, high, n, fused, row_scale_last, last[r]);
+    }
+    for (size_t c = 0; c < end; c += STORED) {
+        load_lanes(o, c, STORED, fused, &l);
+        for (size_t r = 0; r < count; r++) {
+            const int32_t *sums = (const int32_t *)(const void *)(y + r * o->stride + c);
+            scale_sums(sums, &l, row[r * s->row_step], low, high, STORED, fused, row_scale_last, to);
+            memcpy(y + r * o->stride + c, to, sizeof to);
+        }
+    }
+    for (size_t r = 0; r < count; r++)
+        memcpy(y + r * o->stride + end, last[r], n * sizeof *y);
+}
+
+#define STORE(name, target, fused, row_scale_last)                                                      \
+    target static void name(const sums_of_rows *s)                                                      \
+    {                                                                                                   \
+        for (size_t r = 0; r < s->count; r += TOGETHER)                                                 \
+            store_rows(s, r, s->count - r < TOGETHER ? s->count - r : TOGETHER, fused, row_scale_last); \
     }
 TQ_ISA_DEFINE(STORE, store_fused, true, false)
 TQ_ISA_DEFINE(STORE, store_last, false, true)
 TQ_ISA_DEFINE(STORE, store_first, false, false)
 
-void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
-                     size_t first, size_t count, float *y)
+void tq_hybrid_store(const tq_hybrid_output *output, const tq_hybrid_row *rows, size_t row_step, size_t count, float *y)
 {
-    static void (*const stores[][TQ_ISAS])(const sums_of_row *) = {
+    static void (*const stores[][TQ_ISAS])(const sums_of_rows *) = {
         TQ_ISA_FUNCTIONS(store_first), TQ_ISA_FUNCTIONS(store_last), TQ_ISA_FUNCTIONS(store_fused)};
-    const size_t step = o->weights->quantization.count > 1;
-    const sums_of_row of = {.sums = sums,
-                            .weight_sums = weight_sums,
-                            .row = row,
-                            .scales = o->weights->quantization.scale + step * first,
-                            .bias = o->bias ? o->bias + first : NULL,
-                            .scale_step = step,
-                            .count = count,
-                            .y = y};
-    stores[o->fused ? 2 : o->row_scale_last][tq_isa()](&of);
+    const sums_of_rows of = {.output = output, .rows = rows, .row_step = row_step, .count = count, .y = y};
+    stores[output->fused ? 2 : output->row_scale_last][tq_isa()](&of);
 }
 
-/* x clamped to [low, high]; NaN becomes `low`, as in the reference. */
-static inline float clamp_f32(float x, float low, float high)
+/* Values clamped to [low, high]; NaN becomes `low`, as in the reference. */
+#define CLAMP(isa, target)                                                         \
+    target static void clamp_##isa(float *values, size_t n, float low, float high) \
+    {                                                                              \
+        for (size_t i = 0; i < n; i++) {                                           \
+            const float x = values[i] > high ? high : values[i];                   \
+            values[i] = x > low ? x : low;                                         \
+        }                                                                          \
+    }
+TQ_EVERY_ISA(CLAMP)
+
+static void clamp_values(float *values, size_t n, float low, float high)
 {
-    x = x > high ? high : x;
-    return x > low ? x : low;
+    static void (*const bodies[TQ_ISAS])(float *, size_t, float, float) = TQ_ISA_FUNCTIONS(clamp);
+    bodies[tq_isa()](values, n, low, high);
 }
 
 void tq_activate(int64_t activation, float *values, size_t n)
 {
     switch (activation) {
-    case TQ_ActivationFunctionType_RELU:
-        for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], 0, INFINITY);
-        return;
-    case TQ_ActivationFunctionType_RELU_N1_TO_1:
-        for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], -1, 1);
-        return;
-    case TQ_ActivationFunctionType_RELU6:
-        for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], 0, 6);
-        return;
+    case TQ_ActivationFunctionType_RELU: clamp_values(values, n, 0, INFINITY); return;
+    case TQ_ActivationFunctionType_RELU_N1_TO_1: clamp_values(values, n, -1, 1); return;
+    case TQ_ActivationFunctionType_RELU6: clamp_values(values, n, 0, 6); return;
     case TQ_ActivationFunctionType_TANH:
         for (size_t i = 0; i < n; i++)
             values[i] = tq_eigen_tanh(values[i]);

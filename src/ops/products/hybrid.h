@@ -34,6 +34,11 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int threads, int8_t 
 /* As XNNPACK: asymmetric, in float32, ties to even. */
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized);
 
+/* Quantizes `count` rows of n values, one after the other, each by `rule`; *rows: their parameters.  threads: at most.
+ */
+void tq_hybrid_quantize(tq_hybrid_rule rule, const float *values, size_t count, size_t n, int threads,
+                        int8_t *quantized, tq_hybrid_row *rows);
+
 /* The rule of this node's numerics.  asymmetric: the option asymmetric_quantize_inputs; XNNPACK ignores it. */
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric);
 
@@ -45,18 +50,22 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
 void tq_row_sums(const int8_t *quantized, size_t count, size_t n, int32_t *sums);
 
 /* How tq_hybrid_store computes y[c] = bias[c] + f32(sums[c] - zero_point * weight_sums[c]) * scales: one of three
-   orders. */
+   orders; then y is clamped to [low, high], and NaN stays NaN. */
 typedef struct tq_hybrid_output {
-    const tq_tensor *weights; /* for their scales */
-    const float *bias;        /* of channel 0 on; NULL: none */
-    bool row_scale_last;      /* sum * scale * row scale; else sum * (scale * row scale) */
-    bool fused;               /* as XNNPACK: fma(sum * row scale, scale, bias) */
+    const tq_tensor *weights;   /* for their scales */
+    const int32_t *weight_sums; /* sums of weights, of channel `first` on */
+    const float *bias;          /* of channel 0 on; NULL: none */
+    bool row_scale_last;        /* sum * scale * row scale; else sum * (scale * row scale) */
+    bool fused;                 /* as XNNPACK: fma(sum * row scale, scale, bias) */
+    size_t first, channels;     /* the channels [first, first + channels) */
+    size_t stride;              /* elements of y from a row to the next */
+    float low, high;
 } tq_hybrid_output;
 
-/* Integer sums of one row to float32, for channels [first, first + count): arrays of `count` values, from channel
-   `first` on.  weight_sums: sums of weights.  y may be `sums`. */
-void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
-                     size_t first, size_t count, float *y);
+/* Integer sums to float32, in place: `count` rows of them at y, from channel `first` on.  Row r has the parameters
+   rows[r * row_step]; row_step: 0 or 1. */
+void tq_hybrid_store(const tq_hybrid_output *output, const tq_hybrid_row *rows, size_t row_step, size_t count,
+                     float *y);
 
 /* Applies a fused activation, TQ_ActivationFunctionType_x, also TANH and SIGN_BIT, to values[0 .. n), in place; other
    values of `activation`: none. */

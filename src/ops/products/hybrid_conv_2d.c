@@ -41,9 +41,7 @@ typedef struct convolution {
     const tq_node *node;
     tq_hybrid_output output;
     tq_hybrid_row image;
-    const int32_t *sums;
-    size_t first, each; /* channels of a group */
-    float *out;         /* of an image */
+    float *out; /* of an image */
 } convolution;
 
 static uint64_t packed_bytes(const convolution *c)
@@ -86,15 +84,7 @@ static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t b
 static void scale_pixels(void *context, size_t begin, size_t end)
 {
     const convolution *c = context;
-    const float low = c->low, high = c->high;
-    for (size_t pixel = begin; pixel < end; pixel++) {
-        float *y = c->out + pixel * c->out_channels + c->first;
-        tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
-        for (size_t o = 0; o < c->each; o++) {
-            const float x = y[o] < low ? low : y[o];
-            y[o] = x > high ? high : x;
-        }
-    }
+    tq_hybrid_store(&c->output, &c->image, 0, end - begin, c->out + begin * c->out_channels + c->output.first);
 }
 
 static void eval_group(convolution *c, const int8_t *quantized, size_t group)
@@ -104,11 +94,11 @@ static void eval_group(convolution *c, const int8_t *quantized, size_t group)
         tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
     tq_gemm_rows rows = {quantized + group * c->depth, c->out_pixels, c->channels, &c->scan};
     tq_gemm_store store = {.out = TQ_i32};
-    c->first = group * c->each;
-    c->sums = tq_gemm_weight_sums(&padded);
-    tq_gemm_run(&padded, &rows, &store, c->out + c->first, c->out_channels, tq_scratch_at(node, c->work_at),
+    c->output.first = group * c->output.channels;
+    c->output.weight_sums = tq_gemm_weight_sums(&padded);
+    tq_gemm_run(&padded, &rows, &store, c->out + c->output.first, c->out_channels, tq_scratch_at(node, c->work_at),
                 node->threads);
-    tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
+    tq_parallel_for(c->out_pixels, tq_grain(c->output.channels), node->threads, scale_pixels, c);
 }
 
 /* The optimized kernel has no groups. */
@@ -134,8 +124,11 @@ static tq_status eval(tq_node *node, tq_error *error)
     c.output = (tq_hybrid_output){.weights = node->in[1],
                                   .bias = bias ? bias->data : NULL,
                                   .row_scale_last = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
-                                  .fused = c.rule == tq_hybrid_even};
-    c.each = c.out_channels / c.groups;
+                                  .fused = c.rule == tq_hybrid_even,
+                                  .channels = c.out_channels / c.groups,
+                                  .stride = c.out_channels,
+                                  .low = c.low,
+                                  .high = c.high};
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, node->threads, quantized);
         c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;

@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/blockwise_fully_connected.h"
@@ -28,20 +29,31 @@
 #include "ops/parallel.h"
 #include "ops/scratch.h"
 
+enum { BLOCK_ROWS = 96 }; /* their sums stay in a cache until they are scaled */
+#define JOB_PRODUCTS (1 << 17) /* with fewer, waking a thread costs more than it saves */
+
 typedef struct product {
     size_t rows, cols, units;
     tq_hybrid_rule rule;
     int64_t activation;
+    size_t jobs;  /* that share the rows; each has its part of the scratch */
+    size_t block; /* rows that are quantized, multiplied and scaled together */
+    int threads;  /* for a block */
     uint64_t rows_at, quantized_at, work_at; /* offsets in scratch */
     tq_gemm gemm;
     bool constant;      /* node->prepacked has the packed gemm, then the weights */
     uint64_t packed_at; /* constant: offset in node->prepacked; else in scratch */
     bool sparse;        /* the file stores the weights sparse */
-    /* set by eval */
-    const tq_node *node;
-    const int8_t *quantized;
-    const tq_hybrid_row *row;
+    const tq_node *node; /* set by eval */
 } product;
+
+/* Rows [first, first + count): their quantized values and parameters. */
+typedef struct block {
+    const product *p;
+    size_t first, count;
+    int8_t *quantized;
+    tq_hybrid_row *row;
+} block;
 
 static const tq_tensor *bias_of(const tq_node *node)
 {
@@ -93,52 +105,94 @@ static void store_4_bits(const product *p, const int32_t *sums, const int8_t *qu
     }
 }
 
+/* Rows [begin, end) of a block. */
 static void scale_rows(void *context, size_t begin, size_t end)
 {
-    const product *p = context;
+    const block *b = context;
+    const product *p = b->p;
     const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {
-        .weights = p->node->in[1], .bias = bias ? bias->data : NULL, .fused = p->rule == tq_hybrid_even};
-    for (size_t r = begin; r < end; r++) {
-        float *y = (float *)p->node->out[0]->data + r * p->units;
-        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
-        if (p->rule == tq_hybrid_away)
-            store_4_bits(p, sums, p->quantized + r * p->cols, p->row[r].scale, y);
-        else if (p->sparse)
-            store_sparse(p, sums, weight_sums, p->row[r], y);
-        else
-            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
-        tq_activate(p->activation, y, p->units);
-    }
+    const tq_hybrid_output output = {.weights = p->node->in[1],
+                                     .weight_sums = tq_gemm_weight_sums(&p->gemm),
+                                     .bias = bias ? bias->data : NULL,
+                                     .fused = p->rule == tq_hybrid_even,
+                                     .channels = p->units,
+                                     .stride = p->units,
+                                     .low = -INFINITY,
+                                     .high = INFINITY};
+    float *out = (float *)p->node->out[0]->data + (b->first + begin) * p->units, *y = out;
+    if (p->rule != tq_hybrid_away && !p->sparse)
+        tq_hybrid_store(&output, b->row + begin, 1, end - begin, out);
+    else
+        for (size_t r = begin; r < end; r++, y += p->units) {
+            const int32_t *sums = (const int32_t *)(const void *)y;
+            if (p->rule == tq_hybrid_away)
+                store_4_bits(p, sums, b->quantized + r * p->cols, b->row[r].scale, y);
+            else
+                store_sparse(p, sums, output.weight_sums, b->row[r], y);
+        }
+    tq_activate(p->activation, out, (end - begin) * p->units);
 }
 
-static void eval_units(product *p)
+static void run_block(block *b, void *work)
 {
-    const tq_node *node = p->node;
-    if (p->constant)
-        p->gemm = *(const tq_gemm *)node->prepacked;
-    else
-        pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
-    tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
-    tq_gemm_store store = {.out = TQ_i32};
-    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
-    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
+    const product *p = b->p;
+    const float *x = (const float *)p->node->in[0]->data + b->first * p->cols;
+    float *out = (float *)p->node->out[0]->data + b->first * p->units;
+    tq_hybrid_quantize(p->rule, x, b->count, p->cols, p->threads, b->quantized, b->row);
+    const tq_gemm_rows rows = {b->quantized, b->count, p->cols, NULL};
+    const tq_gemm_store store = {.out = TQ_i32};
+    tq_gemm_run(&p->gemm, &rows, &store, out, p->units, work, p->threads);
+    tq_parallel_for(b->count, tq_grain(p->units), p->threads, scale_rows, b);
+}
+
+static uint64_t work_bytes(const product *p)
+{
+    return tq_gemm_scratch_bytes(&p->gemm, p->threads);
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    for (size_t job = begin; job < end; job++) {
+        const size_t last = p->rows * (job + 1) / p->jobs;
+        block b = {.p = p,
+                   .quantized = (int8_t *)tq_scratch_at(p->node, p->quantized_at) + job * p->block * p->cols,
+                   .row = (tq_hybrid_row *)tq_scratch_at(p->node, p->rows_at) + job * p->block};
+        for (b.first = p->rows * job / p->jobs; b.first < last; b.first += b.count) {
+            b.count = tq_min_size(p->block, last - b.first);
+            if (tq_stop_after(b.count * p->cols * p->units / 32))
+                return;
+            run_block(&b, (char *)tq_scratch_at(p->node, p->work_at) + job * work_bytes(p));
+        }
+    }
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     product p = *(const product *)node->state;
-    tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
-    int8_t *quantized = tq_scratch_at(node, p.quantized_at);
-    const float *x = node->in[0]->data;
-    for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
-        row[r] = p.rule(x + r * p.cols, p.cols, 1, quantized + r * p.cols);
     p.node = node;
-    p.quantized = quantized;
-    p.row = row;
-    eval_units(&p);
+    if (p.constant)
+        p.gemm = *(const tq_gemm *)node->prepacked;
+    else
+        pack(node, &p.gemm, p.cols, tq_scratch_at(node, p.packed_at));
+    tq_parallel_for(p.jobs, 1, (int)p.jobs, run_jobs, &p);
     return TQ_OK;
+}
+
+/* Jobs share the rows, unless there are so few that the matrix kernel's threads share the weights. */
+static void find_jobs(const tq_node *node, product *p)
+{
+    const double products = (double)p->rows * (double)p->cols * (double)p->units;
+    const size_t threads = (size_t)node->threads, most = (size_t)(products / JOB_PRODUCTS);
+    p->jobs = 1;
+    p->block = p->rows;
+    p->threads = node->threads;
+    if (p->rows < BLOCK_ROWS || p->rows < p->units / 4)
+        return;
+    p->jobs = most < 1 ? 1 : tq_min_size(most, tq_min_size(threads, p->rows / (BLOCK_ROWS / 2)));
+    p->block = BLOCK_ROWS;
+    p->threads = 1;
 }
 
 static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
@@ -153,7 +207,7 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node)};
     if (p->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
-    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, node->threads), 1);
+    p->work_at = tq_scratch_part(total, p->jobs, work_bytes(p));
     return TQ_OK;
 }
 
@@ -194,8 +248,9 @@ tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t
     p->activation = activation;
     p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
     uint64_t total = 0;
-    p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
-    p->quantized_at = tq_scratch_part(&total, p->rows, p->cols);
+    find_jobs(node, p);
+    p->rows_at = tq_scratch_part(&total, p->jobs * p->block, sizeof(tq_hybrid_row));
+    p->quantized_at = tq_scratch_part(&total, p->jobs * p->block, p->cols);
     TQ_TRY(prepare_units(node, p, &total, error));
     node->eval = eval;
     return tq_node_scratch(node, total, error);

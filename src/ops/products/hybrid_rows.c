@@ -28,20 +28,37 @@ typedef struct range {
 /* The greatest bits as int32 and as uint32, from 0 on: those of the greatest value and of the least.  Bits of floats
    have the floats' order among values of 0 and more, and the opposite one among those below; compilers vectorize maxima
    of integers alone.  NaN and infinities have the greatest bits of their sign. */
+TQ_BODY void find_bits_of(const float *values, size_t n, uint32_t *most, uint32_t *least)
+{
+    int32_t high = 0;
+    uint32_t low = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        high = (int32_t)bits > high ? (int32_t)bits : high;
+        low = bits > low ? bits : low;
+    }
+    *most = (uint32_t)high, *least = low;
+}
+
 #define BITS_OF(isa, target)                                                                      \
     target static void bits_##isa(const float *values, size_t n, uint32_t *most, uint32_t *least) \
     {                                                                                             \
-        int32_t high = 0;                                                                         \
-        uint32_t low = 0;                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            uint32_t bits;                                                                        \
-            memcpy(&bits, values + i, sizeof bits);                                               \
-            high = (int32_t)bits > high ? (int32_t)bits : high;                                   \
-            low = bits > low ? bits : low;                                                        \
-        }                                                                                         \
-        *most = (uint32_t)high, *least = low;                                                     \
+        find_bits_of(values, n, most, least);                                                     \
     }
 TQ_EVERY_ISA(BITS_OF)
+
+/* The range of 0 and values of these bits. */
+TQ_BODY range range_of_bits(uint32_t most, uint32_t least)
+{
+    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
+    range r;
+    least = least > sign ? least : 0; /* no value is below 0 */
+    memcpy(&r.high, &most, sizeof most);
+    memcpy(&r.low, &least, sizeof least);
+    r.finite = most < infinite && (least & ~sign) < infinite;
+    return r;
+}
 
 typedef struct row {
     const float *values;
@@ -97,18 +114,12 @@ static void find_bits_by_threads(const row *x, uint32_t *most, uint32_t *least)
 /* The range of the values and 0. */
 static range range_of(const row *x)
 {
-    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
     uint32_t most, least;
-    range r;
     if (x->threads > 1)
         find_bits_by_threads(x, &most, &least);
     else
         find_bits(x->values, x->n, &most, &least);
-    least = least > sign ? least : 0; /* no value is below 0 */
-    memcpy(&r.high, &most, sizeof most);
-    memcpy(&r.low, &least, sizeof least);
-    r.finite = most < infinite && (least & ~sign) < infinite;
-    return r;
+    return range_of_bits(most, least);
 }
 
 /* A row with NaN or an infinity: its products become NaN, as in floating point. */
@@ -222,23 +233,74 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, i
     return made;
 }
 
+/* ---- as XNNPACK ---- */
+
 /* The zero point in float32, rounded to nearest, ties to even. */
-static int32_t even_zero_point(float low, float high)
+TQ_BODY int32_t even_zero_point(float low, float high)
 {
     float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
     return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
 }
 
-/* All values in [-128, 127], ties to even. */
-#define QUANTIZE_EVEN(isa, target)                                                                           \
+/* false: the row's quantized values are 0. */
+TQ_BODY bool find_even(range r, tq_hybrid_row *made, float *inverse)
+{
+    const float width = r.high - r.low;
+    *inverse = width > 0 ? 255 / width : 1;
+    *made = (tq_hybrid_row){1 / *inverse, 0};
+    if (!r.finite || width > FLT_MAX)
+        made->scale = NAN;
+    else if (*inverse > FLT_MAX)
+        made->scale = 1;
+    else
+        made->zero_point = even_zero_point(r.low * *inverse, r.high * *inverse);
+    return r.finite && width <= FLT_MAX && *inverse <= FLT_MAX;
+}
+
+/* Values in [-128, 127], ties to even. */
+TQ_BODY void round_values(const float *values, const size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);
+    for (size_t i = 0; i < n; i++)
+        quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);
+}
+
+enum { ROUNDED = 16 }; /* values that are rounded at once */
+
+/* Whole blocks; the last one may overlap the one before. */
+TQ_BODY tq_hybrid_row even_row(const float *values, size_t n, int8_t *quantized)
+{
+    uint32_t most, least;
+    tq_hybrid_row made;
+    float inverse;
+    find_bits_of(values, n, &most, &least);
+    if (!find_even(range_of_bits(most, least), &made, &inverse)) {
+        memset(quantized, 0, n);
+        return made;
+    }
+    if (n < ROUNDED) {
+        round_values(values, n, inverse, made.zero_point, quantized);
+        return made;
+    }
+    for (size_t i = 0; i + ROUNDED <= n; i += ROUNDED)
+        round_values(values + i, ROUNDED, inverse, made.zero_point, quantized + i);
+    round_values(values + n - ROUNDED, ROUNDED, inverse, made.zero_point, quantized + n - ROUNDED);
+    return made;
+}
+
+#define EVEN(isa, target)                                                                                    \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
                                            int8_t *quantized)                                                \
     {                                                                                                        \
-        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
+        round_values(values, n, inverse, zero_point, quantized);                                             \
+    }                                                                                                        \
+    target static void even_rows_##isa(const float *values, size_t count, size_t n, int8_t *quantized,       \
+                                       tq_hybrid_row *rows)                                                  \
+    {                                                                                                        \
+        for (size_t r = 0; r < count; r++)                                                                   \
+            rows[r] = even_row(values + r * n, n, quantized + r * n);                                        \
     }
-TQ_EVERY_ISA(QUANTIZE_EVEN)
+TQ_EVERY_ISA(EVEN)
 
 static void quantize_even(void *context, size_t begin, size_t end)
 {
@@ -251,15 +313,45 @@ static void quantize_even(void *context, size_t begin, size_t end)
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized)
 {
     row x = row_of(values, n, threads, quantized);
-    const range r = range_of(&x);
-    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
-    if (!r.finite || width > FLT_MAX)
-        return non_finite(n, quantized);
-    if (inverse > FLT_MAX)
-        return zeros(n, quantized);
-    const tq_hybrid_row made = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
-    quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    tq_hybrid_row made;
+    float inverse;
+    if (find_even(range_of(&x), &made, &inverse))
+        quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    else
+        memset(quantized, 0, n);
     return made;
+}
+
+/* ---- many rows ---- */
+
+typedef struct many_rows {
+    tq_hybrid_rule rule;
+    const float *values;
+    size_t n;
+    int8_t *quantized;
+    tq_hybrid_row *rows;
+} many_rows;
+
+static void quantize_rows(void *context, size_t begin, size_t end)
+{
+    static void (*const bodies[TQ_ISAS])(const float *, size_t, size_t, int8_t *, tq_hybrid_row *) =
+        TQ_ISA_FUNCTIONS(even_rows);
+    const many_rows *x = context;
+    const float *values = x->values + begin * x->n;
+    int8_t *quantized = x->quantized + begin * x->n;
+    if (x->rule == tq_hybrid_even) {
+        bodies[tq_isa()](values, end - begin, x->n, quantized, x->rows + begin);
+        return;
+    }
+    for (size_t r = begin; r < end; r++, values += x->n, quantized += x->n)
+        x->rows[r] = x->rule(values, x->n, 1, quantized);
+}
+
+void tq_hybrid_quantize(tq_hybrid_rule rule, const float *values, size_t count, size_t n, int threads,
+                        int8_t *quantized, tq_hybrid_row *rows)
+{
+    many_rows x = {rule, values, n, quantized, rows};
+    tq_parallel_for(count, tq_grain(n), threads, quantize_rows, &x);
 }
 
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric)
