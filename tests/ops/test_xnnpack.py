@@ -53,6 +53,7 @@ BITS = {
     "CONV_2D": ("float32", "float16", "hybrid"),
     "DEPTHWISE_CONV_2D": ("float32", "float16"),
     "FULLY_CONNECTED": ("float32", "float16", "hybrid", "hybrid-int4", "hybrid-int2"),
+    "Convolution2DTransposeBias": ("float32",),
     "TRANSPOSE_CONV": ("float32", "hybrid"),
     "moe": ("float32", "hybrid", "hybrid-int4"),
 }

@@ -5,8 +5,8 @@
  * Rows are cut into blocks.  A block's rows are read in place through an indirection buffer (pointers to all runs of
  * all rows), or copied where the kernel cannot read them in place.  A few panels of weights at a time are multiplied
  * with all rows of the block, tile by tile: the panels stay in the first-level cache, the block in the second.  Threads
- * split rows, or panels where rows are few.  Float tiles write to the output; integer sums go through a buffer to a
- * store.
+ * split rows, or panels where rows are few.  Tiles write floats and int32 outputs in place; other sums go through a
+ * buffer to a store.
  */
 #include "kernels/gemm/gemm.h"
 
@@ -68,13 +68,19 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 
 /* ---- tiles ---- */
 
-/* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
+/* Whether the sums of tiles are the output. */
+static bool stores_sums(const tq_gemm_call *call)
+{
+    return call->gemm->in == TQ_f32 || (call->store->out == TQ_i32 && !call->gemm->row_factor);
+}
+
+/* The first rows of these, whose tiles may write to the output.  A last panel that is not full reaches into the
    next rows: these must be written later, by the same job, to the panel's first channel. */
 static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t width = at->panels * g->kernel->lanes, after = at->end - at->out_row;
-    if (g->in != TQ_f32)
+    if (!stores_sums(call))
         return 0;
     if (at->panel * g->kernel->lanes + width <= g->channels)
         return at->rows;

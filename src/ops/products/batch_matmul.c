@@ -82,8 +82,7 @@ static void multiply(product *p)
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
     int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
-        for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
-            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, 1, quantized + m * p->k);
+        tq_hybrid_quantize(p->rule, p->a, p->m, p->k, node->threads, quantized, p->rows);
         rows.data = quantized;
     }
     tq_gemm_scaling scaling;

@@ -31,6 +31,11 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int threads, int8_t 
 /* As XNNPACK: asymmetric, in float32, ties to even. */
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized);
 
+/* Quantizes `count` rows of n values, one after the other, each by `rule`; *rows: their parameters.  threads: at most.
+ */
+void tq_hybrid_quantize(tq_hybrid_rule rule, const float *values, size_t count, size_t n, int threads,
+                        int8_t *quantized, tq_hybrid_row *rows);
+
 /* The rule of this node's numerics.  asymmetric: the option asymmetric_quantize_inputs; XNNPACK ignores it. */
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric);
 

@@ -152,9 +152,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     product p = *(const product *)node->state;
     tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
     int8_t *quantized = tq_scratch_at(node, p.quantized_at);
-    const float *x = node->in[0]->data;
-    for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
-        row[r] = p.rule(x + r * p.cols, p.cols, 1, quantized + r * p.cols);
+    tq_hybrid_quantize(p.rule, node->in[0]->data, p.rows, p.cols, node->threads, quantized, row);
     p.node = node;
     p.quantized = quantized;
     p.row = row;

@@ -11,7 +11,7 @@
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 
-enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS, INPUT = TQ_TRANSPOSE_CONV_INPUT };
+enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS };
 
 typedef struct form_row form_row;
 
@@ -137,7 +137,7 @@ static void store_floats(const running *r, size_t batch, const void *sums, size_
     (void)batch;
     const tq_transpose_conv *conv = r->conv;
     const float *sum = sums;
-    const tq_tensor *bias = conv->form == TQ_TRANSPOSE_CONV_FUSED ? NULL : tq_transpose_conv_bias(r->node);
+    const tq_tensor *bias = conv->form == TQ_TRANSPOSE_CONV_FUSED ? NULL : tq_transpose_conv_bias(r->node, r->conv);
     float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
     for (size_t o = 0; o < conv->out_channels; o++) {
         float y = bias ? sum[o] + ((const float *)bias->data)[o] : sum[o];
@@ -149,7 +149,7 @@ static void store_floats(const running *r, size_t batch, const void *sums, size_
 static void store_hybrid_fused(const running *r, size_t batch, const void *sums, size_t pixel)
 {
     const tq_transpose_conv *conv = r->conv;
-    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *weights = r->node->in[WEIGHTS];
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node, r->conv), *weights = r->node->in[WEIGHTS];
     float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
     for (size_t o = 0; o < conv->out_channels; o++) {
         float sum = (float)(int32_t)((const uint32_t *)sums)[o] * r->image[batch].scale;
@@ -169,7 +169,7 @@ static void store_quantized(const running *r, size_t batch, const void *sums, si
     (void)batch;
     const tq_transpose_conv *conv = r->conv;
     const int64_t *sum = sums;
-    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *output = r->node->out[0];
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node, r->conv), *output = r->node->out[0];
     for (size_t o = 0; o < conv->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
         const tq_multiplier *m = &conv->multipliers[o];
@@ -204,8 +204,8 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
     sources(&conv->x, out_x, &x0, &x1);
     const bool fused = conv->form == TQ_TRANSPOSE_CONV_FUSED;
     memset(sums, 0, conv->out_channels * r->row->sum_size);
-    if (fused && tq_transpose_conv_bias(r->node))
-        memcpy(sums, tq_transpose_conv_bias(r->node)->data, conv->out_channels * sizeof(float));
+    if (fused && tq_transpose_conv_bias(r->node, r->conv))
+        memcpy(sums, tq_transpose_conv_bias(r->node, r->conv)->data, conv->out_channels * sizeof(float));
     for (int64_t i = y0; i < y1; i++)
         for (int64_t j = x0; j < x1; j++) {
             const int64_t y = fused ? y0 + y1 - 1 - i : i, x = fused ? x0 + x1 - 1 - j : j;
@@ -248,13 +248,13 @@ static const form_row rows[] = {
 /* INT16 values are read in place: their zero point is 0. */
 static size_t quantized_bytes(const tq_node *node, const tq_transpose_conv *conv)
 {
-    return node->in[INPUT]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
+    return node->in[conv->input]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
 }
 
 /* The input of `add`: in place, quantized, or less its zero point. */
 static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, tq_hybrid_row *images)
 {
-    const tq_tensor *input = node->in[INPUT];
+    const tq_tensor *input = node->in[conv->input];
     size_t count = tq_tensor_count(input), size = conv->batches ? count / conv->batches : 0;
     if (!quantized_bytes(node, conv))
         return input->data;
@@ -266,7 +266,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
                 rule((const float *)input->data + b * size, size, node->threads, (int8_t *)quantized + b * size);
         return quantized;
     }
-    int32_t zero_point = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
+    int32_t zero_point = tq_transpose_conv_zero_point(node, conv->input);
     TQ_EACH (i, count)
         ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
@@ -277,12 +277,12 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
 /* The accumulator of one uint8 output element, from the unpacked tensors. */
 static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t pixel, size_t o)
 {
-    const tq_tensor *x = node->in[INPUT], *w = node->in[WEIGHTS];
+    const tq_tensor *x = node->in[conv->input], *w = node->in[WEIGHTS];
     const size_t width = (size_t)conv->x.in, row = pixel / width, batch = row / (size_t)conv->y.in;
     const int64_t out_y = (int64_t)(row % (size_t)conv->y.in), out_x = (int64_t)(pixel % width);
-    const int32_t zero_x = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
-    const int32_t zero_w = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_WEIGHTS);
-    int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node), o);
+    const int32_t zero_x = tq_transpose_conv_zero_point(node, conv->input);
+    const int32_t zero_w = tq_transpose_conv_zero_point(node, WEIGHTS);
+    int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node, conv), o);
     sources(&conv->y, (int32_t)out_y, &y0, &y1);
     sources(&conv->x, (int32_t)out_x, &x0, &x1);
     for (int64_t i = y0; i < y1; i++)
@@ -347,7 +347,7 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
                            (int64_t)conv->channels,  (int64_t)conv->out_channels, conv->weights_zero_point};
     if (conv->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
-    conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
+    conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[conv->input]), element);
     conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);
     node->eval = eval;
