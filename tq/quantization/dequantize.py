@@ -56,7 +56,7 @@ class _Real(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Of an activation."""
+        """The range of an activation."""
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
         scale, zero = float(self.scale[0]), int(self.zero_point[0]) - shift
@@ -230,7 +230,7 @@ class _Graph:
             tensor.quantization = {"min": low, "max": high, **({"quantized_dimension": real.axis} if many else {})}
 
     def _ends_of_constant(self, tensor: TensorPart, real: _Real) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Of weights; of a constant that is read like an activation; none of a bias."""
+        """The min and max of a constant: of weights, or of one that is read like an activation.  A bias has none."""
         none = np.empty(0, np.float32)
         if real.type in _WIDE or not real.scale.size:
             return none, none

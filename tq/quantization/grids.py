@@ -32,14 +32,14 @@ _MOST_OF_BIASES = 2**31 - 1
 BITS = {4: "uint4", 8: "uint8", 16: "uint16"}
 # Why a constant cannot lie on a grid; see also passes().
 NARROW = "its bias needs a wider scale"
-# Whose scale that of a grid is, by its source.
+# {source of a grid: the owner of its scale, in notes}.
 _OWNERS = {
     "FAKE_QUANT": "its FAKE_QUANT",
     "QUANTIZE": "its QUANTIZE",
     "calibration": "the calibration",
     "stored": "the min and max that the file stores",
 }
-# What moves the values of a type to those of the signed type of as many bits.
+# {unsigned type: (the signed type of as many bits, the difference of their values)}.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
 
@@ -77,7 +77,7 @@ class Grid:
         return self.ends is not None and self.source not in TRAINED
 
     def of_all(self) -> Grid:
-        """Of one scale: a range for each channel becomes that of all."""
+        """The grid with one scale, that of the range of all channels."""
         if self.axis is None or self.ends is None or not self.is_range:
             return self
         low, high = self.ends[0].min(), self.ends[1].max()
@@ -185,7 +185,7 @@ def of_parameters(scale: Any, zero_point: Any, axis: int | None, type_name: str,
 
 
 def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEIGHT_MOST["int8"]) -> Grid:
-    """Of weights in the range: symmetric, from -most to most."""
+    """The grid of weights with this range: symmetric, with values from -most to most."""
     lows, highs = (np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high))
     scale = symmetric_scale(lows, highs, most)
     zeros = np.zeros(scale.size, np.int64)

@@ -65,7 +65,7 @@ class GroupParameters:
         return self.by_root[self.groups.roots[tensor]]
 
     def of_constant(self, op: OperatorPart, index: int, tensor: TensorPart) -> Parameters:
-        """Of a constant that an operator reads like an activation."""
+        """The parameters of a constant that an operator reads like an activation."""
         view = self.view
         if op in view.variables:
             return self.agreed[view.variables[op]]
@@ -217,8 +217,10 @@ def _wider(
 
 
 def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
-    """Of an output: the kernel's limit; and LiteRT refuses 2^31 steps or more to a fused activation's end, which int16
-    would have where all values in calibration were 0, since its ranges are not widened."""
+    """The least scale of an output, by the kernel's limit and by its fused activation.
+
+    LiteRT refuses an activation's end that is 2^31 steps or more away.  int16 would have such an end where all values in
+    calibration were 0, since its ranges are not widened."""
     limit = made.view.row(op).limit
     _, end = clipping.BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), clipping.ALL)
     least = limit.least(made.scales(op)) if limit is not None and limit.least is not None else 0.0

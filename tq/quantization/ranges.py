@@ -35,7 +35,7 @@ Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evalu
 
 
 class Parameters(NamedTuple):
-    """Of a group of tensors."""
+    """The quantization parameters of a group of tensors."""
 
     scale: np.float32
     zero_point: int
@@ -124,7 +124,7 @@ def _grid(override: Override) -> Grid:
 
 
 def _stored_grid(tensor: TensorPart) -> Grid | None:
-    """Of a constant with min and max and without a scale."""
+    """The grid of a constant with min and max and without a scale."""
     stored = tensor.quantization
     if not _stores_range(tensor):
         return None
@@ -189,7 +189,7 @@ def main_ran(calibration: Calibration | None) -> bool:
 
 
 class Ranges:
-    """Of the tensors of a subgraph as it was opened."""
+    """The known ranges of tensors of a subgraph as it was opened."""
 
     def __init__(
         self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
@@ -224,7 +224,7 @@ class Ranges:
                 self._stored.update({} if found is None else {under: found})
 
     def names(self) -> list[str]:
-        """Of the tensors whose ranges are known, without constants."""
+        """The names of tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
 
     def index(self, tensor: TensorPart) -> int | None:
