@@ -219,8 +219,8 @@ def _wider(
 def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
     """The least scale of an output, by the kernel's limit and by its fused activation.
 
-    LiteRT refuses an activation's end that is 2^31 steps or more away.  int16 would have such an end where all values in
-    calibration were 0, since its ranges are not widened."""
+    LiteRT refuses an activation's end that is 2^31 steps or more away.  int16 would have such an end where all values
+    in calibration were 0, since its ranges are not widened."""
     limit = made.view.row(op).limit
     _, end = clipping.BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), clipping.ALL)
     least = limit.least(made.scales(op)) if limit is not None and limit.least is not None else 0.0
