@@ -43,7 +43,7 @@ _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 # Custom operators that take real values as well as quantized ones.
 _CUSTOM = ("TFLite_Detection_PostProcess",)
 # Operators of quantized values, not of the real values behind them; others of FLOAT compute the same of both.
-_OF_CODES = frozenset(FLOAT) - {*_BETWEEN, "CALL_ONCE", "DENSIFY", "UNIQUE", "WHERE"}
+_OF_QUANTIZED = frozenset(FLOAT) - {*_BETWEEN, "CALL_ONCE", "DENSIFY", "UNIQUE", "WHERE"}
 
 
 class _Real(NamedTuple):
@@ -206,7 +206,7 @@ class _Graph:
         for op in self._graph.operators:
             mine = [t for t in (*op.inputs, *op.outputs) if t is not None and t in found]
             name = op.builtin_name or "CUSTOM"
-            if mine and (name in _OF_CODES or (name == "CUSTOM" and op.name not in _CUSTOM)):
+            if mine and (name in _OF_QUANTIZED or (name == "CUSTOM" and op.name not in _CUSTOM)):
                 why = FLOAT.get(name, "a custom operator may take quantized values for what they are")
                 raise ValueError(f"operator {op.index} ({op.name}) with {mine[0]!r} has no float form: {why}")
 

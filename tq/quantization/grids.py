@@ -2,8 +2,8 @@
 """Grids of constants: scales and zero points that training, the caller or the file chose, in place of the constant's
 own least and greatest value.
 
-Kernels take weights of zero point 0, so a grid's zero point is taken out: the quantized values move by it.  Values that
-then pass the type's end by one step stay one step below it.  Where they pass it by more, the constant gets a scale of
+Kernels take weights of zero point 0, so the zero point is subtracted from the quantized values.  A value that then
+passes the type's end by one step is set to the end.  Where a value passes the end by more, the constant gets a scale of
 its own, and does not lie on the grid.
 """
 
@@ -58,7 +58,7 @@ class Grid:
 
     axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
     source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
-    ends: the least and greatest real values of each scale that it was made of, where it was made of such.
+    ends: the ranges that the scales were made from, if there are any: the least and the greatest real values.
     given: the name under which the caller gives it.
     """
 
@@ -73,7 +73,7 @@ class Grid:
 
     @property
     def is_range(self) -> bool:
-        """Whether the rule of the operator's recipe makes the scale of the ends."""
+        """Whether the recipe's rule makes the scale from the ends."""
         return self.ends is not None and self.source not in TRAINED
 
     def of_all(self) -> Grid:
@@ -129,7 +129,7 @@ class Grid:
         return None
 
     def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
-        """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
+        """Values from -most to most with one scale and zero point 0, and the scale; None: a value lies outside."""
         if self.ends is not None and self.is_range:
             if self.is_empty(data):
                 return None
@@ -156,7 +156,7 @@ class Grid:
 
 
 def passes(type: str = "int8") -> str:
-    """Why a constant of values of this type does not lie on a grid."""
+    """The reason why a constant of values of this type does not lie on a grid."""
     least, most = WEIGHT_LIMITS[type]
     return f"its values pass {least} or {most}, the scales do not fit it, or the range is 0 to 0"
 
