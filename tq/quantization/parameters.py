@@ -28,7 +28,7 @@ Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a 
 
 # Operators whose constants are bounds.  A bound outside of the computed values changes none of them, and may saturate.
 _BOUNDING = ("MINIMUM", "MAXIMUM")
-# Comparisons compare quantized values of steps of 1/256: a constant of the least range has these steps.
+# The least range of a constant in a comparison: its steps are then 1/256, those in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
 _JUST_OVER = 1.0001  # float32 rounds the scale
