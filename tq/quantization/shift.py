@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that take back what earlier layers err by.
+"""Weights that correct errors of earlier layers.
 
 A layer gets x in the quantized model and y in the float one.  Beside its own rounding it can make up for a part of
 y - x, which follows from x: with H the second moments of x and D those of y - x with x, both about the means,
