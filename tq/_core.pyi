@@ -663,7 +663,7 @@ def _force_isa(isa: str | None) -> None: ...
 
 @disjoint_base
 class Interpreter:
-    """What tq.Interpreter stands on."""
+    """The base class of tq.Interpreter."""
 
     def _open(
         self,

@@ -592,7 +592,7 @@ def test_outs_whose_elements_share_memory():
 
 
 class Tensor:
-    """What another library's tensor may be: DLPack, and the looks of a sequence and of a number."""
+    """A tensor of another library: it offers DLPack, and looks like a sequence and like a number."""
 
     def __init__(self, array):
         self.array = array

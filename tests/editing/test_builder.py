@@ -220,7 +220,7 @@ def test_further_fields_of_tensors_and_buffers():
 
 @pytest.mark.parametrize("name", sorted(set(zoo.MODELS) - {"outside", "unknown_fields"}))
 def test_store_takes_what_stored_gives(name):
-    """Of every field of every part, also where indices and texts are none."""
+    """For every field of every part, also where indices and texts are invalid."""
     data = zoo.MODELS[name]
     e = tq.edit(data)
     parts = {"Model": [e], "SubGraph": e.subgraphs, "SignatureDef": e.signatures, "Buffer": e.buffers}

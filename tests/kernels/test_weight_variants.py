@@ -24,7 +24,7 @@ def add_quantized(e, weights, axis, dtype, block_size, label):
 
 
 def weights(shape):
-    """Of all magnitudes, with ties under every channel's scale, their neighbours, signed zeros and denormals."""
+    """Weights of all magnitudes, with ties under each channel's scale, their neighbours, signed zeros and denormals."""
     rng = np.random.default_rng(shape)
     values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))
     most = np.abs(values).max(axis=-1, keepdims=True)

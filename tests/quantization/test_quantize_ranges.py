@@ -63,7 +63,7 @@ def range_of(data, name):
     ],
 )
 def test_ranges_leave_out_values_that_every_reader_cuts_off(name, constants, least, most):
-    """By way of operators that move numbers, too."""
+    """Also behind operators that move values."""
     shape = (1, 4, 4, 2)
     model = build(
         ("LEAKY_RELU", [], shape, {"alpha": 0.75}),
@@ -203,7 +203,7 @@ def test_an_override_of_a_range():
 
 
 def test_an_override_of_parameters():
-    """Of an input, and of tensors that must have the same."""
+    """For an input, and for tensors that must have equal parameters."""
     given = {"x": tq.QuantizationParams((1 / 64, -3)), "t2": tq.QuantizationParams((0.125, -128))}
     data = quantized(layers(), overrides=given)
     for name, scale, zero in (("x_int8", 1 / 64, -3), ("t1", 0.125, -128), ("t2_int8", 0.125, -128)):
@@ -476,7 +476,7 @@ def test_operators_that_become_products(name):
 
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_logarithms_of_small_numbers(recipe):
-    """What leads to them stays float, up to the convolution; what comes behind does not."""
+    """Operators before them stay float, up to the convolution; operators behind them do not."""
     model = build(
         ("CONV_2D", [normal(8, 1, 1, 8), normal(8)], (1, 4, 4, 8), dict(CONV)),
         ("TANH", [], (1, 4, 4, 8), {}),

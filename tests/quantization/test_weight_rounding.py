@@ -305,7 +305,7 @@ def test_shrinkage_of_wide_weights_counts_samples_of_one_patch(monkeypatch):
 
 
 def test_samples_with_nothing_in_common_round_no_worse_than_to_the_nearest():
-    """Rounding for a few random samples is worse for others than plain rounding, if they are believed."""
+    """Without shrinkage, rounding for a few random samples is worse on other samples than plain rounding."""
     model = net(("FULLY_CONNECTED", (60, 400), (1, 60), {}), shape=(1, 400))
     samples = list(np.random.default_rng(1).normal(size=(64, 1, 400)).astype(np.float32))
     for recipe in ("weight_only_int4", "weight_only_int8"):
@@ -497,7 +497,7 @@ def test_a_terminal_sees_the_layers(monkeypatch):
 
 
 def many(**options):
-    """Of more samples than a worker takes at a time."""
+    """A model made from more samples than a worker takes at a time."""
     seen = list(demo_float.pictures(40)[0])
     return tq.quantize_model(FLOAT, "int8", calibration=seen, weight_rounding="gptq", **options)
 

@@ -27,7 +27,7 @@ class Scales(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a kernel needs to compute the operator's meaning; an operator whose limit does not hold stays float."""
+    """A condition on which a kernel computes its operator's meaning; where it fails, the operator stays float."""
 
     why: str
     holds: Callable[[Scales], bool]

@@ -125,7 +125,7 @@ VARIABLES = {"READ_VARIABLE": ("outputs", 0), "ASSIGN_VARIABLE": ("inputs", 1)}
 _RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"
 RELATIVE = frozenset(_RELATIVE.split())
 
-# What is written for operators that have no integer kernel, or one that computes something else than they mean.
+# {operator without an integer kernel that computes its meaning: the operators in its place, and the reason}.
 INSTEAD = {
     "SQUARE": "MUL by itself: there is no kernel",
     "NEG": "MUL by -1: the kernel negates quantized values, and -128 has no opposite",
@@ -215,7 +215,7 @@ def row_of(name: str) -> Integer | None:
     return _FOUND.get(name) or INTEGER.get(name)
 
 
-# Whose kernels take no uint8 values.
+# Operators whose kernels take no uint8 values.
 _NO_UINT8 = """ABS BATCH_MATMUL DILATE DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EXP FILL LOG REDUCE_PROD RSQRT
     SCATTER_ND SQRT SQUARED_DIFFERENCE STABLEHLO_GATHER STABLEHLO_PAD SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
 WITHOUT_UINT8 = frozenset(_NO_UINT8.split())
