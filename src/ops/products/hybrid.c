@@ -83,12 +83,14 @@ TQ_BODY void store_sums(const sums_of_row *o, const bool fused, const bool row_s
         memcpy(o->y, y, o->count * sizeof *y);
         return;
     }
-    scale_sums(o, o->count - STORED, STORED, fused, row_scale_last, last);
+    if (o->count % STORED)
+        scale_sums(o, o->count - STORED, STORED, fused, row_scale_last, last);
     for (size_t c = 0; c + STORED <= o->count; c += STORED) {
         scale_sums(o, c, STORED, fused, row_scale_last, y);
         memcpy(o->y + c, y, sizeof y);
     }
-    memcpy(o->y + o->count - STORED, last, sizeof last);
+    if (o->count % STORED)
+        memcpy(o->y + o->count - STORED, last, sizeof last);
 }
 
 #define STORE(name, target, fused, row_scale_last) \
