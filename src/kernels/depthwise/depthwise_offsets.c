@@ -6,11 +6,17 @@
 #include "kernels/depthwise/depthwise_parts.h"
 #include "kernels/isa.h"
 
-#define MOST_OFFSETS (1 << 14)
+#define MOST_OFFSETS (1 << 15)
 
-static size_t pixels_of(const tq_depthwise *d)
+static size_t pixels_of(const tq_scan *s)
 {
-    return (size_t)d->scan.out_h * (size_t)d->scan.out_w;
+    return (size_t)s->out_h * (size_t)s->out_w;
+}
+
+bool tq_depthwise_is_small(const tq_scan *s)
+{
+    const size_t taps = tq_scan_taps(s), pixels = pixels_of(s);
+    return taps && pixels && pixels <= MOST_OFFSETS / taps;
 }
 
 static size_t image_bytes(const tq_depthwise *d)
@@ -20,11 +26,10 @@ static size_t image_bytes(const tq_depthwise *d)
 
 size_t tq_depthwise_offset_bytes(const tq_depthwise *d)
 {
-    const size_t pixels = pixels_of(d);
-    if (d->columns.period || d->lines.vectors || !d->taps || !pixels || pixels > MOST_OFFSETS / d->taps ||
+    if (d->columns.period || d->lines.vectors || !tq_depthwise_is_small(&d->scan) ||
         (size_t)d->scan.in_h * (size_t)d->scan.in_w > INT32_MAX / (d->channels * tq_element_size(d->in) + 1))
         return 0;
-    return pixels * d->taps * sizeof(int32_t);
+    return pixels_of(&d->scan) * d->taps * sizeof(int32_t);
 }
 
 /* The offset of input pixel (y, x). */
@@ -62,7 +67,7 @@ void tq_depthwise_point(const tq_depthwise *d, const char *data, size_t first, s
 {
     static void (*const bodies[TQ_ISAS])(const int32_t *, size_t, const char *, const void *, const void **) =
         TQ_ISA_FUNCTIONS(add_base);
-    const size_t pixels = pixels_of(d);
+    const size_t pixels = pixels_of(&d->scan);
     for (size_t at = 0, n; at < count; at += n) {
         const size_t pixel = (first + at) % pixels;
         const char *image = data + (first + at) / pixels * image_bytes(d);
