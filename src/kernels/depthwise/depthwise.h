@@ -49,10 +49,12 @@ typedef struct tq_depthwise {
     tq_scan scan;
     tq_depthwise_columns columns;
     tq_depthwise_lines lines;
+    size_t offset_bytes; /* of `offsets` */
     /* set by tq_depthwise_pack */
     bool non_finite; /* a float weight is not finite: padding must be skipped */
     const void *weights, *bias;
     const void *padding; /* a pixel of real value 0 */
+    const int32_t *offsets; /* depthwise_offsets.c; NULL: the scan is computed in each run */
 } tq_depthwise;
 
 /* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:

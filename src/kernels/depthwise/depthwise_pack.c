@@ -91,15 +91,19 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
             pack_integer_channel(depthwise, weights, at, first, bias);
     }
     fill_padding(depthwise, weights->row_zero_point, padding);
-    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
+    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding, depthwise->offsets = NULL;
+    const size_t pixel = depthwise->channels * tq_element_size(depthwise->in) + TQ_DEPTHWISE_SLACK;
+    char *rest = padding + tq_round_up(pixel, TQ_DEPTHWISE_ALIGN);
+    if (depthwise->offset_bytes) {
+        tq_depthwise_pack_offsets(depthwise, (int32_t *)(void *)rest);
+        depthwise->offsets = (const int32_t *)(const void *)rest;
+    }
     const bool fits = k->weight_bytes == 1 || weights->zero_point > 0; /* two int8 have a sum of 254 at most */
     if (!k->columns || !fits)
         depthwise->columns.period = 0;
     if (!depthwise->columns.period)
         return;
-    const size_t pixel = depthwise->channels * tq_element_size(depthwise->in) + TQ_DEPTHWISE_SLACK;
-    char *columns = padding + tq_round_up(pixel, TQ_DEPTHWISE_ALIGN);
-    int32_t *column_bias = (int32_t *)(void *)(columns + depthwise->columns.weight_bytes);
-    tq_depthwise_pack_columns(depthwise, weights, (const int32_t *)(const void *)bias, (int8_t *)columns, column_bias);
-    depthwise->weights = columns, depthwise->bias = column_bias;
+    int32_t *column_bias = (int32_t *)(void *)(rest + depthwise->columns.weight_bytes);
+    tq_depthwise_pack_columns(depthwise, weights, (const int32_t *)(const void *)bias, (int8_t *)rest, column_bias);
+    depthwise->weights = rest, depthwise->bias = column_bias;
 }

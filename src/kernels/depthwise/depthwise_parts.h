@@ -109,6 +109,15 @@ tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, co
 void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t first, size_t end,
                             const tq_gemm_store *store, char *out, char *scratch);
 
+/* depthwise_offsets.c: whether the scan has few enough offsets; bytes of the offsets, 0 where there are none; the
+   offsets, in zeroed memory; table[t * step + i], the pixel that tap t of output pixel first + i reads, of images that
+   begin at `data`. */
+bool tq_depthwise_is_small(const tq_scan *scan);
+size_t tq_depthwise_offset_bytes(const tq_depthwise *d);
+void tq_depthwise_pack_offsets(const tq_depthwise *d, int32_t *offsets);
+void tq_depthwise_point(const tq_depthwise *d, const char *data, size_t first, size_t count, const void **table,
+                        size_t step);
+
 /* Any output type. */
 static inline void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)
 {

@@ -103,7 +103,10 @@ static bool reads_last_pixels(const struct run *run, size_t last)
 static void fill_indirection(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
-    tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
+    if (d->offsets)
+        tq_depthwise_point(d, run->data, first, count, table, run->block);
+    else
+        tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
     if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
         return;
     const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;

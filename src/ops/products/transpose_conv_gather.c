@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
@@ -12,6 +13,8 @@
 #include "ops/scratch.h"
 
 enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS };
+
+enum { BLOCK = 16 }; /* output channels that are computed at once */
 
 typedef struct form_row form_row;
 
@@ -57,6 +60,16 @@ static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights,
             to[i * conv->out_channels + o] = *from++;
 }
 
+/* The same as floats. */
+static void pack_hybrid_floats(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
+{
+    const int8_t *from = weights->data;
+    float *to = packed;
+    for (size_t o = 0; o < conv->out_channels; o++)
+        for (size_t i = 0; i < conv->taps * conv->channels; i++)
+            to[i * conv->out_channels + o] = *from++;
+}
+
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
 {
     int32_t q =
@@ -91,17 +104,46 @@ static void pack_quantized(const tq_transpose_conv *conv, const tq_tensor *weigh
 ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
 ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
+/* sum[o] += f32(difference * w[o]) * s_w[o] * s_x for n output channels from `first` on.  |difference * w| < 2^16 is
+   exact in float32. */
+TQ_BODY void add_channels(const tq_transpose_conv *conv, const int8_t *x, const float *w, const tq_affine *q,
+                          tq_hybrid_row image, size_t first, const size_t n, float *sums)
+{
+    float sum[BLOCK], scale[BLOCK];
+    memcpy(sum, sums + first, n * sizeof *sum);
+    for (size_t o = 0; o < n; o++)
+        scale[o] = q->scale[q->count > 1 ? first + o : 0];
+    w += first;
+    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels) {
+        const float difference = (float)(x[c] - image.zero_point);
+        for (size_t o = 0; o < n; o++)
+            sum[o] += difference * w[o] * scale[o] * image.scale;
+    }
+    memcpy(sums + first, sum, n * sizeof *sum);
+}
+
+#define ADD_HYBRID(isa, target)                                                                              \
+    target static void add_hybrid_##isa(const running *r, size_t batch, size_t cell, size_t tap, void *sums) \
+    {                                                                                                        \
+        const tq_transpose_conv *conv = r->conv;                                                             \
+        const int8_t *x = (const int8_t *)r->input + cell * conv->channels;                                  \
+        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;              \
+        const tq_affine *q = &r->node->in[WEIGHTS]->quantization;                                            \
+        size_t o = 0;                                                                                        \
+        for (; o + BLOCK <= conv->out_channels; o += BLOCK)                                                  \
+            add_channels(conv, x, w, q, r->image[batch], o, BLOCK, sums);                                    \
+        for (; o + BLOCK / 2 <= conv->out_channels; o += BLOCK / 2)                                          \
+            add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 2, sums);                                \
+        for (; o < conv->out_channels; o++)                                                                  \
+            add_channels(conv, x, w, q, r->image[batch], o, 1, sums);                                        \
+    }
+TQ_EVERY_ISA(ADD_HYBRID)
+
 static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
-    const tq_transpose_conv *conv = r->conv;
-    const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
-    const int8_t *w = (const int8_t *)r->weights + tap * conv->channels * conv->out_channels;
-    const tq_tensor *weights = r->node->in[WEIGHTS];
-    const tq_hybrid_row *image = r->image + batch;
-    float *sum = sums;
-    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)
-        for (size_t o = 0; o < conv->out_channels; o++)
-            sum[o] += (float)((x[c] - image->zero_point) * w[o]) * tq_scale_at(weights, o) * image->scale;
+    static void (*const bodies[TQ_ISAS])(const running *, size_t, size_t, size_t, void *) =
+        TQ_ISA_FUNCTIONS(add_hybrid);
+    bodies[tq_isa()](r, batch, cell, tap, sums);
 }
 
 /* XNNPACK sums products as integers, modulo 2^32. */
@@ -239,7 +281,7 @@ static void run_tasks(void *context, size_t begin, size_t end)
 static const form_row rows[] = {
     [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
     [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), 1, 1},
+    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid_floats, add_hybrid, store_floats, sizeof(float), sizeof(float), 1},
     [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), 1, 1},
     [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, sizeof(int64_t), sizeof(int16_t),
                                      sizeof(int16_t)},
@@ -343,12 +385,12 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
     conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid,    (int64_t)conv->taps,
-                           (int64_t)conv->channels,  (int64_t)conv->out_channels, conv->weights_zero_point};
+    const int64_t key[] = {conv->form, (int64_t)conv->taps, (int64_t)conv->channels, (int64_t)conv->out_channels,
+                           conv->weights_zero_point};
     if (conv->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[conv->input]), element);
-    conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
+    conv->images_at = tq_scratch_part(&total, row->quantized_size == 1 ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);
     node->eval = eval;
     return tq_node_scratch(node, total, error);
