@@ -15,7 +15,7 @@ static inline size_t tq_grain(size_t work)
 }
 
 /* Work of a thread, at least. */
-#define TQ_PICOSECONDS_A_THREAD 5000000
+#define TQ_PICOSECONDS_A_THREAD 4000000
 
 /* Picoseconds for an element of most loops that compilers vectorize. */
 enum { TQ_USUAL_COST = 150 };

@@ -26,7 +26,7 @@
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
 
-#define COST 40 /* picoseconds for an element of a window */
+#define COST 60 /* picoseconds for an element of a window */
 
 typedef struct window {
     int64_t cells;          /* n */
