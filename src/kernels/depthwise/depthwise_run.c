@@ -228,8 +228,9 @@ static void run_job(const struct run *run, size_t job)
     size_t work = 0;
     const tq_depthwise *d = run->d;
     if (d->columns.period) {
-        const size_t rows = run->count / (size_t)run->scan->out_w;
-        tq_depthwise_run_columns(d, run->data, rows * job / run->jobs, rows * (job + 1) / run->jobs, run->store,
+        const size_t images = run->count / ((size_t)run->scan->out_w * (size_t)run->scan->out_h);
+        const size_t units = tq_depthwise_column_units(d, images);
+        tq_depthwise_run_columns(d, run->data, units * job / run->jobs, units * (job + 1) / run->jobs, run->store,
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
         return;
     }

@@ -263,7 +263,8 @@ static void find_parts(tq_gemm_call *call, int threads)
 {
     const tq_gemm *g = call->gemm;
     const size_t rows = call->rows->count;
-    const double work = (double)rows * (double)g->channels * (double)(g->taps * g->depth);
+    const size_t channels = tq_round_up(g->channels, g->kernel->lanes); /* a panel that is not full takes as long */
+    const double work = (double)rows * (double)channels * (double)(g->taps * g->depth);
     size_t jobs = (size_t)(threads < 1 ? 1 : threads);
     jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
     jobs = jobs ? jobs : 1;

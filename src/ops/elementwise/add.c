@@ -21,8 +21,8 @@
 #include <stddef.h>
 
 #include "base/sizes.h"
-#include "base/threads.h"
 #include "ops/elementwise/binary_quantized.h"
+#include "ops/parallel.h"
 #include "quant/fixed_math.h"
 
 typedef struct state {
@@ -332,16 +332,16 @@ static void run_one_row(void *context, size_t begin, size_t end)
 
 static tq_status eval_blocks(tq_node *node, tq_error *error)
 {
-    enum { GRAIN = 64, THREAD_PAYS = 50000 };
+    enum { GRAIN = 64 };
     (void)error;
     const state *s = node->state;
     struct job job = {node, s};
     const size_t count = s->pair.walk.count, rows = count ? count / s->pair.walk.dims[0] : 0;
-    const int threads = count > THREAD_PAYS ? node->threads : 1;
+    const size_t cost = (size_t)s->pair.walk.cost;
     if (rows == 1)
-        tq_parallel_for(count, GRAIN, threads, run_one_row, &job);
+        tq_parallel_work(count, GRAIN, cost, node->threads, run_one_row, &job);
     else if (rows)
-        tq_parallel_for(rows, GRAIN, threads, run_rows, &job);
+        tq_parallel_work(rows, GRAIN, cost * s->pair.walk.dims[0], node->threads, run_rows, &job);
     return TQ_OK;
 }
 
@@ -441,5 +441,6 @@ tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
     tq_pair_state *s = node->state;
     TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
     s->walk.run = squared_difference_8bit;
+    s->walk.cost = 5000;
     return TQ_OK;
 }

@@ -134,7 +134,8 @@ TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack
 
 typedef struct unary_row {
     int16_t code;
-    int8_t type, cost;
+    int8_t type;
+    int cost; /* picoseconds */
     tq_map_fn run[TQ_ISAS];
 } unary_row;
 
@@ -162,9 +163,9 @@ static const unary_row optimized_rows[] = {
 #include "ops/elementwise/unary.def"
 };
 
-static const unary_row exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 2,
+static const unary_row exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 800,
                                      TQ_ISA_FUNCTIONS(run_gelu_by_erfc)};
-static const unary_row xnnpack_exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 1,
+static const unary_row xnnpack_exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 600,
                                              TQ_ISA_FUNCTIONS(run_xnnpack_gelu_by_erf)};
 
 static const struct numerics_rows {

@@ -226,7 +226,7 @@ static tq_status finish(tq_node *node, const parameters *p, tq_quantized_fn entr
     s->p = *p;
     s->map.params = &s->p;
     s->map.run = wide;
-    s->map.cost = 3;
+    s->map.cost = 1000;
     return TQ_OK;
 }
 

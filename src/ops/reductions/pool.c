@@ -17,17 +17,16 @@
 
 #include "base/sizes.h"
 #include "base/stop.h"
-#include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
 
-/* Elements of input from which on threads pay. */
-#define THREAD_ELEMENTS ((int64_t)1 << 15)
+#define COST 60 /* picoseconds for an element of a window */
 
 typedef struct window {
     int64_t cells;          /* n */
@@ -229,11 +228,11 @@ static tq_status eval_pool(tq_node *node, tq_error *error)
 {
     (void)error;
     job j = {node->state, node->in[0], node->out[0]};
-    if (tq_tensor_count(node->out[0]) == 0)
-        return TQ_OK;
-    bool large = (int64_t)tq_tensor_count(node->in[0]) >= THREAD_ELEMENTS;
-    tq_parallel_for((size_t)node->in[0]->shape.dims[0] * (size_t)j.s->pool.out_h, 1, large ? node->threads : 1,
-                    pool_rows, &j);
+    const int32_t *out = node->out[0]->shape.dims;
+    const pool *p = &j.s->pool;
+    const size_t row = (size_t)out[2] * (size_t)out[3] * (size_t)p->filter_h * (size_t)p->filter_w;
+    if (tq_tensor_count(node->out[0]) > 0)
+        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, pool_rows, &j);
     return TQ_OK;
 }
 

@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/reductions/pool_integers.h"
 #include "ops/scratch.h"
@@ -17,8 +17,7 @@
    overwrites it; behind the last pixel of a row stand CHUNK elements of slack. */
 #define CHUNK 16
 
-/* Elements of input from which on threads pay. */
-#define THREAD_ELEMENTS ((int64_t)1 << 15)
+#define COST 25 /* picoseconds for an element that is added to another */
 
 /* ---- down ---- */
 
@@ -278,9 +277,12 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     if (tq_tensor_count(node->out[0]) == 0)
         return TQ_OK;
-    const bool large = (int64_t)tq_tensor_count(node->in[0]) >= THREAD_ELEMENTS;
-    struct call call = {node->state, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
-    call.jobs = large && node->threads > 1 ? (size_t)node->threads : 1;
+    const struct state *s = node->state;
+    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
+    const size_t across = (size_t)out[2] * (size_t)s->pool.filter_w, down = (size_t)in[2] * (size_t)s->pool.filter_h;
+    const size_t rows = (size_t)out[0] * (size_t)out[1];
+    struct call call = {s, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
+    call.jobs = (size_t)tq_paying_threads(rows, (across + down) * (size_t)in[3] * COST, node->threads);
     tq_parallel_for(call.jobs, 1, (int)call.jobs, run_jobs, &call);
     return TQ_OK;
 }

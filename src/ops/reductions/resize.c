@@ -24,15 +24,15 @@
 
 #include "base/round.h"
 #include "base/sizes.h"
-#include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 
 /* Columns whose samples are computed at once, on the stack. */
 #define COLUMNS 128
 
-#define THREAD_BYTES ((size_t)1 << 17)
+#define COST 120 /* picoseconds for an element of the output */
 
 /* How one output index reads its dimension: two input indices, and the weight of the second. */
 typedef struct sample {
@@ -398,10 +398,9 @@ static tq_status eval_resize(tq_node *node, tq_error *error)
     const scaler *s = node->state;
     job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
-    size_t bytes = tq_tensor_count(node->out[0]) * s->element;
-    if (bytes == 0)
-        return TQ_OK;
-    tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, bytes < THREAD_BYTES ? 1 : node->threads, scale_rows, &j);
+    const size_t row = (size_t)out[2] * (size_t)out[3];
+    if (row > 0)
+        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, scale_rows, &j);
     return TQ_OK;
 }
 

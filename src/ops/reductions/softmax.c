@@ -20,16 +20,16 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/threads.h"
 #include "kernels/exponentials.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/elementwise/xnnpack_functions.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "quant/fixed_math.h"
 
-#define THREAD_PAYS 20000 /* elements */
+#define COST 400 /* picoseconds an element */
 #define CHUNK 256         /* elements between which Ctrl-C is heard */
 
 typedef struct state state;
@@ -482,7 +482,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type)};
     if (count == 0)
         return TQ_OK;
-    tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
+    tq_parallel_work(count / depth, 1, depth * COST, node->threads, run_rows, &w);
     return TQ_OK;
 }
 
