@@ -11,11 +11,13 @@ Prints for each model the signal-to-noise ratio in dB, the mean over the float o
 gets one before ai-edge-quantizer reads it.  Each model is run in a process of its own, since LiteRT may end it.
 
 With --rounding: the ratio with each weight_rounding of tq.quantize_model, before a last SOFTMAX or LOGISTIC, and the
-seconds of quantizing: 16 samples to calibrate with and 16 others to measure with, smooth random pictures (bench_better.py).
-With --effort: the same for each effort, beside ai-edge-quantizer and the bound: the ratio if the outputs alone were int8.
-With --tasks: the accuracy on scikit-learn's handwritten digits, of the net of digits.py, trained anew, and of the nets
-that are named, whose pictures may have another size; and the mean average precision of the detector of shapes.py, trained
-anew.
+seconds of quantizing: 16 samples to calibrate with and 16 others to measure with, smooth random pictures
+(bench_better.py).
+With --effort: the same for each effort, beside ai-edge-quantizer and the bound: the ratio if the outputs alone were
+int8.
+With --tasks: the accuracy on scikit-learn's handwritten digits, of the net of digits.py, trained anew, and of the
+nets that are named, whose pictures may have another size; and the mean average precision of the detector of
+shapes.py, trained anew.
 Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 

@@ -16,9 +16,9 @@ from tq.accuracy import measuring
 from tq.accuracy.logits import logits, without_last
 from tq.cli import demo_float
 from tq.editing.editor import Editor
-from tq.quantization import budget, channel_scales, recipes
-from tq.quantization import effort as effort_module
-from tq.quantization.effort import halves, level
+from tq.quantization import budget, channel_scales, judgement, recipes
+from tq.quantization.effort import parts
+from tq.quantization.judgement import Sums, gains
 from tq.quantization.options import Options
 from tq.quantization.prelu import fuse_prelus
 from tq.quantization.range_search import choose_ranges, groups_of
@@ -328,16 +328,62 @@ def test_more_effort_is_not_worse_on_samples_that_the_passes_have_not_seen(recip
     assert decibels(FLOAT, made, HELD_OUT) >= decibels(FLOAT, plain, HELD_OUT) - 0.5
 
 
-@pytest.mark.parametrize("gain", [-3.0, 0.0, 3.0])
-def test_passes_that_do_not_gain_on_samples_that_they_have_not_seen_leave_fast_s_bytes(gain, monkeypatch):
-    """The two halves' levels, after the passes and before, are the test's own."""
+@pytest.mark.parametrize("surely", [False, True])
+def test_passes_that_do_not_surely_gain_on_samples_that_they_have_not_seen_leave_fast_s_bytes(surely, monkeypatch):
     model = net(BETWEEN["residual"], seed=1)
     seen = noise(model, 8, 1)
     fast = tq.quantize_model(model, calibration=seen)
-    levels = iter([20.0 + gain, 20.0] * 2)
-    monkeypatch.setattr(effort_module, "level", lambda *_: next(levels))
+    monkeypatch.setattr(judgement, "gains", lambda before, after: surely)
     made = tq.quantize_model(model, calibration=seen, effort="better")
-    assert (made == fast) == (gain <= 0)
+    assert (made != fast) == surely
+
+
+def sums(*noise, outputs=1):
+    """Samples of signal 1 with these errors, the same at each output."""
+    errors = np.repeat(np.array(noise, float)[:, None], outputs, axis=1)
+    return Sums(np.ones_like(errors), errors)
+
+
+EVEN = [1.0] * 16
+SPREAD = [1.0, 4.0] * 8
+GAINS_OF = {
+    "a third less each": (EVEN, [0.6] * 16, True),
+    "a third more each": (EVEN, [1.5] * 16, False),
+    "nothing": (EVEN, EVEN, False),
+    "less, within what samples differ by": (SPREAD, [4.0, 0.9] * 8, False),
+    "two samples that saturated no longer do, for a little more in each": (
+        [*EVEN[:14], 400.0, 300.0],
+        [1.2] * 16,
+        True,
+    ),
+    "one sample that saturated no longer does, for more in each": ([*EVEN[:15], 400.0], [1.2] * 16, False),
+    "one sample's error alone is less": ([*EVEN[:15], 2.0], EVEN, False),
+    "all but one sample, which has most of the error": ([*EVEN[:15], 100.0], [*[0.2] * 15, 110.0], True),
+    "one sample": ([2.0], [1.0], True),
+    "one sample's error is gone": ([2.0], [0.0], True),
+    "errors without a signal": ([0.0] * 3, [0.0] * 3, False),
+}
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("name", GAINS_OF)
+def test_a_gain_counts_beyond_its_standard_error(name, outputs):
+    before, after, expected = GAINS_OF[name]
+    assert gains(sums(*before, outputs=outputs), sums(*after, outputs=outputs)) == expected
+
+
+def test_outputs_without_float_values_do_not_count_in_the_judgement():
+    def row(noise):
+        found = measuring.Noise()
+        found.add(np.ones(4), np.full(4, 1 + noise))
+        return [measuring.Noise(), found]
+
+    made = Sums.of([row(0.5), row(0.25)])
+    assert made.signal.tolist() == [[4.0], [4.0]] and made.noise.tolist() == [[1.0], [0.25]]
+    assert made.levels() == pytest.approx([10 * np.log10(4), 10 * np.log10(16)])
+    assert made.total().levels() == pytest.approx(10 * np.log10(8 / 1.25))
+    nothing = Sums.of([[measuring.Noise()]] * 2)
+    assert not gains(nothing, nothing)
 
 
 def test_effort_gains_on_held_out_inputs():
@@ -373,24 +419,22 @@ def test_the_measure_is_what_litert_gives_by_default():
         answers.append(np.stack([measuring.real(row[last.index], last) for row in answer]).astype(float))
     exact, found = answers
     expected = 10 * np.log10(np.square(exact).sum() / np.square(exact - found).sum())
-    assert level(*ours) == pytest.approx(expected, abs=0.01)
+    assert measuring.together(measuring.output_noises(*ours)) == pytest.approx(expected, abs=0.01)
 
 
 def test_each_sample_is_measured_once_by_passes_that_have_not_seen_it():
     model = tq.Model(FLOAT)
     samples = measuring.Samples(model, SEEN)
     places = {id(row): place for place, row in enumerate(samples.values)}
-    for effort, count in (("better", 1), ("best", 2)):
+    for effort, count in (("better", 2), ("best", 4)):
         found = []
-        for half in halves(samples, effort):
-            assert len(half) == count
-            for seen, held_out in half:
-                rows = [[places[id(row)] for row in item.values] for item in (seen, held_out)]
-                assert sorted(rows[0] + rows[1]) == list(range(16))
-                found += rows[1]
+        for seen, held_out in parts(samples, effort):
+            rows = [[places[id(row)] for row in item.values] for item in (seen, held_out)]
+            assert sorted(rows[0] + rows[1]) == list(range(16)) and len(rows[1]) == 16 // count
+            found += rows[1]
         assert sorted(found) == list(range(16))
     few = measuring.Samples(model, SEEN[:7])
-    assert halves(few, "best") == [[(few, few)]]
+    assert parts(few, "best") == [(few, few)]
 
 
 # ---- PRELU ----

@@ -341,7 +341,7 @@ def calibrate(
     made = Calibration(names, {index: make() for index in names}, method=method, percentile=percentile)
     made._input_files = files_of(model, samples)
     limits = Limits(max_memory, max_multiply_adds)
-    task = calibration_runs.task_of(model, make, signature, bool(reset_variables), limits)
+    task = calibration_runs.task_of(make, signature, bool(reset_variables), limits)
     for part in _parts(model, task, samples, max_samples, seed, num_threads, executor, progress):
         made.merge(Calibration(names, part.observers, part.samples, method=method, percentile=percentile))
     if not made.samples:
@@ -396,7 +396,7 @@ def _parts(
     if calibration_runs.is_delayed(data):
         if executor is not None:
             raise ValueError("executor is given; Dask's own scheduler runs delayed samples")
-        yield from calibration_runs.in_dask(task, data, most, seed)
+        yield from calibration_runs.in_dask(task.with_model(model), data, most, seed)
         return
     samples: Iterable[Numbered] = _numbered(Calls(model, task.signature), data)
     if most is not None:
@@ -404,7 +404,7 @@ def _parts(
     with Progress(progress, samples if most is not None else data) as bar:
         if executor is not None:
             total = len(data) if hasattr(data, "__len__") and not isinstance(data, (str, Mapping)) else None
-            yield from calibration_runs.in_executor(executor, task, samples, total, bar)
+            yield from calibration_runs.in_executor(executor, task.with_model(model), samples, total, bar)
         else:
             yield from calibration_runs.in_threads(model, task, samples, num_threads, bar)
 

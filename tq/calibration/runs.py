@@ -44,24 +44,29 @@ class Part(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The input of a worker.  It can be pickled where the observer can."""
+    """The work on all samples.  With the model it is a worker's input, which can be pickled where the observer can.
 
-    model: Payload
+    model: by path where external buffers need it, else by its bytes; None: this process has it open."""
+
     observer: Callable[[], Any]
     by_order: bool  # whether the order of batches matters to the observer
     signature: str | None
     resets: bool = True  # whether variables are reset before each sample
     limits: Limits = NONE  # of each run
+    model: Payload | None = None
+
+    def with_model(self, model: Model) -> Task:
+        is_whole = model.path is None or not len(model.external_buffers)
+        return self._replace(model=bytes(model._file) if is_whole else model.path)
+
+    def opened(self) -> Model:
+        assert self.model is not None
+        return Model(self.model)
 
 
-def task_of(model: Model, observer: Callable[[], Any], signature: str | None, resets: bool, limits: Limits) -> Task:
-    """The task of a model: by path where external buffers need it, else by its bytes.
-
-    observer: makes an observer; the other arguments are the task's fields.
-    """
-    by_order = bool(getattr(type(observer()), "by_order", True))
-    payload: Payload = bytes(model._file) if model.path is None or not len(model.external_buffers) else model.path
-    return Task(payload, observer, by_order, signature, resets, limits)
+def task_of(observer: Callable[[], Any], signature: str | None, resets: bool, limits: Limits) -> Task:
+    """observer: makes an observer; the other arguments are the task's fields."""
+    return Task(observer, bool(getattr(type(observer()), "by_order", True)), signature, resets, limits)
 
 
 def observed_tensors(model: Model) -> dict[int, str]:
@@ -239,8 +244,7 @@ class _Pool:
 
 def run_chunk(task: Task, samples: Iterable[Numbered]) -> list[Part]:
     """The work of an executor's worker: the parts of some samples."""
-    model = Model(task.model)
-    return list(_in_turn(model, task, samples, Progress(False, None)))
+    return list(_in_turn(task.opened(), task, samples, Progress(False, None)))
 
 
 def in_executor(
@@ -317,7 +321,7 @@ def in_dask(task: Task, data: Any, most: int | None, seed: int) -> list[Part]:
 
 
 def _samples(task: Task, partition: Any, number: int, is_one: bool) -> Iterator[Numbered]:
-    calls = Calls(Model(task.model), task.signature)
+    calls = Calls(task.opened(), task.signature)
     if is_one:
         where = f"calibration sample {number}"
         inputs, sample = calls.one(partition, where)
@@ -335,7 +339,7 @@ def run_partition(task: Task, partition: Any, number: int, is_one: bool, chosen:
 
 
 def _count(partition: Any, task: Task) -> int:
-    return sum(1 for _ in Calls(Model(task.model), task.signature).each(partition))
+    return sum(1 for _ in Calls(task.opened(), task.signature).each(partition))
 
 
 def _chosen(counts: Iterable[int], most: int, seed: int) -> Iterator[frozenset[int]]:

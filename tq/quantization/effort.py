@@ -9,17 +9,17 @@ rounding    weights are rounded for the inputs that samples give their layer (ro
 The test compares all passes together with plain quantization, which is effort="fast".  Single passes are not tested: a
 few samples cannot tell the gain of one.  The test is a cross-validation.  The samples are split into parts; for each
 part, both models are made from the samples of the other parts and run on the samples of this part, with the kernels
-that give the bits of LiteRT's default.  Errors are measured before a last SOFTMAX or LOGISTIC.  If the passes have the
-smaller errors, the result is made by the passes from all samples, else by plain quantization.
+that give the bits of LiteRT's default.  Errors are measured before a last SOFTMAX or LOGISTIC.  If the errors of the
+passes are smaller by more than chance explains (judgement.py), the result is made by the passes from all samples, else
+by plain quantization.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tq._core import Model
@@ -28,20 +28,19 @@ from tq.accuracy.logits import without_last
 from tq.accuracy.measuring import Noise, Samples
 from tq.calibration.calibrate import Calibration
 from tq.progress import tracked
+from tq.quantization import judgement
 from tq.quantization.channel_scales import scale_channels
+from tq.quantization.judgement import Sums
 from tq.quantization.options import Options
 from tq.quantization.prelu import fuse_prelus
 from tq.quantization.range_search import Chosen, choose_ranges
-from tq.quantization.recipes import BEST
+from tq.quantization.recipes import BEST, BETTER
 
 _FEW = 8  # fewer samples are not split
-_HALVES = 2  # of the samples; the errors of a half are measured together, as those of a set of new samples would be
-_PARTS_OF_HALF = {BEST: 2}  # by effort, else 1; the passes run once for each part
+_PARTS = {BETTER: 2, BEST: 4}  # of the samples; for each part the passes run once more
 _KERNELS = "xnnpack"  # those of LiteRT's default
-_MOST_DECIBELS = 120.0  # the most that an output counts: an exact one does not hide the errors of the others
 
 Array = NDArray[Any]
-Outputs = list[list[Array]]
 Build = Callable[[Model, Options, Samples], bytes]
 Calibrate = Callable[[Model, Samples], Options]
 
@@ -63,35 +62,29 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
     plain = passes.plain(samples)
     effort, limits, threads = plain.options.effort, plain.options.limits, plain.options.num_threads
 
-    def outputs(data: bytes | None, held_out: Samples) -> Outputs:
-        made = without_last(model if data is None else Model(data))
-        return measuring.outputs(made, held_out, threads, limits, _KERNELS)
+    def outputs(made: Model, held_out: Samples) -> list[list[Array]]:
+        return measuring.outputs(without_last(made), held_out, threads, limits, _KERNELS)
 
-    gains = []
-    for half in tracked(halves(samples, effort), range(_HALVES), f"effort {effort!r}", unit=" halves"):
-        exact: Outputs = []
-        before: Outputs = []
-        after: Outputs = []
-        for seen, held_out in half:
-            exact += outputs(None, held_out)
-            before += outputs(build(*passes.plain(seen), seen), held_out)
-            after += outputs(build(*passes.made(seen), seen), held_out)
-        gains.append(level(exact, after) - level(exact, before))
-    return passes.made(samples) if np.mean(gains) > 0 else plain
+    errors: dict[str, list[list[Noise]]] = {"before": [], "after": []}
+    split = parts(samples, effort)
+    for seen, held_out in tracked(split, split, f"effort {effort!r}", unit=" parts"):
+        exact = outputs(model, held_out)
+        for when, make in (("before", passes.plain), ("after", passes.made)):
+            found = outputs(Model(build(*make(seen), seen)), held_out)
+            errors[when] += [measuring.output_noises([x], [y]) for x, y in zip(exact, found, strict=True)]
+    before, after = map(Sums.of, errors.values())
+    return passes.made(samples) if judgement.gains(before, after) else plain
 
 
-def halves(samples: Samples, effort: str) -> list[list[tuple[Samples, Samples]]]:
-    """For each half, its parts as (samples to make models from, samples to test on).  Few samples are both at once."""
+def parts(samples: Samples, effort: str) -> list[tuple[Samples, Samples]]:
+    """For each part, (samples to make models from, samples to test on).  Few samples are both at once."""
     if len(samples) < _FEW:
-        return [[(samples, samples)]]
-    each = _PARTS_OF_HALF.get(effort, 1)
-    numbers, count = range(len(samples)), _HALVES * each
-
-    def part(number: int) -> tuple[Samples, Samples]:
-        of_part = [i for i in numbers if i % count == number]
-        return samples.only(i for i in numbers if i not in of_part), samples.only(of_part)
-
-    return [[part(half * each + number) for number in range(each)] for half in range(_HALVES)]
+        return [(samples, samples)]
+    numbers, count = range(len(samples)), _PARTS[effort]
+    return [
+        (samples.only(i for i in numbers if i % count != part), samples.only(numbers[part::count]))
+        for part in range(count)
+    ]
 
 
 class Passes:
@@ -131,13 +124,3 @@ def _has_ranges(found: Candidate) -> bool:
     """Whether ranges can be chosen: a model with variables cannot be run from its middle."""
     has_variables = any(tensor.is_variable for tensor in found.model.subgraphs[0].tensors)
     return found.options.is_static and isinstance(found.options.calibration, Calibration) and not has_variables
-
-
-def level(exact: Outputs, found: Outputs) -> float:
-    """The mean SQNR of the outputs in dB."""
-    return _mean(measuring.output_noises(exact, found))
-
-
-def _mean(noises: Iterable[Noise]) -> float:
-    levels = [float(np.clip(noise.sqnr_db, -_MOST_DECIBELS, _MOST_DECIBELS)) for noise in noises if noise.count]
-    return float(np.mean(levels)) if levels else 0.0
