@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near quantized models stay to the float model: tq's beside ai-edge-quantizer's, on the same calibration data.
+"""Errors of quantized models beside their float model: tq's and ai-edge-quantizer's, on the same calibration data.
 
     python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] [--best] float.tflite ...
     python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
@@ -10,12 +10,14 @@ Prints for each model the signal-to-noise ratio in dB, the mean over the float o
 32 random samples after calibration with 8 others; with --best also that of effort="best".  A model without a signature
 gets one before ai-edge-quantizer reads it.  Each model is run in a process of its own, since LiteRT may end it.
 
-With --rounding: what each weight_rounding of tq.quantize_model gives, and the seconds it takes: 16 samples to calibrate
-with and 16 others to measure with, smooth random pictures (bench_better.py), before a last SOFTMAX or LOGISTIC.
-With --effort: the same for each effort, beside ai-edge-quantizer and the bound: what the outputs' own int8 values cost.
-With --tasks: the part of scikit-learn's handwritten digits that is told right, of the net of digits.py, trained anew,
-and of the nets given, which tell digits of pictures of another size; and the mean average precision of the detector of
-shapes.py, trained anew, in pictures whose shapes are known.
+With --rounding: the ratio with each weight_rounding of tq.quantize_model, before a last SOFTMAX or LOGISTIC, and the
+seconds of quantizing: 16 samples to calibrate with and 16 others to measure with, smooth random pictures
+(bench_better.py).
+With --effort: the same for each effort, beside ai-edge-quantizer and the bound: the ratio if the outputs alone were
+int8.
+With --tasks: the accuracy on scikit-learn's handwritten digits, of the net of digits.py, trained anew, and of the
+nets that are named, whose pictures may have another size; and the mean average precision of the detector of
+shapes.py, trained anew.
 Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
 """
 

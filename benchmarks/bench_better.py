@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each option of tq.quantize_model does to the outputs' SQNR, on the float models of ../shared/models.
+"""The effect of each option of tq.quantize_model on the outputs' SQNR, on the float models of ../shared/models.
 
     python benchmarks/bench_better.py [--most-bytes N] [--match TEXT] [--models FOLDER]
 

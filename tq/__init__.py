@@ -82,9 +82,9 @@ if TYPE_CHECKING:  # what __getattr__ finds at run time
     from tq.editing.editor import edit
     from tq.editing.extraction import extract
     from tq.explanation.element import explain
+    from tq.explanation.explain_quantization_params import explain_quantization_params
+    from tq.explanation.explain_requantize import RequantizeExplanation, explain_requantize
     from tq.inspection.differences import diff
-    from tq.inspection.explain import RequantizeExplanation, explain_requantize
-    from tq.inspection.explain_params import explain_quantization_params
     from tq.inspection.export import export_npz
     from tq.quantization.bias_correction import correct_biases
     from tq.quantization.dequantize import dequantize_model
@@ -193,7 +193,7 @@ _LAZY = {
     "ModelBuilder": "tq.editing.builder",
     "MovingAverageObserver": "tq.calibration.observers",
     "Repaired": "tq.specification.repair",
-    "RequantizeExplanation": "tq.inspection.explain",
+    "RequantizeExplanation": "tq.explanation.explain_requantize",
     "Rule": "tq.quantization.recipes",
     "calibrate": "tq.calibration.calibrate",
     "correct_biases": "tq.quantization.bias_correction",
@@ -205,8 +205,8 @@ _LAZY = {
     "equalize": "tq.quantization.equalization",
     "evaluate": "tq.accuracy.evaluation",
     "explain": "tq.explanation.element",
-    "explain_quantization_params": "tq.inspection.explain_params",
-    "explain_requantize": "tq.inspection.explain",
+    "explain_quantization_params": "tq.explanation.explain_quantization_params",
+    "explain_requantize": "tq.explanation.explain_requantize",
     "export_npz": "tq.inspection.export",
     "extract": "tq.editing.extraction",
     "pictures": "tq.calibration.pictures",

@@ -395,6 +395,7 @@ def callees() -> list[tuple[str, str, str, str, str]]:
     """Options that name subgraphs: (operator, options table, field, number of inputs, number of outputs)."""
 
 def tensor_types() -> list[tuple[str, int, str]]: ...  # name, bits of an element, dtype; by TensorType
+def integer_types() -> list[tuple[str, int, int]]: ...  # name, least value, greatest value
 
 # ---- fixed point: an array where an argument is one, else a scalar ----
 
@@ -672,7 +673,7 @@ def _force_isa(isa: str | None) -> None: ...
 
 @disjoint_base
 class Interpreter:
-    """What tq.Interpreter stands on."""
+    """The base class of tq.Interpreter."""
 
     def _open(
         self,

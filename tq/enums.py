@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema's enums (TensorType, BuiltinOperator, Padding ...), built from the core's rows when first asked for."""
+"""The schema's enums (TensorType, BuiltinOperator, Padding ...), built from the core's rows when first asked for.
+
+LIMITS: {type of quantized values, as "int8": (its least value, its greatest value)}, from the core's rows.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from functools import cache
 from typing import Any
 
 from tq import _core
+
+LIMITS = {name: (least, most) for name, least, most in _core.integer_types()}
 
 
 @cache

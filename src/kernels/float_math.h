@@ -83,4 +83,27 @@ TQ_BODY float tq_tanhf(float x)
     return copysignf(y, x);
 }
 
+/* erfc(x) for any x, in float64: of |x| = a it is u p(u) 2^(-a^2 / ln 2) with u = 3 / (a + 3), where p approximates
+   erfc(a) e^(a^2) / u within 4e-11, and the power's fraction is a polynomial within 5e-11; both minimize the relative
+   error at Chebyshev's points.  From 10.06 on, 0 is nearest.  The error is below 0.51 units in the last place. */
+TQ_BODY float tq_erfcf(float x)
+{
+    const double round = 0x1.8p52, a = fabsf(x) > 10.5f ? 10.5 : (double)fabsf(x), u = 3 / (a + 3);
+    const double z = a * a * -0x1.71547652b82fep+0, shifted = z + round, f = z - (shifted - round);
+    double sum = (-0.027288162524043591 * u + 0.18312268951338459) * u + -0.49140163545380489;
+    sum = ((sum * u + 0.66737417102091867) * u - 0.5605090616324786) * u + 0.41450226891038489;
+    sum = ((sum * u - 0.061607380523186095) * u + 0.17395626623485555) * u + 0.146846824501322;
+    sum = ((sum * u + 0.17898624893210541) * u + 0.18795041764177653) * u + 0.1880673533488782;
+    double power = (1.5195571991563793e-05 * f + 0.00015469236471243652) * f + 0.0013333950105822525;
+    power = ((power * f + 0.0096180274580261547) * f + 0.055504103194643717) * f + 0.24022651196252159;
+    power = (power * f + 0.69314718073883619) * f + 0.99999999996194355;
+    uint64_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;
+    double whole;
+    memcpy(&whole, &bits, sizeof whole);
+    const double y = u * sum * (power * whole);
+    return (float)(x < 0 ? 2 - y : y);
+}
+
 #endif

@@ -120,18 +120,16 @@ tq_operator tq_model_operator(const tq_model *model, const tq_subgraph *subgraph
     return op;
 }
 
+const tq_option_union tq_option_unions[TQ_OPTION_UNIONS] = {
+    {TQ_Operator_builtin_options, TQ_UNION_BuiltinOptions},
+    {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
+};
+
 tq_options tq_operator_options(const tq_operator *op)
 {
-    static const struct {
-        tq_field_id field;
-        tq_union_id members;
-    } unions[] = {
-        {TQ_Operator_builtin_options, TQ_UNION_BuiltinOptions},
-        {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
-    };
-    for (size_t i = 0; i < sizeof unions / sizeof *unions; i++) {
-        tq_union options = tq_get_union(&op->table, unions[i].field);
-        tq_table_id id = tq_union_member(unions[i].members, options.type);
+    for (int i = 0; i < TQ_OPTION_UNIONS; i++) {
+        tq_union options = tq_get_union(&op->table, tq_option_unions[i].field);
+        tq_table_id id = tq_union_member(tq_option_unions[i].members, options.type);
         if (id != TQ_TABLE_NONE && options.value.at)
             return (tq_options){id, options.value};
     }

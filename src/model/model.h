@@ -66,6 +66,15 @@ typedef struct tq_options {
 } tq_options;
 tq_options tq_operator_options(const tq_operator *op);
 
+/* The unions of a file's operator that may hold its options. */
+typedef struct tq_option_union {
+    tq_field_id field;
+    tq_union_id members;
+} tq_option_union;
+
+enum { TQ_OPTION_UNIONS = 2 };
+extern const tq_option_union tq_option_unions[TQ_OPTION_UNIONS];
+
 /* The custom options of an operator, from custom_options or from large_custom_options_offset and _size.  data NULL:
    none.  TQ_DATA_RANGE: they pass the end of the file. */
 tq_status tq_operator_custom_options(const tq_operator *op, tq_bytes *out, tq_error *error);

@@ -16,7 +16,7 @@ TYPES = ["f4", "f8", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?", 
 
 
 def log10(ratio):
-    """Of a Fraction of any size."""
+    """The logarithm of a Fraction of any size."""
     shift = (ratio.numerator.bit_length() - ratio.denominator.bit_length()) // 2 * 2
     return math.log10(ratio / Fraction(2) ** shift) + shift * math.log10(2)
 

@@ -69,7 +69,7 @@ def test_ties_go_away_before_the_zero_point_is_added():
 
 @pytest.mark.parametrize("dtype", CODES)
 @pytest.mark.parametrize("rule", ["away", "even"])
-def test_what_is_no_finite_number_saturates(dtype, rule):
+def test_non_finite_values_saturate(dtype, rule):
     low, high = RANGES[dtype]
     for zero in zero_points(dtype):
         x = np.float32([np.inf, -np.inf, np.nan, 3e38, -3e38] * 30)
@@ -78,7 +78,7 @@ def test_what_is_no_finite_number_saturates(dtype, rule):
 
 
 @pytest.mark.parametrize("dtype", CODES)
-def test_narrow_range_leaves_out_the_lowest_code(dtype):
+def test_narrow_range_leaves_out_the_least_value(dtype):
     low, _ = RANGES[dtype]
     x = np.linspace(-1e6, 1e6, 999, dtype=np.float32)
     zero = max(low + 1, 0)
@@ -88,7 +88,7 @@ def test_narrow_range_leaves_out_the_lowest_code(dtype):
 
 
 @pytest.mark.parametrize("dtype", CODES)
-def test_dequantize_every_code(dtype):
+def test_dequantize_every_quantized_value(dtype):
     low, high = RANGES[dtype]
     rng = np.random.default_rng(2)
     q = np.arange(low, high + 1) if high < 2**17 else rng.integers(low, high + 1, 100000)
@@ -108,7 +108,7 @@ def test_dequantize_to_half_rounds_the_float32_result(name):
         assert same(tq.dequantize(q, scale, 7, dtype=FLOATS[name]), expected)
 
 
-def test_round_trip_of_every_code():
+def test_round_trip_of_every_quantized_value():
     for dtype in ["int8", "uint8", "int16", "uint16", "int4", "uint4", "int2"]:
         low, high = RANGES[dtype]
         q = np.arange(low, high + 1).astype(oracles.holder(dtype))
@@ -292,7 +292,7 @@ def test_no_dimensions_and_no_elements():
     assert tq.quantize([], 0.5).dtype == np.int8
 
 
-def test_things_that_are_like_arrays():
+def test_objects_like_arrays_are_taken():
     class Offers:
         def __array__(self, dtype=None, copy=None):
             return np.float32([1, 2])
@@ -540,7 +540,7 @@ def test_types_that_are_refused():
 
 
 @pytest.mark.parametrize("flag", ["no", None, 2, 0.0, np.float32(1)])
-def test_flags_that_are_no_flags(flag):
+def test_values_that_are_no_flags_are_refused(flag):
     refuses(TypeError, "narrow_range is (a .*|2): it must be True or False", tq.quantize, [1.0], 1.0, narrow_range=flag)
 
 
@@ -592,7 +592,7 @@ def test_outs_whose_elements_share_memory():
 
 
 class Tensor:
-    """What another library's tensor may be: DLPack, and the looks of a sequence and of a number."""
+    """A tensor of another library: it offers DLPack, and looks like a sequence and like a number."""
 
     def __init__(self, array):
         self.array = array

@@ -161,7 +161,7 @@ def test_in_place_and_overlap():
     assert same(tq.requantize(acc, 0.01, dtype="int32", out=acc), expected)
 
 
-def test_what_is_refused():
+def test_wrong_arguments_are_refused():
     q = np.ones((2, 3), np.int32)
     for bad in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match=r"^multiplier is .*: a multiplier must"):

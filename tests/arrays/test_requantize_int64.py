@@ -89,7 +89,7 @@ def test_multipliers_of_fewer_bits_state_their_error(bits, real):
         assert abs(result.error) <= abs(real) * 2.0**-bits
 
 
-def test_bits_that_there_are_not_are_refused():
+def test_numbers_of_bits_out_of_range_are_refused():
     for bits in (0, 1, 32):
         with pytest.raises(ValueError, match=f"bits is {bits}; it must be from 2 to 31"):
             tq.quantize_multiplier(0.3, bits=bits)

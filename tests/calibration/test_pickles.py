@@ -11,7 +11,7 @@ import pytest
 
 import tq
 
-# Of the flat package, each compressed: {class: pickle}.
+# {class: a compressed pickle of it from the earlier, flat package}.
 EARLIER = {
     "MinMaxObserver": (
         "eNprYJkazcgABj08JYV6+UnFqUVlqUXFU3r4fDPzfBMr/KEiUyZP0WycUjtFo4clsSKzeIpfD3t8cn5pXglQqVheaW5BpR6QX5Sql1ua"

@@ -156,7 +156,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("make", "text"), BAD, ids=range(len(BAD)))
-def test_what_does_not_fit_names_what_does(make, text):
+def test_errors_name_what_would_fit(make, text):
     b = tq.ModelBuilder()
     x = b.input("x", [1])
     before = b.to_bytes()
@@ -220,7 +220,7 @@ def test_further_fields_of_tensors_and_buffers():
 
 @pytest.mark.parametrize("name", sorted(set(zoo.MODELS) - {"outside", "unknown_fields"}))
 def test_store_takes_what_stored_gives(name):
-    """Of every field of every part, also where indices and texts are none."""
+    """For every field of every part, also where indices and texts are invalid."""
     data = zoo.MODELS[name]
     e = tq.edit(data)
     parts = {"Model": [e], "SubGraph": e.subgraphs, "SignatureDef": e.signatures, "Buffer": e.buffers}

@@ -596,7 +596,7 @@ def test_where_to_save(tmp_path):
         tq.edit(b"no model at all")
 
 
-def test_looking_is_no_change():
+def test_reading_is_no_change():
     with warnings.catch_warnings(), tq.edit(build_model([tensor("x", [1])], [operator("ADD", [0], [0])])) as e:
         warnings.simplefilter("error")
         for graph in e.subgraphs:
@@ -707,7 +707,7 @@ def test_whatever_stands_behind_a_model_stays(tail):
         assert len(edited(after, lambda e: None)) == len(after), "and does not grow"
 
 
-def test_an_unknown_tail_keeps_its_place_where_it_can():
+def test_unknown_trailing_data_keep_their_place_where_possible():
     data = CONV + bytes(1000) + b"found by its offset"
     assert edited(data, set_zero_point).index(b"found by") == data.index(b"found by")
 

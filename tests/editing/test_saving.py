@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What writes files: no input and nothing but a regular file is replaced, and a failure leaves the old file."""
+"""Functions that write files replace no input and nothing but regular files; a failure leaves the old file."""
 
 import errno
 import os

@@ -13,7 +13,7 @@ import tq
 
 
 def export(model, path, **options):
-    """What was written, as {key: array}, and what was skipped."""
+    """(the written arrays by key, the skipped constants)."""
     model = model if isinstance(model, tq.Model) else tq.Model(model)
     result = tq.export_npz(model, path, **options)
     with np.load(path, allow_pickle=False) as file:

@@ -117,7 +117,7 @@ def test_constants_of_operators_are_inlined():
     assert "  Op#0 RESHAPE(T#1, T#4[512, 512]) -> [T#2]\n" in check_alike(data)
 
 
-def test_tails_of_constants():
+def test_constants_show_their_values_or_the_first_five():
     shape = np.array([1, 100, 8, 64], np.int32)
     data = build_model(
         [

@@ -269,13 +269,13 @@ def test_large_constants_are_sampled():
     ],
 )
 @pytest.mark.parametrize("type", ["INT8", "FLOAT32"])
-def test_strange_quantization_is_drawn_or_left_out(parameters, type):
+def test_invalid_quantization_is_drawn_or_left_out(parameters, type):
     data = np.array([1, 2], np.int8 if type == "INT8" else np.float32)
     pages(tq.Model(build_model([tensor("t", [2], type, data, **parameters)], [], [0], [0])))
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.inf], [3e38, -3e38], [1e-45, 0], [7, 7], [1e30, 1e30 * (1 + 1e-6)]])
-def test_strange_values_are_drawn_or_left_out(values):
+def test_values_of_odd_ranges_are_drawn_or_left_out(values):
     data = np.array(values, np.float32)
     model = tq.Model(build_model([tensor("t", [len(values)], "FLOAT32", data)], [], [0], [0]))
     Checker(notebook.tensor_html(model.tensors[0]))

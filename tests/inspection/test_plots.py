@@ -70,7 +70,7 @@ def test_histogram_and_ranges(per_tensor):
     ax.figure.canvas.draw()
 
 
-def test_codes_as_stored(per_tensor):
+def test_histogram_of_quantized_values_as_stored(per_tensor):
     ax = per_tensor.plot(dequantized=False, bins=67, log=True)
     counts, edges, _ = histogram(ax)
     assert counts.tolist() == [9] * 67

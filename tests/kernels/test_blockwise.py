@@ -44,7 +44,7 @@ def test_a_row_equals_the_scalar_row(isa, numerics):
     rng = np.random.default_rng(5)
     for case in range(60):
         block = int(rng.choice([1, 2, 3, 4, 12, 16, 20, 32, 64, 96]))
-        rows, units, columns = rng.integers(1, 4), int(rng.integers(1, 70)), block * int(rng.integers(1, 9))
+        rows, units, columns = rng.integers(1, 11), int(rng.integers(1, 70)), block * int(rng.integers(1, 9))
         content = model(rng, rows, units, columns, block, case % 2)
         x = (rng.normal(size=[rows, columns]) * 10 ** rng.uniform(-2, 3)).astype(np.float32)
         x.flat[:: max(1, 5 - case % 7)] *= -1

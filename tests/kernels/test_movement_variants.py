@@ -26,7 +26,7 @@ def pool(size, stride):
 def cases():
     """name, input type, input shape, constants, options."""
     for type in FLOATS + CODES:
-        for shape, size in (([2, 19, 17, 61], 3), ([1, 13, 14, 300], 12), ([1, 40, 40, 1], 2)):
+        for shape, size in (([2, 59, 57, 61], 3), ([1, 13, 14, 300], 12), ([1, 40, 40, 1], 2)):
             for name in ("AVERAGE_POOL_2D", "MAX_POOL_2D", *(["L2_POOL_2D"] if type == "float32" else [])):
                 yield name, type, shape, [], pool(size, 2)
         yield "RESIZE_BILINEAR", type, [2, 9, 11, 37], [I32([140, 33])], {}
@@ -39,11 +39,13 @@ def cases():
         for order in ([0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 1, 0]):
             yield "TRANSPOSE", type, [2, 61, 35, 67], [I32(order)], {}
         pads = I32([[0, 0], [3, 2], [0, 1], [0, 0]])
-        yield "PAD", type, [1, 90, 91, 33], [pads], {}
+        yield "PAD", type, [1, 190, 191, 33], [pads], {}
+        yield "SLICE", type, [3, 90, 91, 43], [I32([1, 2, 3, 1]), I32([2, 85, 80, 41])], {}
+        yield "SLICE", type, [30000, 43], [I32([5, 1]), I32([29990, 41])], {}
         yield "TILE", type, [3, 5, 71], [I32([7, 2, 50])], {}
         if type != "int16":
-            yield "ARG_MAX", type, [700, 21], [I32(1)], {"output_type": "INT32"}
-            yield "ARG_MIN", type, [30, 1001], [I32(-1)], {"output_type": "INT64"}
+            yield "ARG_MAX", type, [3700, 21], [I32(1)], {"output_type": "INT32"}
+            yield "ARG_MIN", type, [600, 301], [I32(-1)], {"output_type": "INT64"}
             yield "ARG_MAX", type, [5, 33, 517], [I32(1)], {"output_type": "INT32"}
 
 

@@ -16,7 +16,7 @@ CASES = 12
 
 
 def outputs(case, isa, numerics):
-    """What a model gives whose kernels were chosen on a thread of that instruction set, as one string of bytes."""
+    """The outputs of a model, as bytes, with the kernels of this instruction set."""
     tq._core._force_isa(isa)
     try:
         interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=1)

@@ -183,7 +183,7 @@ def test_with_the_identity_each_weight_is_rounded_to_the_nearest(method):
 
 
 def digest(threads):
-    """Of everything, by the instruction sets that TQ_DISABLE_CPU leaves."""
+    """A digest of all results, by the instruction sets that TQ_DISABLE_CPU leaves."""
     made = hashlib.sha256()
     for case in CONVOLUTIONS:
         x, numbers = values(case[0]), geometry(*case)

@@ -279,12 +279,12 @@ def test_rows_that_follow_each_other(isa, shape, shift):
             assert found[0] == found[1], (axis, rule, threads)
 
 
-@pytest.mark.parametrize("steep", [0, 7, 2046, 2047, 2048, 2063, 3199])
-def test_one_slope_that_is_infinite(steep):
-    """Of a strip, wherever it is, and of one that goes on with its first parameters."""
+@pytest.mark.parametrize("position", [0, 7, 2046, 2047, 2048, 2063, 3199])
+def test_one_slope_that_is_infinite(position):
+    """Anywhere among the parameters: in a block of its own, and in a row that begins with it."""
     rng = np.random.default_rng(8)
     scale = rng.uniform(0.01, 0.2, 3200).astype(np.float32)
-    scale[steep] = 2e-38
+    scale[position] = 2e-38
     memory = np.empty(18 * 3200 + 16, np.float32)
     for zero, shift in itertools.product((0, rng.integers(-128, 128, 3200)), (0, 1, 12)):
         x = memory[shift : shift + 18 * 3200].reshape(18, 3200)
@@ -299,7 +299,7 @@ def test_one_slope_that_is_infinite(steep):
 
 @pytest.mark.parametrize("kind,low,high", [("int4", -8, 7), ("uint4", 0, 15), ("int2", -2, 1)])
 @pytest.mark.parametrize("isa", [*ISAS, "scalar"])
-def test_narrow_codes_in_bytes_of_their_own(isa, kind, low, high):
+def test_narrow_values_in_bytes_of_their_own(isa, kind, low, high):
     """ml_dtypes keeps zeros above a value, and whatever is there is nothing to a reader."""
     rng = np.random.default_rng(9)
     dtype, mask = getattr(ml_dtypes, kind), high - low

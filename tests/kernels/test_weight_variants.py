@@ -24,7 +24,7 @@ def add_quantized(e, weights, axis, dtype, block_size, label):
 
 
 def weights(shape):
-    """Of all magnitudes, with ties under every channel's scale, their neighbours, signed zeros and denormals."""
+    """Weights of all magnitudes, with ties under each channel's scale, their neighbours, signed zeros and denormals."""
     rng = np.random.default_rng(shape)
     values = rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))
     most = np.abs(values).max(axis=-1, keepdims=True)
@@ -116,7 +116,7 @@ def test_what_is_made_while_a_model_is_written(shape, recipe, dtype, block, tmp_
 
 
 @pytest.mark.parametrize("looked_at", [False, True])
-def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
+def test_quantized_values_can_be_read_before_they_are_written(looked_at, tmp_path):
     w = weights((64, 96))
     expected = tq.quantize_weights(w, 0, "int4")
     with tq.edit(model(w)) as e:
@@ -141,7 +141,7 @@ def test_codes_that_are_looked_at_before_they_are_written(looked_at, tmp_path):
     np.testing.assert_array_equal(found["others"].quantization.scale, tq.quantize_weights(w, 0).scale)
 
 
-def test_codes_are_refused_where_they_cannot_be():
+def test_quantized_constants_are_refused_where_they_do_not_fit():
     with tq.edit(model(weights((4, 4)))) as e:
         ones = np.ones((2, 2), np.float32)
         with pytest.raises(ValueError, match="16 bits"):
@@ -166,7 +166,7 @@ def test_codes_are_refused_where_they_cannot_be():
 
 
 @pytest.mark.parametrize(("axis", "shape"), [(0, (5, 300)), (1, (5, 300)), (None, (5, 300)), (0, (3, 200000))])
-def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape, tmp_path):
+def test_non_finite_weights_are_reported_when_they_are_written(axis, shape, tmp_path):
     w = np.ones(shape, np.float32)
     w[2, 3] = np.nan
     channel = {0: 2, 1: 3, None: 0}[axis]
@@ -186,7 +186,7 @@ def test_weights_that_are_no_numbers_are_told_when_they_are_written(axis, shape,
     assert os.listdir(tmp_path) == []
 
 
-def test_many_codes_move_behind_a_flatbuffer_that_would_be_too_large():
+def test_many_quantized_values_move_behind_a_flatbuffer_that_would_be_too_large():
     w = weights((64, 96))
     with tq.edit(model(w)) as e:
         index, _ = add_quantized(e, w, 0, "int8", None, "w")
@@ -244,7 +244,7 @@ def test_weights_that_lie_anywhere_in_memory():
         assert tq.quantize_model(moved, "dynamic_int8") == expected
 
 
-def test_codes_of_a_constant_of_the_same_model():
+def test_quantized_values_of_a_constant_of_the_same_model():
     w = weights((64, 96))
     with tq.edit(model(w)) as e:
         tensor = e.tensors["w"]
@@ -292,7 +292,7 @@ def test_float16_rounds_and_limits_as_numpy(tmp_path):
 
 
 @pytest.mark.parametrize(("value", "words"), [(np.nan, "holds NaN; weights must"), (np.inf, "nothing to quantize")])
-def test_float16_of_what_is_no_number(value, words):
+def test_float16_of_nan_and_infinity(value, words):
     w = np.ones((4, 5), np.float32)
     w[1, 2] = value
     with pytest.raises(ValueError, match=words):

@@ -21,7 +21,7 @@ def test_says_what_netron_says():
     assert str(tq.Quantization([0.5, 1], [-2, 0], max=[0, 3])) == "0: 0.5 * (q + 2)\n1: q ≤ 3"
 
 
-def test_has_the_parts_of_a_tensors_own():
+def test_has_the_attributes_of_a_tensors_quantization():
     q = tq.Quantization([0.5, 0.25], [1, -1], dtype=np.uint8, quantized_dimension=2, min=[-1, -2], max=[1, 2])
     assert (q.kind, q.quantized_dimension, q.block_size, q.dtype, q.details) == ("per-axis", 2, 0, "uint8", None)
     assert q.scale.dtype == np.float32 and q.zero_point.dtype == np.int64
@@ -44,7 +44,7 @@ def test_applies_as_the_array_functions_do(scales, zero_point, rounding):
     assert np.array_equal(q.dequantize(codes), tq.dequantize(codes, scale, zeros, **rest))
 
 
-def test_a_tensors_own_gives_its_codes_back():
+def test_a_tensors_own_quantization_gives_its_values_back():
     for part in tq.Model(tq.__path__[0] + "/demo.tflite").tensors:
         if part.is_constant and part.quantization:
             real = part.dequantized()
@@ -149,7 +149,7 @@ def test_blocks_with_one_zero_point():
         assert np.array_equal(q.dequantize(codes), tq.dequantize(codes, scale, one, block_size=4))
 
 
-def test_blocks_of_things_that_are_like_arrays():
+def test_blocks_of_objects_like_arrays_are_taken():
     class Tensor:
         def __init__(self, array):
             self.array = array
@@ -177,7 +177,7 @@ def test_blocks_that_do_not_fit_say_so():
         two.quantize(1.0)
 
 
-def test_elements_that_are_no_codes():
+def test_elements_outside_the_type_are_refused():
     parts = [tensor("x", [2], scale=0.5, zero_point=[1])]
     quantization = tq.Model(build_model(parts, [], [0], [0])).tensors[0].quantization
     assert quantization.dtype is None
@@ -186,7 +186,7 @@ def test_elements_that_are_no_codes():
     assert quantization.dequantize(np.int8([1, 3])).tolist() == [0.0, 1.0]
 
 
-def test_codes_of_the_other_sign_are_refused():
+def test_values_of_the_other_signedness_are_refused():
     """The bytes of int8 values, read as uint8, would stand for other numbers."""
     signed, unsigned = tq.Quantization(0.5, -3), tq.Quantization(0.5, 3, dtype="uint16")
     for codes in (np.int8([-3, 4]), np.int32([-3, 4]), [-3, 4], np.int8([[-3], [4]])):

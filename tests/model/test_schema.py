@@ -258,3 +258,10 @@ def test_enum_fields_name_their_enum():
     assert {table for table, _name in set(ours) - set(theirs)} <= {
         table for table in _core.schema_tables() if f"tflite.{table} = class" not in text
     }
+
+
+def test_types_of_quantized_values_have_the_ranges_of_their_bits():
+    for name, least, most in _core.integer_types():
+        bits = int(re.sub(r"\D", "", name))
+        unsigned = name.startswith("u")
+        assert (least, most) == ((0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)), name

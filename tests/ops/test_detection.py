@@ -51,7 +51,7 @@ def test_overlapping_boxes_are_dropped(regular):
     np.testing.assert_allclose(found[0], [[0, 0, 1, 1], [1.5, 1.6, 2.5, 2.6], [4.5, 4.5, 5.5, 5.5]], rtol=1e-6)
 
 
-def test_int8_codes_mean_their_numbers():
+def test_int8_boxes_and_scores_mean_their_real_values():
     zeros, scores = np.full((1, 4, 4), 3, np.int8), np.rint(SCORES / 0.05 + 3).astype(np.int8)
     found, classes, best, count = run(model(kind="INT8"), zeros, scores)
     whole = run(model(), np.zeros((1, 4, 4), np.float32), SCORES)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """tq's own functions of float32 against NumPy's of float64."""
 
+import math
+
 import numpy as np
 import pytest
 from models import build_model, operator, tensor
@@ -37,3 +39,20 @@ def test_a_function_of_floats_keeps_nan_infinities_and_the_sign_of_zero(name, ex
     got = run(name, np.array([np.nan, np.inf, -np.inf, 0, -0.0], np.float32))
     np.testing.assert_array_equal(got, np.array(expected, np.float32))
     assert np.signbit(got)[3:].tolist() == np.signbit(expected)[3:].tolist()
+
+
+def test_exact_gelu_has_an_erfc_within_0_51_units_in_the_last_place():
+    near = np.linspace(-15, 6, 100_001, dtype=np.float32)
+    x = np.concatenate([near, np.geomspace(1e-45, 1, 10_000, dtype=np.float32), [-0.0, np.inf, -20, 20]]).astype("f4")
+    argument = x * np.float32(-0.70710678118654752440)
+    erfc = np.array([math.erfc(v) for v in argument.tolist()])
+    nearest = erfc.astype(np.float32)
+    half = np.float32(0.5) * x
+    got = run("GELU", x)
+    unit = np.spacing(nearest).astype(np.float64)
+    near_tie = np.abs(np.abs(erfc - nearest) / unit - 0.5) < 0.01
+    np.testing.assert_array_equal(got[~near_tie], (half * nearest)[~near_tie])
+    other = nearest + np.copysign(unit, erfc - nearest).astype(np.float32)
+    assert np.all((got == half * nearest) | (got == half * other))
+    assert near_tie.mean() < 0.03
+    assert np.isnan(run("GELU", np.array([np.nan], np.float32)))[0]

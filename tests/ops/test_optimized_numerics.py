@@ -33,8 +33,8 @@ OWN = {
     "GRAPH": ("int8", "uint8", "int16"),
 }
 FLOATS = {name: ("float32",) for name in ("HARD_SWISH", "RESIZE_BILINEAR")}  # likewise
-# Those whose floats are LiteRT's within the harness's tolerance only: sums in an order of the processor's, and
-# functions that are Eigen's or the machine's.
+# Operators whose floats differ from LiteRT's within the harness's tolerance: the processor chooses the order of their
+# sums, or Eigen or the C library computes their functions.
 NEAR = """
     ATAN2 AudioSpectrogram BIDIRECTIONAL_SEQUENCE_LSTM CONV_2D CONV_3D CONV_3D_TRANSPOSE COS DEPTHWISE_CONV_2D ELU EXP
     Convolution2DTransposeBias FULLY_CONNECTED GELU GRAPH L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOG LOGISTIC LSTM Mfcc
@@ -129,7 +129,7 @@ def test_requantized_ties_go_up_in_whole_blocks_of_sixteen(count):
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
-def test_numbers_are_multiplied_in_whole_blocks_of_eight_and_divided_after(count):
+def test_values_are_multiplied_in_whole_blocks_of_eight_and_divided_in_the_rest(count):
     m = drafted()
     x = m.input("float32", [count], np.full(count, 2.5), scale=None)
     m.operator("QUANTIZE", [x], [m.output("int8", [count], scale=1.0, zero_point=0)], version=2)

@@ -81,7 +81,7 @@ def test_a_shape_that_turns_out_bad_leaves_the_interpreter_usable():
 
 
 @pytest.mark.parametrize(("count", "algorithm"), [(1, 0), (4, 1), (3, 2), (2, 3)])
-def test_states_and_algorithms_that_are_none(count, algorithm):
+def test_unknown_states_and_algorithms_are_refused(count, algorithm):
     options = {"algorithm": algorithm}
     tensors = [tensor("s", [count], "UINT64"), tensor("t", [count], "UINT64"), tensor("y", [3], "UINT32")]
     node = operator("STABLEHLO_RNG_BIT_GENERATOR", [0], [1, 2], **options)

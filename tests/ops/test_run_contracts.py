@@ -269,7 +269,7 @@ def test_a_matmul_of_two_inputs_is_that_of_a_constant():
         np.testing.assert_array_equal(run(matmul(**{**both, "b": {**kind, "fed": True}}), a, b), constant)
 
 
-def test_a_hybrid_row_of_another_row_does_not_hear():
+def test_hybrid_rows_do_not_depend_on_other_rows():
     """Every row has a scale of its own, in every batch."""
     x = np.random.default_rng(6).normal(size=(3, 8)).astype(np.float32)
     alone = run(dense(), x)

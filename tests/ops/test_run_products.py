@@ -25,7 +25,7 @@ def conv(**changes):
         "y": {"shape": [], "type": "INT8", "scale": 0.1, "zero_point": -5},
     }
     name = changes.pop("op", "CONV_2D")
-    options = {} if name == "FULLY_CONNECTED" else {"padding": "SAME", "stride_w": 1, "stride_h": 1}
+    options = {"padding": "SAME", "stride_w": 1, "stride_h": 1} if "CONV_2D" in name else {}
     options |= changes.pop("options", {})
     for key, change in changes.items():
         parts[key] = {**parts[key], **change}
@@ -52,6 +52,14 @@ def depthwise(**changes):
     for key, change in changes.items():
         shapes[key] = {**shapes.get(key, {}), **change}
     return conv(op="DEPTHWISE_CONV_2D", **shapes)
+
+
+def transposed(side):
+    """One Convolution2DTransposeBias of 8 to 3 channels, stride 2, with a filter of side x side, float32."""
+    options = {"custom_options": np.array([1, 2, 2], "<i4").tobytes()}
+    x, w, b = {"shape": [1, 70, 67, 8]}, {"shape": [3, side, side, 8]}, {"shape": [3]}
+    parts = {key: FLOATS[key] | part for key, part in {"x": x, "w": w, "b": b, "y": {}}.items()}
+    return conv(op="Convolution2DTransposeBias", options=options, **parts)
 
 
 def refused(data):
@@ -154,6 +162,12 @@ CASES = {
     "16x8, 32 bits": conv(**WIDE),
     "depthwise": depthwise(),
     "dense": dense(),
+    "hybrid dense, blocks of rows": dense(
+        **HYBRID
+        | {"x": {**FLOATS["x"], "shape": [301, 43]}, "w": {"shape": [53, 43]}, "b": {**FLOATS["b"], "shape": [53]}}
+    ),
+    "transposed": transposed(3),
+    "transposed, phases that read the same pixels": transposed(2),
 }
 
 

@@ -212,7 +212,7 @@ CODES = {**WIDE, **{f"p{g}": {"type": "INT8", "shape": [CELLS]} for g in "ifo"}}
     ],
     ids=["rnn", "lstm", "svdf"],
 )
-def test_a_scale_for_each_row_of_codes_is_that_of_its_unit(make, weights):
+def test_a_scale_for_each_row_of_weights_is_that_of_its_unit(make, weights):
     """From a state of zero, what a unit gives follows from its own rows."""
     scales = np.float32(0.01) * np.arange(1, CELLS + 1, dtype=np.float32)
 

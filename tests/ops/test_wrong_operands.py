@@ -25,7 +25,7 @@ def interpreter(model, numerics="xnnpack", preserve=False):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_no_misfit_ends_the_process_and_each_is_refused_by_name(part):
+def test_no_wrong_operand_ends_the_process_and_each_is_refused_by_name(part):
     done = subprocess.run(
         [sys.executable, SCRIPT, str(part), str(PARTS)], capture_output=True, text=True, timeout=600, check=False
     )
@@ -49,7 +49,7 @@ def reshape_without_inputs():
 
 
 @pytest.mark.parametrize("numerics", wrong_operands.NUMERICS)
-def test_a_misfit_is_told_and_all_else_works(numerics):
+def test_a_wrong_operand_is_reported_and_all_else_works(numerics):
     model = reshape_without_inputs()
     assert "input-count" in {problem.code for problem in tq.Model(model).problems}
     opened = interpreter(model, numerics)

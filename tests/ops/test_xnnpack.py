@@ -53,6 +53,7 @@ BITS = {
     "CONV_2D": ("float32", "float16", "hybrid"),
     "DEPTHWISE_CONV_2D": ("float32", "float16"),
     "FULLY_CONNECTED": ("float32", "float16", "hybrid", "hybrid-int4", "hybrid-int2"),
+    "Convolution2DTransposeBias": ("float32",),
     "TRANSPOSE_CONV": ("float32", "hybrid"),
     "moe": ("float32", "hybrid", "hybrid-int4"),
 }
@@ -341,7 +342,7 @@ def test_products_of_few_channels_are_fused_too():
 
 
 @pytest.mark.parametrize(("name", "value"), [("REDUCE_MAX", -np.inf), ("REDUCE_MIN", np.inf)])
-def test_the_largest_of_nothing(name, value):
+def test_maxima_without_elements_are_the_lowest_value(name, value):
     m = Draft(0)
     m.fixed = True
     x, axis = m.input("float32", [4, 2, 0]), m.constant("int32", [2])

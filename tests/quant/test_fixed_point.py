@@ -382,7 +382,7 @@ def test_explain_errors(call, error, words):
 
 
 def test_the_table_in_the_documentation():
-    shown = doctest.testmod(importlib.import_module("tq.inspection.explain"))
+    shown = doctest.testmod(importlib.import_module("tq.explanation.explain_requantize"))
     assert shown.attempted and not shown.failed
 
 

@@ -316,7 +316,7 @@ def test_bias_parameters(input_scale, weight_scales):
 
 
 @given(st.floats(-1e6, 1e6, width=32), st.floats(2**-20, 1, width=32), st.floats(2**-20, 1, width=32))
-def test_bias_codes(b, input_scale, weight_scale):
+def test_quantized_biases(b, input_scale, weight_scale):
     scale = f32(input_scale) * f32(weight_scale)
     with np.errstate(all="ignore"):
         wanted = int(away(f32(b) * (f32(1) / scale)))
@@ -324,7 +324,7 @@ def test_bias_codes(b, input_scale, weight_scale):
     assert tq.quantize_bias(b, input_scale, weight_scale, "int64") == wanted
 
 
-def test_bias_codes_saturate():
+def test_quantized_biases_saturate():
     assert tq.quantize_bias([1e30, -1e30, math.nan, 0], 1, 1).tolist() == [2**31 - 1, -(2**31) + 1, 0, 0]
     assert tq.quantize_bias([1e30, -1e30], 1, 1, "int64").tolist() == [2**63 - 1, -(2**63) + 1]
     assert tq.quantize_bias([1.0, math.inf], 0, 1).tolist() == [0, 0]

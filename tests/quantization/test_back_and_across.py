@@ -260,7 +260,7 @@ INSIDE = [["norm"], ["projection"], ["projection", "norm", "peephole"]]
 @pytest.mark.parametrize("more", INSIDE, ids="-".join)
 @pytest.mark.parametrize("name", ["LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM"])
 def test_values_inside_lstms_keep_their_scales(name, more, tmp_path):
-    """Of a layer normalization's input and a projection's, which are no tensors of the graph."""
+    """The inputs of a layer normalization and of a projection, which are no tensors of the graph."""
     model = lstm(name, more)
     samples = [[np.random.default_rng(i).uniform(-1, 1, tq.Model(model).inputs[0].shape).astype(F)] for i in range(3)]
     seen = tq.calibrate(model, samples)
@@ -414,7 +414,7 @@ def test_models_without_uint8_are_an_error():
 
 
 def test_damaged_files_are_errors():
-    """Of any bytes: a result, a ValueError, or tq.Error."""
+    """Any bytes give a result, a ValueError or a tq.Error."""
     rng = np.random.default_rng(7)
     seeds = [paired("uint8")[0], uint8_network(200), bytes(quantized(network()))]
     calls = [

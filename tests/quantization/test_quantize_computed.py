@@ -95,7 +95,7 @@ def fused(name, activation):
 @pytest.mark.parametrize("activation", ["TANH", "SIGN_BIT"])
 @pytest.mark.parametrize("name", FUSED)
 def test_activations_that_kernels_ignore(name, activation):
-    """Of floats as of integers, so that an operator of integers means what the float one does."""
+    """Kernels of floats ignore them as well as kernels of integers, so that both mean the same."""
     model, plain = fused(name, activation), fused(name, "NONE")
     for resolver in ("BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "TQ"):
         np.testing.assert_array_equal(outputs(model, resolver), outputs(plain, resolver), err_msg=resolver)

@@ -94,8 +94,8 @@ class Trained:
 
 @pytest.mark.parametrize(("per_channel", "narrow"), [(True, True), (False, True), (False, False)])
 def test_trained_grids_are_the_converters(per_channel, narrow):
-    """Of the same network: the converter's integer model, and tq's of its model of QUANTIZE and DEQUANTIZE.  Zero
-    points of weights are taken out: the real values are the same, but for -128, which stays -127."""
+    """The converter's integer model equals the one that tq makes of the converter's model with QUANTIZE and DEQUANTIZE.
+    Zero points of weights become 0: the real values are the same, except that -128 becomes -127."""
     net = Trained(pytest.importorskip("tensorflow", reason="TensorFlow is not installed"), per_channel, narrow)
     data, theirs = tq.quantize_model(net.convert(False), "int8"), tq.Model(net.convert(True))
     assert data.weights_on_grid == (4, 4)

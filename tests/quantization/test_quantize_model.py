@@ -371,7 +371,7 @@ def test_shared_weights_stay_shared(share, recipe):
 
 
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int8"])
-def test_who_is_left_float_reads_float(recipe):
+def test_operators_that_stay_float_read_floats(recipe):
     """A rule leaves the second operator alone; it goes on reading the float weights that the first one shared."""
     data = quantized(twins(), recipe, rules=[Rule("float", tensor="^y$")])
     model = tq.Model(data)
@@ -390,7 +390,7 @@ def test_each_dequantize_stands_before_its_reader():
     assert names == ["DEQUANTIZE", "FULLY_CONNECTED"] * 2
 
 
-def test_the_rest_is_as_it_was():
+def test_tensors_that_recipes_do_not_concern_stay_as_they_were():
     before, after = tq.Model(twins()), tq.Model(quantized(twins(), "dynamic_int8"))
     assert after.signatures[0] == before.signatures[0]
     assert [t.name for t in after.tensors] == [t.name for t in before.tensors]
@@ -441,7 +441,7 @@ def test_a_quantized_model(recipe, tmp_path):
 
 @pytest.mark.parametrize("recipe", ["dynamic_int8", "weight_only_int4", "float16"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_weights_that_are_no_numbers(recipe, bad, tmp_path):
+def test_non_finite_weights_are_refused(recipe, bad, tmp_path):
     weights = normal(8, 32)
     weights[1, 2] = bad
     model = one("FULLY_CONNECTED", {1: weights}, {0: [1, 32]}, [1, 8])

@@ -62,8 +62,8 @@ def range_of(data, name):
         ("MAXIMUM", [np.float32([-0.5, 0.25])], -0.5, None),
     ],
 )
-def test_what_readers_cut_off_has_no_codes(name, constants, least, most):
-    """By way of operators that move numbers, too."""
+def test_ranges_leave_out_values_that_every_reader_cuts_off(name, constants, least, most):
+    """Also behind operators that move values."""
     shape = (1, 4, 4, 2)
     model = build(
         ("LEAKY_RELU", [], shape, {"alpha": 0.75}),
@@ -81,7 +81,7 @@ def test_what_readers_cut_off_has_no_codes(name, constants, least, most):
 
 
 @pytest.mark.parametrize("other", ["output", "LEAKY_RELU", "CAST", "TOPK_V2"])
-def test_what_others_read_too_is_not_cut_off(other):
+def test_ranges_keep_values_that_another_operator_reads_too(other):
     b = tq.ModelBuilder()
     x, a, y = b.input("x", [2, 8]), b.tensor("a", [2, 8]), b.tensor("y", [2, 8])
     b.operator("LEAKY_RELU", [x], [a], alpha=0.75)
@@ -203,7 +203,7 @@ def test_an_override_of_a_range():
 
 
 def test_an_override_of_parameters():
-    """Of an input, and of tensors that must have the same."""
+    """For an input, and for tensors that must have equal parameters."""
     given = {"x": tq.QuantizationParams((1 / 64, -3)), "t2": tq.QuantizationParams((0.125, -128))}
     data = quantized(layers(), overrides=given)
     for name, scale, zero in (("x_int8", 1 / 64, -3), ("t1", 0.125, -128), ("t2_int8", 0.125, -128)):
@@ -369,7 +369,7 @@ def test_int16_parameters():
 
 
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
-def test_a_bias_beyond_its_codes(recipe):
+def test_a_bias_beyond_its_type(recipe):
     """The channel's scale grows, until the bias has a quantized value that kernels can add."""
     weights, bias = normal(4, 16), np.array([13.3, -8.2, 0.5, 1e4], np.float32)
     weights[:2] = 1e-20
@@ -476,7 +476,7 @@ def test_operators_that_become_products(name):
 
 @pytest.mark.parametrize("recipe", ["int8", "int16x8"])
 def test_logarithms_of_small_numbers(recipe):
-    """What leads to them stays float, up to the convolution; what comes behind does not."""
+    """Operators before them stay float, up to the convolution; operators behind them do not."""
     model = build(
         ("CONV_2D", [normal(8, 1, 1, 8), normal(8)], (1, 4, 4, 8), dict(CONV)),
         ("TANH", [], (1, 4, 4, 8), {}),

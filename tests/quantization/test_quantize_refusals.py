@@ -53,13 +53,13 @@ def test_a_model_that_is_quantized_already(recipe, first, tmp_path):
 
 
 @pytest.mark.parametrize("recipe", ALL)
-def test_weights_that_are_no_numbers(recipe, tmp_path):
+def test_non_finite_weights_are_refused(recipe, tmp_path):
     weights = normal(32, 64)
     weights[7, 9] = np.nan
     refused("'w'.*(?i:nan)", dense(weights), recipe, tmp_path)
 
 
-def test_biases_that_are_no_numbers(tmp_path):
+def test_non_finite_biases_are_refused(tmp_path):
     bias = normal(32)
     bias[3] = np.nan
     refused("of operator FULLY_CONNECTED: .*nan", dense(bias=bias), "int8", tmp_path)
@@ -179,7 +179,7 @@ def test_systems_that_have_no_files_without_names(missing, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["in.tflite", "out.tflite"]
 
 
-def test_the_command_says_what_is_wrong(tmp_path):
+def test_the_command_reports_errors_in_a_line(tmp_path):
     weights = normal(32, 64)
     weights[0, 0] = np.nan
     (tmp_path / "in.tflite").write_bytes(dense(weights))

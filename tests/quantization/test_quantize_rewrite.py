@@ -74,7 +74,7 @@ def planned(data, case):
 
 STATIC = ("int8", "int16x8", "uint8", "int4")
 WEIGHTS = ("dynamic_int8", "weight_only_int4")
-# Of each model, the cases that find something to quantize in it.
+# {model: the cases that quantize something in it}.
 FOUND = {
     mixed: CASES,
     arithmetic: (*STATIC, "two types"),

@@ -574,7 +574,7 @@ def test_calibration_that_does_not_fit(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_weights_that_are_no_numbers():
+def test_non_finite_weights_are_refused():
     weights = normal(5, 128)
     weights[2, 3] = np.nan
     model = chain("FULLY_CONNECTED", [weights, normal(5)], (1, 5))

@@ -64,7 +64,7 @@ def samples(count=30, seed=0):
 
 
 def answers(data, resolver, values):
-    """Of one invoke after the other."""
+    """The outputs of one invoke after the other."""
     made = tq.Model(data)
     place = made.outputs[0].index
     runs = [{made.inputs[0].index: value} for (value,) in values]

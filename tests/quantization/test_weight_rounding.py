@@ -296,7 +296,7 @@ def test_moments_shrink_by_what_samples_do_not_have_in_common(rows):
     assert observed(same[:1]).shrinkage() == 0
 
 
-def test_wide_weights_are_told_by_samples_of_one_patch(monkeypatch):
+def test_shrinkage_of_wide_weights_counts_samples_of_one_patch(monkeypatch):
     samples = smooth((1, 40), 9, 3)
     (expected,) = observed(samples).shrinkage()
     monkeypatch.setattr("tq.calibration.hessians.WIDE", 8)
@@ -304,8 +304,8 @@ def test_wide_weights_are_told_by_samples_of_one_patch(monkeypatch):
     assert observed(smooth((3, 40), 9, 3)).shrinkage() == 0
 
 
-def test_samples_with_nothing_in_common_lose_nothing():
-    """Rounding for a few random samples is worse for others than plain rounding, if they are believed."""
+def test_samples_with_nothing_in_common_round_no_worse_than_to_the_nearest():
+    """Without shrinkage, rounding for a few random samples is worse on other samples than plain rounding."""
     model = net(("FULLY_CONNECTED", (60, 400), (1, 60), {}), shape=(1, 400))
     samples = list(np.random.default_rng(1).normal(size=(64, 1, 400)).astype(np.float32))
     for recipe in ("weight_only_int4", "weight_only_int8"):
@@ -319,7 +319,7 @@ PAIRED = [name for name in NETS if not name.startswith("product")]
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_pairs_of_inputs_are_what_single_observers_see(name):
+def test_pair_observers_agree_with_single_ones(name):
     layer = tq.Model(NETS[name]).subgraphs[0].operators[0]
     weights = layer.inputs[1].shape
     shape = shape_of(layer, weights)
@@ -344,7 +344,7 @@ def test_pairs_of_inputs_are_what_single_observers_see(name):
         np.testing.assert_allclose(xy + xy.T, total - own - rest, rtol=1e-4, atol=1e-4)
 
 
-def test_of_many_patches_a_part_is_paired():
+def test_some_of_many_patches_are_left_out_of_pairs():
     layer = tq.Model(NETS["depthwise"]).subgraphs[0].operators[0]
     pair = PairObserver(layer, Shape(6, 2, 9), (1, 3, 3, 12))
     pair.update(*smooth((1, 64, 64, 6), 2, 1))
@@ -352,7 +352,7 @@ def test_of_many_patches_a_part_is_paired():
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.2])
-def test_weights_take_back_what_earlier_layers_err_by(shift):
+def test_weights_correct_errors_of_earlier_layers(shift):
     """y = x + x M for all samples: the weights become w (1 + M); noise alone leaves them as they are."""
     random = np.random.default_rng(4)
     layer, shape = dense_layer(), Shape(1, 7, 40)
@@ -497,7 +497,7 @@ def test_a_terminal_sees_the_layers(monkeypatch):
 
 
 def many(**options):
-    """Of more samples than a worker takes at a time."""
+    """A model made from more samples than a worker takes at a time."""
     seen = list(demo_float.pictures(40)[0])
     return tq.quantize_model(FLOAT, "int8", calibration=seen, weight_rounding="gptq", **options)
 

@@ -134,7 +134,7 @@ def test_weights(report):
     assert row.scales == 16 and row.scale is None
 
 
-def test_integer_inputs_get_codes():
+def test_integer_inputs_get_quantized_values():
     data = tq.quantize_model(FLOAT, "int8", calibration=list(PICTURES), io="uint8")
     assert tq.report(FLOAT, data, PICTURES).sqnr_db > 25
 
@@ -370,7 +370,7 @@ def test_advice_says_what_options_gain(poor, report):
 
 
 def test_the_commands_of_the_readme_make_both_pages(run, tmp_path):
-    """Those that the README gives a newcomer."""
+    """The commands that the README gives a newcomer."""
     text = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     block = re.search(r"## Thirty seconds\n.*?```sh\n(.*?)```", text, re.DOTALL)[1]
     commands = [line.split("#")[0].split() for line in block.splitlines()]

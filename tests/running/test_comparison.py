@@ -40,7 +40,7 @@ def run(model, inputs, numerics):
 
 
 @pytest.mark.parametrize("operator", SUMS)
-def test_steps_end_at_the_codes_of_both_runs(operator):
+def test_steps_end_at_the_quantized_values_of_both_runs(operator):
     explained = differing = 0
     for model, inputs in drawn(operator, 200 if operator == "FULLY_CONNECTED" else 30):
         try:

@@ -79,7 +79,7 @@ def run(data):
 
 
 def in_small_stack(function, *args):
-    """What a function returns, or the exception that it raises, in a thread whose stack is small."""
+    """The result of a function, or its exception, in a thread whose stack is small."""
     answer = []
 
     def catch():
@@ -146,7 +146,7 @@ def test_ctrl_c_is_heard_while_calls_double():
 
 
 def test_int8_looks_at_each_of_many_subgraphs_a_few_times(monkeypatch):
-    """What it takes grows with the number of subgraphs, not with its square."""
+    """The time grows with the number of subgraphs, not with its square."""
     compared = []
     equal = Part.__eq__
 

@@ -68,7 +68,7 @@ def test_sums_and_casts_of_prepare_stay_in_range(replay, tmp_path):
 
 
 def test_every_break_breaks_something():
-    """What no model of a thousand shows would not be generated at all."""
+    """A break that none of a thousand models shows is not generated at all."""
     texts = [impossible.impossible(1, number)[0] for number in range(0, 1039 * 101, 101)]
     found = {name for text in texts for name in text.split(": ")[1].split(", ")}
     assert found >= set(impossible.BREAKS)

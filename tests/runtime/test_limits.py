@@ -40,7 +40,7 @@ def allocated(data, **limits):
     return made
 
 
-def test_as_much_work_as_the_limit_runs():
+def test_work_equal_to_the_limit_runs():
     made = allocated(DENSE, max_multiply_adds=WORK)
     made.set_tensor(0, X)
     made.invoke()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What running a model takes is given back, whether it ends well or not."""
+"""A run gives back its memory, whether it succeeds or fails."""
 
 import interpreter_models as models
 import numpy as np

@@ -201,7 +201,7 @@ def quantized_as(name, kind, spec):
     return None
 
 
-# Of operators without a row: those that all three kernel sets run, refuse, and die of.
+# Operators without a row: {answer of all three kernel sets: operators by specification}.
 WITHOUT_ROW = {
     "runs": {"uint8": "DILATE EMBEDDING_LOOKUP FILL", "int16x8": "GREATER LESS", "int8": "STABLEHLO_ADD"},
     "refuses": {

@@ -16,16 +16,16 @@ from tq.specification.repairs import REPAIRS
 
 ROWS = list(cases.rows())
 IDS = [f"{name}-{spec}" for name, spec in ROWS]
-# What nothing can repair: nothing says what a scale is.
+# Rules that cannot be repaired: no other fact of the file gives the scale.
 LOST = ("scale-missing", "scale-value")
-# Whose parameters are those of all operators of the variable.
+# Operators of a variable, whose parameters must agree, and rules that concern one tensor.
 OF_VARIABLES, OF_ONE = (
     ("READ_VARIABLE", "ASSIGN_VARIABLE"),
     ("zero-point-range", "activation-per-axis", "activation-symmetric"),
 )
 # LiteRT's int16 kernels read past the ends of biases and weights of other types.
 MISREAD = ("bias-type", "weights-type")
-# Whose values, of a zero point out of range or another type, these kernels do not take.
+# Operators whose kernels refuse values of a zero point out of range or of another type.
 OF_POSITIVE = ("SQRT", "RSQRT", "LOG")
 
 
@@ -41,7 +41,7 @@ def repaired_cases(name, spec):
 
 
 def outputs(made):
-    """What LiteRT's reference kernels compute; None where they do not run it."""
+    """The outputs of LiteRT's reference kernels; None where they do not run the model."""
     (answer,) = oracle.ask("tensors", [next(cases.questions(made))])
     return answer[0] if isinstance(answer, list) else None
 
@@ -73,7 +73,7 @@ def test_nothing_is_left_and_litert_runs_it_with_outputs_within_the_effect(name,
 
 
 def assert_within_the_effect(other, fixed, effects, how):
-    """Of what LiteRT's reference kernels run before and after, with inputs that keep their parameters."""
+    """Where LiteRT's reference kernels run both models, and the inputs keep their parameters."""
     before, after = tq.Model(other.model), tq.Model(fixed.model)
     inputs = [[str(t.quantization) for t in model.inputs] for model in (before, after)]
     first, second = outputs(other), outputs(fixed)
@@ -341,7 +341,7 @@ def test_int4_weights_of_zero_point_8_are_moved_exactly_where_they_fit():
 
 
 def test_int4_weights_that_do_not_fit_get_a_new_scale_in_their_channel():
-    """Of unsigned 0 less 8."""
+    """-8 is unsigned 0 less 8."""
     result = tq.repair(narrow([[0, 7, -1, -8], [2, 3, -2, -7]], 8))
     (change,) = (change for change in result.changes if change.finding.rule == "weights-zero-point")
     assert 0 < change.loss <= 0.5 and result.unrepaired == []

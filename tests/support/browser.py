@@ -47,7 +47,7 @@ def opened(browser, path, size="wide", scheme="light"):
 
 
 def faults(page):
-    """What axe-core finds wrong, as lines."""
+    """The findings of axe-core, as lines."""
     axe = pytest.importorskip("axe_core_python.sync_playwright", reason="needs axe-core-python")
     found = axe.Axe().run(page)["violations"]
     return [f"{item['id']}: {node['html'][:160]}" for item in found for node in item["nodes"]]

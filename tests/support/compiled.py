@@ -22,7 +22,7 @@ SANITIZED = ["-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recove
 
 
 def digest(compiler, flags):
-    """Of all that objects are made from: any change of a source makes all of them anew."""
+    """A digest of all sources and flags: any change makes all objects anew."""
     found = hashlib.sha256()
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     found.update(repr((str(compiler), version, flags)).encode())

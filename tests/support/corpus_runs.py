@@ -43,7 +43,7 @@ def values(tensor, rng):
 
 
 def output_shape(item):
-    """What a TRANSPOSE_CONV must be told, from the shapes of its input and weights."""
+    """The output shape of a TRANSPOSE_CONV, from the shapes of its input and weights."""
     (count, *kernel, _), (batch, *size, _) = item.inputs[1].shape, item.inputs[2].shape
     strides = item.options["stride_h"], item.options["stride_w"]
     if item.options["padding"].name == "SAME":

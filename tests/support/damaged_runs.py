@@ -66,7 +66,7 @@ MEMORY = 4 << 20  # enough for any sound one
 ADDRESSES = 4 << 30  # bytes for a process: what has no limit of its own gets a MemoryError
 SECONDS = 10  # after which a signal ends what is being done with a model
 DEAF = 30  # and so long the process may go on without a word before it counts as deaf
-# What may be raised: see docs/files.md.
+# The exceptions that may be raised: docs/files.md.
 ALLOWED = (tq.Error, ValueError, IndexError, MemoryError)
 PYTHON_OWN = ("list index", "tuple index", "list assignment")  # how IndexErrors begin that nobody meant
 
@@ -223,7 +223,7 @@ def editing(data, random):
 
 
 def dtype_of(tensor):
-    """Of an array that fits a tensor; of a type that nobody knows float32."""
+    """The dtype of an array that fits a tensor; float32 for unknown types."""
     names = dict(enumerate(row[2] for row in tq._core.tensor_types()))
     name = names.get(int(tensor.type), "float32")
     return np.dtype(getattr(ml_dtypes, name[len("ml_dtypes.") :]) if name.startswith("ml_dtypes.") else name)
@@ -301,7 +301,7 @@ def alarm(*_):
 
 
 def use(function, data, random):
-    """What came of it: "ran", the name of an error, or "slow"; another exception goes on."""
+    """The outcome: "ran", the name of an error, or "slow".  Other exceptions are raised."""
     signal.alarm(SECONDS)
     try:
         function(data, random)

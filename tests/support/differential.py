@@ -166,7 +166,7 @@ def slack_of(values, tolerance=TOLERANCE):
 
 
 def difference(mine, theirs, slack=None):
-    """What is different about two arrays, as text, or None.  slack: the largest difference that is none."""
+    """The difference of two arrays, as text; None: they agree.  slack: the greatest difference that counts as none."""
     if isinstance(theirs, oracle.Refusal):
         return None  # LiteRT cannot read it
     if isinstance(mine, oracle.Refusal):
@@ -202,7 +202,7 @@ def difference(mine, theirs, slack=None):
 
 
 def backends(model, numerics):
-    """Whose kernels LiteRT runs each operator of subgraph 0 with, as tq predicts it."""
+    """The kernel set of each operator of subgraph 0, as tq predicts LiteRT's choice."""
     return [backend for backend, _, _ in tq.Interpreter(model=model, numerics=numerics)._backends()]
 
 
@@ -260,9 +260,9 @@ def handed_on(item, slacks, theirs, numerics):
     return 1.2 * max(parts, default=0) if item.name in STEADY.split() else 0  # HARD_SWISH rises by up to 1.13
 
 
-def slack_of_codes(of, mine):
-    """Of products whose floats become integers on the way: each that differs at all, by a unit in the last place, may
-    become another integer.  mine: the floats that tq had, or None."""
+def slack_of_quantized(of, mine):
+    """The slack of products whose floats become integers on the way: a float that differs by a unit in the last place
+    may become another integer.  mine: the floats that tq had, or None."""
     if of.name not in PRODUCTS or mine is None:
         return 0.0
     x, weights = of.inputs[:2]
@@ -312,7 +312,7 @@ def compare_outputs(item, of, means, a, b, slacks, strayed):
         usual = max(filter(None, (usual, slacks.get(index))), default=slacks.get(index))
         meant, slack = meant if isinstance(meant, tuple) else (meant, usual)
         right = b[index] if meant is None else meant
-        moved = slack and slack_of_codes(of, a.get(item.input_indices[0]))
+        moved = slack and slack_of_quantized(of, a.get(item.input_indices[0]))
         if moved and difference(a[index], right, slack):
             strayed.add(index)
             slack += moved
@@ -379,7 +379,7 @@ def met_alone(case, numerics, resolver):
 
 @dataclass
 class Outcome:
-    """What became of the cases of a row."""
+    """The outcomes of the cases of a row."""
 
     operator: str
     kind: str
@@ -416,7 +416,7 @@ def _alone(cases, outcome, workers, resolver):
 
 
 def resolver_of(operator, kind, numerics):
-    """Whose kernels a row's models are compared with."""
+    """The resolver of LiteRT that a row's models are compared with."""
     resolver = generators.RESOLVERS[operator, kind]
     has_others = resolver == generators.REFERENCE or (resolver == generators.OPTIMIZED and numerics != "reference")
     return generators.NUMERICS[numerics] if has_others else resolver

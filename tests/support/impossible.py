@@ -145,7 +145,7 @@ def other_intermediates(hand):
 
 @breaks
 def other_ends(hand):
-    """Of the subgraph: constants, what operators write, twice the same, none, indices of nothing."""
+    """Other inputs or outputs of the subgraph: constants, outputs of operators, one twice, none, wrong indices."""
     side = hand.chance.choice(["inputs", "outputs"])
     ends = list(hand.graph.numbers(side))
     how = hand.chance.randrange(5)
@@ -411,7 +411,7 @@ def other_length(hand):
 
 @breaks
 def constant_appears(hand):
-    """What an operator computes has a value in the file; it may have the right size."""
+    """A computed tensor has a value in the file, perhaps of the right size."""
     size = 1
     for n in hand.tensor.numbers("shape"):
         size *= max(n, 0)
@@ -429,7 +429,7 @@ def constant_disappears(hand):
 
 @breaks
 def odd_values(hand):
-    """Of a constant: axes, sizes, indices, begins, paddings."""
+    """Other values of a constant: axes, sizes, indices, begins, paddings."""
     constants = [tensor for tensor in map(hand.tensors.__getitem__, hand.operands) if tensor.get("buffer")]
     hand.tensor = hand.chance.choice(constants)
     buffer = buffer_of(hand)

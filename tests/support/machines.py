@@ -81,7 +81,7 @@ class Machine:
         return link(self.linker or self.compiler, self.linked, made, program.with_suffix(self.suffix))
 
     def run(self, program, *arguments, seconds=600, folder=None):
-        """What it prints."""
+        """The output of the program."""
         command = [*filter(None, [self.emulator()]), program, *arguments]
         environment = {**os.environ, **self.environment}
         done = subprocess.run(

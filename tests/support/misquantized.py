@@ -252,8 +252,8 @@ ROWS = [
 # A scale that is negative or not finite is none: of it LiteRT makes what C leaves undefined, and tq refuses it where it
 # reads it.  No process may end.
 NO_SCALES = ("a scale below 0", "a scale of NaN", "an infinite scale")
-# Of a scale far from all others LiteRT makes multipliers and float conversions beyond C++'s defined behaviour, or
-# infinities: rows of deviations.  tq runs it all the same.
+# A scale far from all others gives LiteRT multipliers and float conversions beyond C++'s defined behaviour, or
+# infinities: rows of deviations.  tq runs these models all the same.
 FAR_SCALES = ("a denormal scale", "a huge scale")
 READ_AS_0 = ("a scale for each channel", "a scale of 0", "no scale")
 OUTSIDE = ("a zero point outside the type", "a zero point of some hundreds outside")

@@ -145,5 +145,5 @@ def build_model(*args, **kwargs):
 
 
 def calibrated(recipe, samples):
-    """What quantize_model needs for a recipe: samples are for those of integer activations."""
+    """The arguments of quantize_model for a recipe: with samples where activations become integers."""
     return {"calibration": samples} if recipe in ("int8", "int16x8", "int4", "int16x4", "uint8") else {}

@@ -58,7 +58,7 @@ def answer_details(source):
 
 
 def answer_listing(source):
-    """What TFLite's Model Analyzer prints; a file that it cannot open is a Refusal."""
+    """The text of TFLite's Model Analyzer; a file that it cannot open is a Refusal."""
     from ai_edge_litert._pywrap_analyzer_wrapper import ModelAnalyzer
 
     is_path = not isinstance(source, bytes)
@@ -67,7 +67,7 @@ def answer_listing(source):
 
 
 def answer_gpu_lines(source):
-    """What TFLite's Model Analyzer says of a model and the GPU delegate, with the empty line before it."""
+    """The lines of TFLite's Model Analyzer on the GPU delegate, with the empty line before them."""
     from ai_edge_litert._pywrap_analyzer_wrapper import ModelAnalyzer
 
     plain, checked = (ModelAnalyzer(source, False, check) for check in (False, True))
@@ -176,7 +176,7 @@ def answer_tensors(question):
 
 
 def answer_signatures(question):
-    """What signatures return: (a model's bytes, OpResolverType's name or "TQ", [(key, {name: array}), ...])."""
+    """The results of signatures: (a model's bytes, OpResolverType's name or "TQ", [(key, {name: array}), ...])."""
     source, resolver, calls = question
     if resolver == "TQ":
         import tq
@@ -238,7 +238,7 @@ def _value(interpreter, index):
 
 
 def _empty(details):
-    """What an empty tensor holds: LiteRT does not let it be read."""
+    """The value of an empty tensor, which LiteRT does not let be read."""
     import numpy as np
 
     return np.empty(details["shape"], details["dtype"])

@@ -376,7 +376,7 @@ def _one_ulp(v, item, s):
     return np.nextafter(s, np.float32(1))
 
 
-# What just does not break a rule.
+# Cases that barely do not break a rule.
 NEARLY = {
     "type": _keep,
     "scale-missing": _keep,

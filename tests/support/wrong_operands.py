@@ -31,7 +31,7 @@ IMPOSSIBLE_TYPES = (-1, 23, 31, 32, 36, 127)
 
 
 NUMERICS = tuple(generators.NUMERICS)
-# What model.problems says of an operator's operands.
+# The codes of model.problems that concern an operator's operands.
 CODES = {"input-count", "output-count", "optional-input", "optional-output"}
 
 
@@ -127,7 +127,7 @@ def of(operator, kind, seed=5):
 
 
 def told(model, operator):
-    """What model.problems says of the operands of the operator: a set of codes."""
+    """The codes of model.problems for the operands of the operator: a set."""
     problems = tq.Model(model).problems
     return {item.code for item in problems if item.code in CODES and f" {operator}" in item.place}
 

@@ -11,7 +11,7 @@ from c_sources import core_sources, own_sources
 from compiled import SANITIZED, compiled, link
 
 ROOT = Path(__file__).parents[2]
-# What a Python built with sanitizers preloads must not reach a program that has its own.
+# Libraries that a Python with sanitizers preloads must not reach a program that has its own.
 NO_PRELOAD = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
 
 

@@ -57,7 +57,7 @@ def test_every_public_name_has_a_docstring():
 
 
 def test_every_document_stands_in_the_sites_navigation():
-    """Of mkdocs.yml, which `mkdocs build --strict` checks too, where it is installed."""
+    """The navigation of mkdocs.yml; `mkdocs build --strict` checks it too, where mkdocs is installed."""
     listed = set(re.findall(r"([\w/-]+\.md)", (ROOT / "mkdocs.yml").read_text("utf-8")))
     documents = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert documents <= listed

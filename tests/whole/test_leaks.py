@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is opened and read is given back: Python objects are counted, C memory and mappings are measured."""
+"""Opening and reading give back their memory: Python objects are counted, C memory and mappings are measured."""
 
 import contextlib
 import gc

@@ -84,7 +84,7 @@ def models(tmp_path_factory, seeds):
 
 
 def results(machine, objects, folder, models):
-    """What each model gives: {(name, numerics): (status, digest)}."""
+    """The outcome of each model: {(name, numerics): (status, digest)}."""
     sources = [ROOT / "tests/c/models.c", *CORE]
     program = machine.build(objects, sources, folder / f"{machine.name}-models", "-O0")  # all of the core: in seconds
     lines = "".join(machine.run(program, *models[i : i + 50]) for i in range(0, len(models), 50))

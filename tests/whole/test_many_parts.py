@@ -87,7 +87,7 @@ CASES = {
 
 
 def seconds(run, count):
-    """Of the processor; the least of three, since what else the machine does only adds."""
+    """Processor time: the least of three, since other work of the machine only adds to it."""
     run(count)  # makes what is made once
     times = []
     for _ in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What mypy knows of the public names; stubtest holds the core's stub against the core in .ci/run."""
+"""Types of the public names, as mypy sees them; stubtest holds the core's stub against the core in .ci/run."""
 
 import os
 import re

@@ -366,7 +366,7 @@ def module_name(path):
 
 
 def imports_of(path, files):
-    """Those of `files`, modules by name, that a module of tq or tests imports."""
+    """The modules among `files` (by name) that a module of tq or tests imports."""
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -88,7 +88,7 @@ class Comparison(Result):
         return "\n".join(lines)
 
     def summary(self) -> list[str]:
-        """Which tensor differs first, and by how much the outputs do."""
+        """Lines: the first tensor that differs, and the differences of the outputs."""
         runs = f" over {self.samples} samples" if self.samples > 1 else ""
         first = self.first_difference
         if not self.rows:

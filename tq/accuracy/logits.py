@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a last SOFTMAX or LOGISTIC reads.  Errors count there as they are made: behind it those of confident answers
-vanish, and int8 values have steps of 1/256."""
+"""The inputs of a last SOFTMAX or LOGISTIC (logits).  Errors are measured there: behind these operators the errors of
+confident answers vanish, and int8 values have steps of 1/256."""
 
 from __future__ import annotations
 

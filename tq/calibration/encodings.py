@@ -19,12 +19,12 @@ from warnings import warn
 import numpy as np
 
 from tq._core import Model, Operator
-from tq.enums import name_of
+from tq.enums import LIMITS, name_of
 from tq.running.recurrent import INTERMEDIATES, LSTMS, inside
 
 FORMAT, VERSION = "tq ranges", 1
-_LIMITS = {"int4": (-8, 7), "int8": (-128, 127), "int16": (-32768, 32767)}
-_SHIFTS = {"uint4": ("int4", 8), "uint8": ("int8", 128), "uint16": ("int16", 32768)}
+_LIMITS = {name: LIMITS[name] for name in ("int4", "int8", "int16")}
+_SHIFTS = {f"u{name}": (name, -least) for name, (least, _) in _LIMITS.items()}
 _BETWEEN = {"QUANTIZE": "inputs", "DEQUANTIZE": "outputs"}  # where their float tensor is
 
 
@@ -97,7 +97,7 @@ def of_model(model: Model) -> dict[str, Encoding]:
 
 
 def _of_intermediates(op: Operator) -> Iterator[tuple[str, Encoding]]:
-    """Of values inside an integer LSTM."""
+    """The encodings of values inside an integer LSTM, by tensor name."""
     inputs, scaled = (
         op.inputs,
         (t if t is not None and t.quantization.scale.size == 1 else None for t in op.intermediates),
@@ -125,7 +125,7 @@ def _row(item: Encoding) -> dict[str, Any]:
 
 
 def from_json(text: str) -> dict[str, Encoding]:
-    """Of a file of tq's, ONNX Runtime's or AIMET's.  ValueError: it is none of these."""
+    """The encodings in a JSON file of tq, ONNX Runtime or AIMET, by tensor name.  ValueError: it is none of these."""
     data: Any = json.loads(text) if text.lstrip().startswith(("{", "[")) else _cache(text)
     if not isinstance(data, dict):
         raise ValueError(f"it holds a {type(data).__name__}; a JSON object is needed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the weights of a layer are multiplied with: second moments of its inputs, gathered sample by sample.
+"""Second moments of the inputs that the weights of a layer are multiplied with, gathered sample by sample.
 
 An output value of a layer is the product of weights w with a patch z of the input: the values under the filter, zeros
 of the padding among them.  With H the mean of z z^T over all patches, the mean square error of rounding w to v is
@@ -30,7 +30,7 @@ LAYERS = {
 
 
 class Filter(NamedTuple):
-    """The part of an operator that says which values its weights meet.  It can be pickled."""
+    """The options of an operator that choose the patches of its input.  It can be pickled."""
 
     name: str
     options: dict[str, Any]
@@ -45,7 +45,7 @@ def filter_of(layer: Operator | Filter) -> Filter:
 
 
 class Shape(NamedTuple):
-    """Weights as matrices: `groups` of them, each of `rows` rows, one an output channel, of `length` columns."""
+    """Weights as `groups` matrices of `rows` rows, one for each output channel, and `length` columns."""
 
     groups: int
     rows: int
@@ -53,7 +53,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(layer: Operator, weights: tuple[int, ...]) -> Shape | None:
-    """The matrices of a layer's weights; None: it has no such."""
+    """The matrices of a layer's weights; None: its weights are no such matrices."""
     data = layer.inputs[LAYERS[layer.name][0]]
     channels = data.shape[-1] if data is not None and data.shape else 0
     if layer.name == "FULLY_CONNECTED":
@@ -91,17 +91,17 @@ def weights_of(layer: Operator, matrices: Array, like: tuple[int, ...]) -> Array
     return np.ascontiguousarray(matrices).reshape(like)
 
 
-# Of wider squares the samples' own ones are not made.
+# With more columns, the H of each sample is not computed (HessianObserver.squares).
 WIDE = 1024
 
 
 class HessianObserver:
-    """The sum of z z^T and of z over the patches z that a layer's weights meet, and the number of patches.
+    """The sums of z z^T and of z over the patches z of a layer's inputs, and the number of patches.
 
     shape: of the weights' matrices.  products: float64 [groups, length, length], of which the upper triangles count;
     sums: float64 [groups, length].  with_products: whether products are summed at all.
-    samples: the calls of update.  squares: [groups], the sum over the samples of |H|^2, H the mean of z z^T of one; NaN
-    where it was not looked at.
+    samples: the calls of update.  squares: [groups], the sum over samples of |H|^2, H the mean of z z^T of one sample;
+    NaN where it was not computed.
     Sums do not depend on the number of threads; merged in another order they differ in their last bits.
     """
 
@@ -153,11 +153,11 @@ class HessianObserver:
         return found
 
     def shrinkage(self) -> Array:
-        """For each group the part of its moments to replace by a multiple of the identity: from 0, where the samples
-        show the same, to 1, where they have nothing in common.
+        """[groups]: the shrinkage of the moments towards a multiple of the identity, from 0 to 1.
 
-        So weighted, the moments of so many samples are nearest to those of all that could come (Ledoit, Wolf 2004),
-        with the patches of one sample taken as one observation.
+        It is 0 where all samples have equal moments, and 1 where they have nothing in common.  With it the expected
+        error of the moments, as an estimate of those of all possible samples, is least (Ledoit, Wolf 2004); the patches
+        of one sample count as one observation.
         """
         scale = 1 / max(self.count, 1)
         square = _norms(self.products) * scale**2
@@ -170,7 +170,7 @@ class HessianObserver:
         return found
 
     def moments(self, group: int, *, release: bool = False) -> Array:
-        """The mean of z z^T of a group, [length, length].  release: in the memory of `products`, which is lost."""
+        """The mean of z z^T of a group, [length, length].  release: in place of `products`."""
         made = self.products[group]
         if release:
             self.products = np.zeros((0, 0, 0))
@@ -197,9 +197,9 @@ def _norms(upper: Array) -> Array:
 
 
 class PairObserver:
-    """What the weights of a layer meet in two models: x in one, y in the other, of the same samples.
+    """Joint moments of a layer's inputs in two models: x in one, y in the other, for the same samples.
 
-    weights: the shape of the layer's weights.  count: of patches.  Of many patches of a sample a part is looked at.
+    weights: the shape of the layer's weights.  count: of patches.  Where a sample has many patches, some are left out.
     Sums do not depend on the number of threads; merged in another order they differ in their last bits.
     """
 
@@ -227,7 +227,7 @@ class PairObserver:
         return self
 
     def moments(self, group: int) -> tuple[Array, Array]:
-        """About the means: those of x with x, and those of x (rows) with y - x (columns)."""
+        """Second moments about the means: of x with x, and of x (rows) with y - x (columns)."""
         x, y = self._sums[:, group] / max(self.count, 1)
         own, cross = (products[group] / max(self.count, 1) for products in (self._own, self._cross))
         mirror(own)
@@ -239,8 +239,8 @@ class PairObserver:
 
 
 def _thinned(z: Array, geometry: tuple[Any, ...], wanted: int) -> tuple[Array, tuple[Any, ...]]:
-    """The values and the geometry with longer steps between patches, where there are many more than wanted: the
-    patches that are left, one beside the other."""
+    """The values and the geometry with fewer patches, where there are many more than wanted: the remaining patches lie
+    side by side."""
     batches, height, width, channels, out_h, out_w, kernel_h, kernel_w, *rest, groups, transposed = geometry
     step = math.isqrt(batches * out_h * out_w // wanted)
     if step < 2 or transposed or out_h * out_w == 1:

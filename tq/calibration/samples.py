@@ -19,7 +19,7 @@ from tq.enums import name_of
 from tq.nearest import hint
 
 Values = dict[int, NDArray[Any]]  # by tensor index, one for each input
-# What each() of Inputs and Calls take: samples, or a function that returns them, or a file or folder of them.
+# Samples: an iterable, a mapping, a function that returns them, or the path of a file or folder of them.
 Data = Iterable[Any] | Mapping[str, Any] | Callable[[], Iterable[Any]] | os.PathLike[str]
 _FILES = (str, os.PathLike)
 LABELS = "labels"  # the name of stacked labels beside stacked inputs

@@ -313,23 +313,33 @@ def _parser() -> _Parser:
             made.add_argument(file.lower(), metavar=file, help="a .tflite file")
         return made
 
-    _add_looking(add)
-    _add_running(add)
-    _add_quantizing(add)
-    _add_editing(add)
+    for add_command in _COMMANDS:
+        add_command(add)
     return parser
 
 
-def _add_looking(add: _Add) -> None:
+def _add_show(add: _Add) -> None:
     show = add(commands.show, "list subgraphs, operators, tensors, signatures and sizes", "FILE")
     show.add_argument("--tensors", action="store_true", help="only the tensors")
     show.add_argument("--ops", action="store_true", help="only the operators")
     _forms(show)
+
+
+def _add_details(add: _Add) -> None:
     details = add(commands.details, "print the result of get_tensor_details(), min and max included", "FILE")
     details.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
     _forms(details)
+
+
+def _add_summary(add: _Add) -> None:
     _forms(add(commands.summary, "count operators, parameters, bytes and multiply-adds", "FILE"))
+
+
+def _add_problems(add: _Add) -> None:
     _forms(add(commands.problems, "list the defects of a file; exit code 1 if there are any", "FILE"))
+
+
+def _add_check(add: _Add) -> None:
     check = add(
         checking.check, "hold a model against the quantization specification; exit code 1: it breaks it", "FILE"
     )
@@ -341,6 +351,9 @@ def _add_looking(add: _Add) -> None:
     check.add_argument("--fix", action="store_true", help="write a repaired model to OUT, and say what it cost")
     check.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES)
     _forms(check)
+
+
+def _add_view(add: _Add) -> None:
     view = add(viewing.view, "show the graph of operators in a browser, or write it as a page", "FILE")
     view.add_argument("other", metavar="OTHER", nargs="?", help="a model quantized from FILE, or the float one: SQNR")
     view.add_argument("-o", "--output", type=_file, metavar="OUT", help=_WRITES + "; no browser is opened")
@@ -351,10 +364,16 @@ def _add_looking(add: _Add) -> None:
     _threads(view)
     _limits(view)
     _forms(view)
+
+
+def _add_export(add: _Add) -> None:
     export = add(commands.export, "write all constants to an .npz file", "FILE")
     export.add_argument("-o", "--output", type=_file, required=True, metavar="OUT.npz", help=_WRITES)
     export.add_argument("--dequantized", action="store_true", help="quantized constants as float32 real values")
     _forms(export)
+
+
+def _add_diff(add: _Add) -> None:
     diff = add(viewing.diff, "list the differences between two models; exit code 1 if there are any", "A", "B")
     diff.add_argument("--limit", type=_count, metavar="N", help="lines to print (100; of a page 1000; 0: all)")
     diff.add_argument("--html", action="store_true", help="write a page to OUT: graphs, values and histograms")
@@ -362,7 +381,7 @@ def _add_looking(add: _Add) -> None:
     _forms(diff)
 
 
-def _add_running(add: _Add) -> None:
+def _add_run(add: _Add) -> None:
     run = add(running.run, "run a model and print or save its outputs", "FILE")
     _inputs(run)
     _limits(run)
@@ -372,6 +391,9 @@ def _add_running(add: _Add) -> None:
     _samples(run, "run all of these, and hold their outputs one behind the other: ")
     _most(run)
     _forms(run)
+
+
+def _add_compare(add: _Add) -> None:
     compare = add(running.compare, "run two models on the same inputs, tensor by tensor", "A")
     compare.add_argument("b", metavar="B", nargs="?", help="a .tflite file; with --numerics it may be left out")
     compare.add_argument(
@@ -391,6 +413,9 @@ def _add_running(add: _Add) -> None:
     _most(compare)
     _limits(compare)
     _forms(compare)
+
+
+def _add_profile(add: _Add) -> None:
     profile = add(running.profile, "list time, bytes and multiply-adds of each operator", "FILE")
     _inputs(profile)
     _limits(profile)
@@ -404,6 +429,9 @@ def _add_running(add: _Add) -> None:
     )
     _samples(profile, "the first of these is the input: ")
     _forms(profile)
+
+
+def _add_evaluate(add: _Add) -> None:
     evaluate = add(running.evaluate, "measure a model against the labels of samples", "FILE")
     _samples(evaluate, "with an array `labels`, or a folder for each class: ", required=True)
     evaluate.add_argument("--metric", choices=("top-1", "top-5"), default="top-1", help="what to measure (top-1)")
@@ -412,6 +440,9 @@ def _add_running(add: _Add) -> None:
     _numerics(evaluate)
     _limits(evaluate)
     _forms(evaluate)
+
+
+def _add_calibrate(add: _Add) -> None:
     calibrate = add(running.calibrate, "write the ranges of a float model's activations, for quantize", "FILE")
     _samples(calibrate, required=True)
     calibrate.add_argument(
@@ -423,6 +454,9 @@ def _add_running(add: _Add) -> None:
     _threads(calibrate, None, "samples that run at the same time (as many as processors)")
     _limits(calibrate)
     _forms(calibrate)
+
+
+def _add_explain(add: _Add) -> None:
     explain = add(running.explain, "show the steps to one element of a run", "FILE")
     explain.add_argument("tensor", metavar="TENSOR", help="name or index of an int8, uint8 or int16 tensor")
     explain.add_argument("index", metavar="INDEX", type=_indices, help="of the element: 0,3,5,1, or one number, flat")
@@ -433,6 +467,9 @@ def _add_running(add: _Add) -> None:
     explain.add_argument("--rounding", choices=("double", "single"), help="how the reference kernels round (double)")
     explain.add_argument("--float", metavar="FLOAT", help="the float model: its value, and the error of each step")
     _forms(explain)
+
+
+def _add_backends(add: _Add) -> None:
     backends = add(
         running.backends,
         "list the kernels that LiteRT would run each operator with, and the rule that decides",
@@ -443,7 +480,7 @@ def _add_running(add: _Add) -> None:
     _forms(backends)
 
 
-def _add_quantizing(add: _Add) -> None:
+def _add_quantize(add: _Add) -> None:
     quantize = add(commands_quantize.quantize, "write a quantized model", "FILE")
     _out(quantize)
     quantize.add_argument("--recipe", required=True, metavar="NAME", help=f"one of: {', '.join(RECIPE_NAMES)}")
@@ -457,6 +494,20 @@ def _add_quantizing(add: _Add) -> None:
         "--io", choices=IO_TYPES, default="float32", help="of inputs and outputs that are integers inside (float32)"
     )
     quantize.add_argument("--per-tensor", action="store_true", help="one scale a tensor in place of one a channel")
+    _quantize_parts(quantize)
+    _quantize_ranges(quantize)
+    _quantize_effort(quantize)
+    quantize.add_argument(
+        "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
+    )
+    _most(quantize)
+    _threads(quantize, None, "of runs of samples (for ranges as many as processors, else 1)")
+    _limits(quantize)
+    _forms(quantize)
+
+
+def _quantize_parts(quantize: _Parser) -> None:
+    """Options for some operators or tensors alone."""
     quantize.add_argument(
         "--operator", action="append", type=_rule, metavar="NAME=RECIPE", help="another recipe for operators of a name"
     )
@@ -483,6 +534,9 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--custom-weights", action="append", type=_places, metavar="NAME=1,2", help="inputs of a custom operator"
     )
+
+
+def _quantize_ranges(quantize: _Parser) -> None:
     quantize.add_argument(
         "--default-ranges",
         type=_ends,
@@ -498,14 +552,21 @@ def _add_quantizing(add: _Add) -> None:
     )
     quantize.add_argument("--observer", metavar="NAME", help="minmax, moving_average, percentile, mse or entropy")
     quantize.add_argument("--percentile", type=float, default=99.99, metavar="P", help="of that observer (99.99)")
+
+
+def _quantize_effort(quantize: _Parser) -> None:
+    """Options that run samples for better accuracy."""
     quantize.add_argument(
-        "--weight-rounding", default="nearest", metavar="NAME", help="nearest, or by what weights meet: gptq or comq"
+        "--weight-rounding",
+        default="nearest",
+        metavar="NAME",
+        help="nearest, or fitted to the layers' inputs: gptq or comq",
     )
     quantize.add_argument(
         "--effort", default="fast", metavar="NAME", help="fast, or search for smaller errors: better or best"
     )
     quantize.add_argument("--equalize", action="store_true", help="scale channels first so that they quantize better")
-    quantize.add_argument("--bias-correction", action="store_true", help="take shifts of means back through biases")
+    quantize.add_argument("--bias-correction", action="store_true", help="change biases so that means of outputs stay")
     quantize.add_argument(
         "--target-sqnr",
         type=float,
@@ -515,17 +576,12 @@ def _add_quantizing(add: _Add) -> None:
     quantize.add_argument(
         "--budget",
         metavar="AMOUNT",
-        help="let operators fall back while the file grows by at most so many bytes, or 10%%, or while a run takes at "
-        "most 2ms or '10%% time' longer",
+        help="let operators fall back; the most that the file (20000, 10%%) or a run (2ms, '10%% time') grows by",
     )
     quantize.add_argument("--fallback", default="float", metavar="NAME", help="the recipe they get (float)")
-    quantize.add_argument(
-        "--plan", action="store_true", help="print the decision for each operator, with its reason; OUT is not needed"
-    )
-    _most(quantize)
-    _threads(quantize, None, "of runs of samples (for ranges as many as processors, else 1)")
-    _limits(quantize)
-    _forms(quantize)
+
+
+def _add_dequantize(add: _Add) -> None:
     dequantize = add(commands_quantize.dequantize, "write a quantized model as a float model", "FILE")
     _out(dequantize)
     dequantize.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="of constants (float32)")
@@ -533,10 +589,16 @@ def _add_quantizing(add: _Add) -> None:
         "--fake-quant", action="store_true", help="FAKE_QUANT operators where values were quantized"
     )
     _forms(dequantize)
+
+
+def _add_transcode(add: _Add) -> None:
     transcode = add(commands_quantize.transcode, "write a model of uint8 values as one of int8", "FILE")
     _out(transcode)
     transcode.add_argument("--dtype", choices=("int8",), default="int8", help="what uint8 becomes (int8)")
     _forms(transcode)
+
+
+def _add_equalize(add: _Add) -> None:
     equalize = add(commands_quantize.equalize, "scale a float model's channels; it computes the same", "FILE")
     _out(equalize)
     _samples(equalize, "for ranges: ")
@@ -545,6 +607,9 @@ def _add_quantizing(add: _Add) -> None:
     _threads(equalize, None, "threads of a run of samples (1)")
     _limits(equalize)
     _forms(equalize)
+
+
+def _add_sensitivity(add: _Add) -> None:
     sensitivity = add(commands_quantize.sensitivity, "rank operators by the error from quantizing each alone", "FILE")
     sensitivity.add_argument("--recipe", default="int8", metavar="NAME", help="as of quantize (int8)")
     _samples(sensitivity, required=True)
@@ -553,6 +618,9 @@ def _add_quantizing(add: _Add) -> None:
     _threads(sensitivity)
     _limits(sensitivity)
     _forms(sensitivity)
+
+
+def _add_report(add: _Add) -> None:
     report = add(commands_quantize.report, "write a page that shows where a quantized model's accuracy goes", "FLOAT")
     report.add_argument("quantized", metavar="QUANTIZED", help="a .tflite file that was made from it")
     _samples(report, "", "--inputs", required=True)
@@ -562,12 +630,15 @@ def _add_quantizing(add: _Add) -> None:
     _threads(report)
     _limits(report)
     _forms(report)
+
+
+def _add_demo(add: _Add) -> None:
     demo = add(commands_quantize.demo, "list a small quantized model that comes with tq")
     demo.add_argument("--write", metavar="FOLDER", help="write a float model and samples to quantize it with instead")
     _forms(demo)
 
 
-def _add_editing(add: _Add) -> None:
+def _add_edit(add: _Add) -> None:
     edit = add(editing.edit, "change names, quantization, metadata or the description of a model", "FILE")
     _out(edit)
     edit.add_argument("--description", metavar="TEXT", help="of the model")
@@ -580,6 +651,9 @@ def _add_editing(add: _Add) -> None:
     edit.add_argument("--metadata", action="append", type=_pair, metavar="KEY=FILE", help="the bytes of an entry")
     edit.add_argument("--remove-metadata", action="append", metavar="KEY", help="an entry to leave out")
     _forms(edit)
+
+
+def _add_extract(add: _Add) -> None:
     extract = add(editing.extract, "write the part of a model between some tensors as a model", "FILE")
     _out(extract)
     for name in ("inputs", "outputs"):
@@ -587,6 +661,35 @@ def _add_editing(add: _Add) -> None:
         extract.add_argument(f"--{name}", action="append", required=True, metavar="TENSOR", help=text)
     extract.add_argument("--subgraph", type=_count, default=0, metavar="N", help="which subgraph (0)")
     _forms(extract)
+
+
+# In the order of the help.
+_COMMANDS: tuple[Callable[[_Add], None], ...] = (
+    _add_show,
+    _add_details,
+    _add_summary,
+    _add_problems,
+    _add_check,
+    _add_view,
+    _add_export,
+    _add_diff,
+    _add_run,
+    _add_compare,
+    _add_profile,
+    _add_evaluate,
+    _add_calibrate,
+    _add_explain,
+    _add_backends,
+    _add_quantize,
+    _add_dequantize,
+    _add_transcode,
+    _add_equalize,
+    _add_sensitivity,
+    _add_report,
+    _add_demo,
+    _add_edit,
+    _add_extract,
+)
 
 
 # ---- running them ----

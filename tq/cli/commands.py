@@ -47,7 +47,7 @@ def using(path: str) -> Iterator[None]:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
 
-# What messages of Python's functions call otherwise than the command line does.  Others are --name with hyphens.
+# {words in messages of Python's functions: those of the command line}.  Other arguments become --name with hyphens.
 _OPTIONS = {
     "a tq.Calibration, or samples as tq.calibrate takes them": "an .npz, an .npy or a folder",
     "as in tq.pictures(folder, model, mean=127.5, std=127.5) or": "as",

@@ -123,7 +123,7 @@ def _calibrated(args: argparse.Namespace, model: Model, samples: list[Any]) -> d
 
 
 def _first(notes: tuple[str, ...]) -> list[str]:
-    """Of many notes the first ones, and how many there are."""
+    """The first three notes, and the number of the others."""
     return [*notes[:3], f"{len(notes) - 3} more notes: --json has them"] if len(notes) > 3 else list(notes)
 
 

@@ -201,7 +201,7 @@ class OperatorFields(OnlyPart):
         self.put("custom_options", value)
 
     def _where(self) -> str:
-        """What errors call it."""
+        """Its name in messages."""
         return f"operator {self.name}"
 
     def __repr__(self) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tq._core import Operator, Tensor
+from tq.enums import LIMITS
 from tq.explanation.fixed_point import away, clamp, even, f32, multiply, multiply_once, parts
 
-RANGES = {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}
-# The bounds of fused activations that kernels of quantized values apply; the others they ignore.
+RANGES = {name: LIMITS[name.lower()] for name in ("INT8", "UINT8", "INT16")}
+# The fused activations that kernels of quantized values apply, with their bounds.  Kernels ignore the others.
 _BOUNDS = {"RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
-# Those of activations that are operators.
+# The bounds of operators that are activations.
 ACTIVATIONS = {**_BOUNDS, "RELU_0_TO_1": (0.0, 1.0)}
 
 

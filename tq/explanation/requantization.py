@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from tq.explanation import fixed_point as fx
+from tq.explanation.explain_requantize import explain_requantize
 from tq.explanation.node import Node
 from tq.explanation.steps import Trail
-from tq.inspection.explain import explain_requantize
 
 _DTYPES = {"INT8": "int8", "UINT8": "uint8", "INT16": "int16"}
 

@@ -205,7 +205,7 @@ def _add(graph: SubgraphPart, operator: OperatorPart, shift: Array) -> None:
 
 
 def _bias_dtype(operator: OperatorPart) -> np.dtype[Any]:
-    """Of the new bias of an operator without one: LiteRT reads biases of INT16 operators as INT64, whatever the
+    """The dtype of the bias that an operator gets: LiteRT reads biases of INT16 operators as INT64, whatever the
     tensor's type is, unless the option says INT32."""
     x = operator.inputs[0]
     said = getattr(operator.options.get("quantized_bias_type"), "name", "")

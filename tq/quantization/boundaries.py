@@ -34,7 +34,7 @@ class Boundary:
 
 
 def boundaries(choice: Choice) -> list[Boundary]:
-    """Of all activations of the integer operators, in their order, and of inputs that are integers for callers."""
+    """The boundaries of the integer operators' activations, in order, and of inputs that callers give as integers."""
     view, agreed = choice.view, choice.parameters.agreed
     entering = view.graph_ends("inputs")
     tensors = dict.fromkeys(tensor for op in choice.operators for tensor in view.activations(op))
@@ -53,7 +53,7 @@ def _boundary(choice: Choice, tensor: TensorPart, enters: bool) -> Boundary:
 
 
 def _written(choice: Choice, tensor: TensorPart, producer: OperatorPart | None, p: Parameters) -> Boundary:
-    """Of a tensor that an integer operator writes, or that is an integer when the subgraph is called."""
+    """The boundary of a tensor that an integer operator writes, or that is an integer when the subgraph is called."""
     view = choice.view
     rule = None if producer is None else view.rule(producer)
     differs = isinstance(rule, tuple) and (np.float32(rule[0]), rule[1]) != (p.scale, p.zero_point)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that fall back to another recipe: those that gain most for the bytes or the time that they cost.
+"""Operators that fall back to another recipe, within a budget of bytes or of time.
 
-Operators are ranked by the error at the outputs from quantizing each alone (tq/accuracy/sensitivities.py), by what it
-costs, about; of them so many fall back as fit, which is counted or measured.  Times are this machine's, of tq's
-kernels of LiteRT's default: those of each operator in the quantized model and in the other; a model with fallback is
-run in turns with the one without.
+An operator's worth is the error at the outputs from quantizing it alone (tq/accuracy/sensitivities.py), divided by an
+estimate of its cost: the bytes or the time that its fallback adds.  Operators fall back in the order of their worth.
+Their number is found by halving: each trial is a model whose bytes are counted, or whose run is timed.
+
+Times are measured on this machine, with tq's kernels that give the bits of LiteRT's default.  An operator's cost is its
+time in the model with the other recipe less its time in the quantized model.  The time of a trial is measured in turns
+with that of the model without fallback.
 """
 
 from __future__ import annotations
@@ -27,17 +30,17 @@ from tq.quantization.recipes import Rule
 from tq.quantization.result import QuantizedModel
 from tq.running.interpreter import Interpreter
 
-_BETWEEN = 256  # bytes of a QUANTIZE, a DEQUANTIZE and their tensors, about
-_BETWEEN_TIME = 0.0005  # microseconds that a QUANTIZE or a DEQUANTIZE takes for an element, about
-_LEAST_TIME = 0.1  # microseconds that an operator costs at least, which may even save time
-_SECONDS, _RUNS = 0.2, (5, 100)  # of each measured model: about so long, so many runs
+_BETWEEN = 256  # bytes: an estimate for a QUANTIZE, a DEQUANTIZE and their tensors
+_BETWEEN_TIME = 0.0005  # microseconds: an estimate of QUANTIZE's or DEQUANTIZE's time for an element
+_LEAST_TIME = 0.1  # microseconds: the least cost of an operator, even where its fallback saves time
+_SECONDS, _RUNS = 0.2, (5, 100)  # of each measured model: the time aimed at; the least and most runs
 
 _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 _FORM = re.compile(r"\+?\s*([0-9.]+)\s*(%|us|ms|s)?\s*(time)?")
 
 
 class Budget(NamedTuple):
-    """An amount of bytes or microseconds, or a percentage of those that the model takes without fallback."""
+    """Bytes or microseconds that fallback may add: an amount, or a percentage of the model without fallback."""
 
     amount: float
     is_percentage: bool
@@ -45,7 +48,7 @@ class Budget(NamedTuple):
 
     @classmethod
     def of(cls, given: int | str) -> Budget:
-        """ValueError: it is none."""
+        """ValueError: the text is no budget."""
         found = _FORM.fullmatch(str(given).strip())
         try:
             number = float(found[1]) if found else math.nan
@@ -61,12 +64,12 @@ class Budget(NamedTuple):
         return cls(number * _UNITS.get(unit or "", 1), unit == "%", is_time)
 
     def beyond(self, plain: float) -> float:
-        """The greatest amount of a model that has a fallback, beside one that has none."""
+        """The most bytes or microseconds of a model with fallback; plain: those of the model without."""
         return plain + (plain * self.amount / 100 if self.is_percentage else self.amount)
 
 
 class _Purse(Protocol):
-    """What is paid for accuracy: an amount of each model, and about how much each operator adds to it."""
+    """How a budget is measured: the amount of a model, and an estimate of the cost of an operator's fallback."""
 
     unit: str
     plain: float  # of the model without fallback
@@ -77,7 +80,7 @@ class _Purse(Protocol):
 
 
 def spend(model: Model, samples: Samples, build: Build, options: Options) -> QuantizedModel:
-    """The model in which operators have another recipe that lessen the error most for what they cost."""
+    """The model in which the operators of most worth have the recipe `fallback`, as many as the budget allows."""
     assert options.budget is not None
     budget, recipe, threads, limits = Budget.of(options.budget), options.fallback, options.num_threads, options.limits
     plain = build(())
@@ -85,10 +88,10 @@ def spend(model: Model, samples: Samples, build: Build, options: Options) -> Qua
     most = budget.beyond(purse.plain)
     order = _by_worth(model, plain, samples, purse, options)
     if recipe == "float":
-        order.pop()  # something is to stay quantized
+        order.pop()  # at least one operator stays quantized
     made = {0: plain}
     low, high = 0, len(order) + 1
-    while high - low > 1:  # more operators take more, nearly; what they take together is less than what each says
+    while high - low > 1:  # the cost nearly always grows with their number
         middle = (low + high) // 2
         made[middle] = build((Rule(recipe, index=tuple(order[:middle]), subgraph=0),))
         low, high = (middle, high) if purse.of(made[middle]) <= most else (low, middle)
@@ -107,7 +110,7 @@ def spend(model: Model, samples: Samples, build: Build, options: Options) -> Qua
 
 
 def _by_worth(model: Model, quantized: bytes, samples: Samples, purse: _Purse, options: Options) -> list[int]:
-    """The operators that cost accuracy, those that cost most for what they take first."""
+    """The operators whose quantization causes errors, by falling worth."""
     ranked = measure(
         model, Model(quantized), samples.first(MOST), num_threads=options.num_threads, limits=options.limits
     )
@@ -118,13 +121,13 @@ def _by_worth(model: Model, quantized: bytes, samples: Samples, purse: _Purse, o
 
 
 class Bytes:
-    """Of files."""
+    """Bytes of the written file."""
 
     unit = "bytes"
 
     def __init__(self, plain: bytes, recipe: str) -> None:
         self.plain = float(len(plain))
-        self._a_weight = 3 if recipe == "float" else 0  # beyond int8
+        self._a_weight = 3 if recipe == "float" else 0  # bytes that a weight takes beyond its int8 value
 
     def of(self, data: bytes) -> float:
         return len(data)
@@ -135,7 +138,7 @@ class Bytes:
 
 
 class Time:
-    """In microseconds, of runs with inputs of zeros, by tq's kernels of LiteRT's default."""
+    """Microseconds of a run with inputs of zeros, by the kernels that give the bits of LiteRT's default."""
 
     unit = "microseconds"
 
@@ -165,14 +168,14 @@ class Time:
         return made
 
     def _in_turns(self, *models: Model) -> list[float]:
-        """The least time of each model."""
+        """The least time of each model, over runs in turns."""
         interpreters = [self._interpreter(model) for model in models]
         first = [_time(item) for item in interpreters for _ in range(2)]  # the first run of each warms up
         rounds = [[_time(item) for item in interpreters] for _ in range(_runs(max(first[1::2])))]
         return [min(column) for column in zip(*rounds, strict=True)]
 
     def _by_operator(self, model: Model, other: Model) -> dict[int, float]:
-        """The least time of each of the float model's operators in another model, by its index."""
+        """{index of an operator of the float model: the least time of its counterpart in the other model}."""
         interpreter = self._interpreter(other)
         _time(interpreter)
         rows = interpreter.profile(_runs(_time(interpreter)), warm_up=1).rows

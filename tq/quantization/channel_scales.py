@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Channels of activations divided by factors, across branches: AWQ and SmoothQuant for networks of convolutions.
+"""Divides channels of activations by factors, across branches: AWQ and SmoothQuant for networks of convolutions.
 
-One scale serves all channels of a quantized activation, so channels with small values get few steps.  Where every
-operator that touches a channel keeps f(x / s) = f(x) / s, its values may be divided by any s > 0: the layers that write
-it have their weights and bias divided by s, the layers that read it have their weights multiplied by s, and constants
-that are added to it are divided by s.  The model computes the same, but for float32's rounding.
+One scale serves all channels of a quantized activation, so channels with small values get few steps.  If every
+operator f on a channel has f(x / s) = f(x) / s, its values may be divided by any s > 0: the weights and bias of layers
+that write it are divided by s, the weights of layers that read it are multiplied by s, and constants that are added to
+it are divided by s.  The model computes the same, except for float32's rounding.
 
 tq.equalize does so between two layers.  Here a channel is followed through ADD, CONCATENATION, PAD, MUL and others, so
 that a factor holds for all tensors of a residual network that have the channel.  Channels that must have equal factors
-form a class.  A MUL by a constant of all channels, as the gain of a normalization, takes factors up as a layer does.
+form a class.  A layer lets the channels before and behind it have different factors; so does a MUL by a constant with a
+value for each channel, such as the gain of a normalization.
 
-The factor of a class: in each of its tensors t, channel c reaches the part r[t, c] of the tensor's range.  With s at
-least the greatest of these parts no range grows, and with s <= 1 no step does: activations lose error alone.  Weights
-that are multiplied by s meet greater inputs with their own error.  Of a layer with N rows of weights w, steps u, inputs
-of variance v and of step d, the error from channel c is N u^2 v / s^2 + d^2 s^2 |w_c|^2 (up to one factor), which is
-least at s^4 = N u^2 v / (d^2 |w_c|^2).  Of the two, the greater is taken.
+The factor s of a class has two bounds, and the greater is taken.
+- In each tensor t of the class, channel c fills the part r[t, c] of the tensor's range.  Where s is at least the
+  greatest of these parts and at most 1, no range grows, and the errors of activations can only fall.
+- A smaller s enlarges the inputs of a layer, and with them the errors from rounding its weights.  Let the layer have N
+  rows of weights w with steps u, and inputs of variance v with steps d.  The error from channel c is proportional to
+  N u^2 v / s^2 + d^2 s^2 |w_c|^2, which is least at s^4 = N u^2 v / (d^2 |w_c|^2).
 """
 
 from __future__ import annotations
@@ -39,14 +41,15 @@ from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
 
-_LEAST = 2.0**-6  # of a factor: channels that the samples hardly show may show more later
-_MARGIN = 1.1, 4.0  # what a channel's range may grow on other samples: a factor, and a part over the square root
-# of the number of values
+_LEAST = 2.0**-6  # the least factor: channels with tiny values in the samples may have greater ones later
+# How much greater a channel's range may be on other samples: a factor, and a part that is divided by the square root of
+# the number of values.
+_MARGIN = 1.1, 4.0
 _LINEAR = ("NONE", *clipping.BOUNDS)  # fused activations that scale
 
 
 class _Layer(NamedTuple):
-    """Where a layer has its inputs, and the axes of its weights that are channels.  data, weights, bias: inputs."""
+    """The inputs of a layer (data, weights, bias), and the axes of its weights that are channels."""
 
     data: int
     weights: int
@@ -79,7 +82,7 @@ def scale_channels(
     limits: Limits = NONE,
     num_threads: int | None = None,
 ) -> Model:
-    """The model with channels scaled by what the samples show; the same model where none can be.
+    """The model with channels scaled by factors from the samples; the given model where no channel can be scaled.
 
     fixed: names of tensors, activations or weights, that stay as they are."""
     editor = Editor(model)
@@ -107,11 +110,12 @@ def scale_channels(
 
 
 class _Channels:
-    """The channels of all activations of a subgraph, and the classes of those with equal factors.
+    """The channels of all activations of a subgraph, and classes of channels that have equal factors.
 
-    of: {tensor: its channels}, numbers over all tensors.  classes: of each channel.  free: whether its factor may be
-    other than 1.  readers, writers: the layers that take factors up.  constants: (operator, input, the channels of its
-    last axis), which are divided.  gains: (operator, input, the channels that are multiplied by it, and the products).
+    of: {tensor: its channels}; a channel is a number, different in each tensor.  classes: the class of each channel.
+    free: whether its factor may differ from 1.  readers, writers: layers whose weights are multiplied, and divided.
+    constants: (operator, input, the channels of its last axis): constants that are divided.  gains: (operator, input,
+    the channels that it multiplies, the channels of the products).
     """
 
     def __init__(self, graph: SubgraphPart, fixed: Collection[str] = ()) -> None:
@@ -155,7 +159,7 @@ class _Channels:
         return found if len(found) == len(tensors) else None
 
     def is_own(self, tensor: TensorPart) -> bool:
-        """Whether it is a float constant that one operator alone reads."""
+        """Whether the tensor is a float constant that may change and that one operator alone reads."""
         can_change = is_constant_float(tensor) and not tensor.is_variable and tensor.name not in self._fixed
         return can_change and self._reads[tensor.index] == 1
 
@@ -171,7 +175,7 @@ def _joined(count: int, pairs: list[tuple[Array, Array]]) -> Array:
         before = labels.copy()
         np.minimum.at(labels, a, least)
         np.minimum.at(labels, b, least)
-        np.minimum.at(labels, before, labels)  # of a class, too, what its members found
+        np.minimum.at(labels, before, labels)  # a class takes the least number that one of its members found
         labels = labels[labels]
         if (labels == before).all():
             return labels
@@ -269,8 +273,8 @@ def _alike(channels: _Channels, op: OperatorPart) -> bool:
 
 
 def _product(channels: _Channels, op: OperatorPart) -> bool:
-    """x times gates, or a constant: the factors are those of x; a constant of all channels, as a normalization's, takes
-    up both those of x and the product's."""
+    """x times gates or a constant: x and the product have equal factors, except for a constant with a value for each
+    channel, which takes up both factors."""
     known = channels.known(op.outputs[0])
     if known is None or not _is_linear(op) or len(op.inputs) != 2 or None in op.inputs:
         return False
@@ -309,7 +313,7 @@ def _concatenation(channels: _Channels, op: OperatorPart) -> bool:
 
 
 def _reshape(channels: _Channels, op: OperatorPart) -> bool:
-    """Where whole rows of channels are put in a row, or taken from one."""
+    """Joins where the longer last dimension is a whole number of rows of the shorter one."""
     known = channels.known(op.inputs[0], op.outputs[0])
     if known is None:
         return False
@@ -339,7 +343,7 @@ _RULES: dict[str, _Rule] = {
 
 
 class _Observed(NamedTuple):
-    """Of each channel over the samples: the ends of its values, widened by the margin, and of its tensor's."""
+    """For each channel, over the samples: the ends of its values, widened by the margin, and those of its tensor."""
 
     low: Array
     high: Array
@@ -377,7 +381,7 @@ def _observed(
 
 
 def _factors(channels: _Channels, seen: _Observed) -> Array:
-    """Of each channel, at most 1."""
+    """The factor of each channel, at most 1."""
     count, classes = len(channels.free), channels.classes
     parts = [_ratio(seen.low, seen.tensor_low), _ratio(seen.high, seen.tensor_high)]
     least = np.zeros(count)
@@ -407,7 +411,7 @@ def _input(op: OperatorPart, place: int) -> TensorPart:
 
 
 def _errors(op: OperatorPart, ids: Array, seen: _Observed) -> Iterator[Array]:
-    """Of each channel that a layer reads: the error from weights, and that from inputs of step 1; over the power of the
+    """For each channel that a layer reads: the errors from weights and from inputs of step 1, over the power of the
     layer's outputs."""
     row = _LAYERS[op.name]
     data = _input(op, row.weights).data
@@ -455,7 +459,7 @@ def _write(graph: SubgraphPart, channels: _Channels, factors: Array) -> None:
             ]
     for tensor, ids in channels.of.items():
         if tensor.quantization and (factors[ids] != 1).any():
-            tensor.quantization = None  # the file may tell the range of a float tensor, which is another now
+            tensor.quantization = None  # the file may store the range of a float tensor, which changes
 
 
 def _multiply(tensor: TensorPart, factors: Array, axis: int) -> None:

@@ -65,7 +65,7 @@ class Choice:
         return all(("inputs", i) in ends for i, found in enumerate(op.inputs) if found == tensor)
 
     def apart(self) -> dict[OperatorPart, frozenset[TensorPart]]:
-        """Of its operators, the tensors that are integers for them without a QUANTIZE before: View.apart of another
+        """{operator: its tensors that are integers without a QUANTIZE before it}: the argument View.apart of another
         choice."""
         entering = self.view.graph_ends("inputs")
         found = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from tq import _core
 from tq.editing.graph import OperatorPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import recurrent, unsigned
 from tq.quantization.choice import Choice
 from tq.quantization.grids import NARROW, Weights, own_scales, passes
@@ -20,7 +21,6 @@ from tq.quantization.ranges import Parameters
 from tq.quantization.recipes import WEIGHTS
 from tq.quantization.records import ComputedWeights, Constant, Floats, Product, Record
 from tq.quantization.view import range_of_values
-from tq.specification.limits import LIMITS
 from tq.specification.table import INSTEAD
 
 # The 64-bit requantization takes biases of at most 2^47; half of that is left to sums.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors, often of several subgraphs, that are integers of one type with the same parameters, or all float.
+"""Constraints: tensors, often of several subgraphs, that are all float, or integers of one type and equal parameters.
 
-Variable      READ_VARIABLE and ASSIGN_VARIABLE copy bytes: all operators that touch a variable do so in the same
-              parameters, by the range of all tensors that are assigned to it or read from it.
-ControlFlow   IF, WHILE and STABLEHLO_CASE copy bytes into the subgraphs that they call and back.  Such an end is an
-              integer where little is lost: integer operators read it in all branches, or write it in all; one writes it
-              in a loop's body; and with 8 bits none of them has a much smaller range.
+Variable      READ_VARIABLE and ASSIGN_VARIABLE copy bytes.  All operators of a variable have equal parameters, whose
+              range is that of all tensors that are assigned to the variable or read from it.
+ControlFlow   IF, WHILE and STABLEHLO_CASE copy bytes into the subgraphs that they call, and back.  The tensors that
+              hold such a value become integers where little is lost: in all branches integer operators read it, or in
+              all they write it; in a loop's body an integer operator writes it; and with 8 bits no tensor has a much
+              smaller range than all together.
 
 STABLEHLO_COMPOSITE has no constraint: its name and its float tensors are its promise to other runtimes.
 """
@@ -26,7 +27,7 @@ from tq.specification.variables import handles_of, value_of
 
 Choices = Mapping[SubgraphPart, Choice]
 
-# The range of all, over that of one of them, which is still worth it where quantized values have 8 bits: 3.5 dB.
+# With 8 bits, the greatest ratio of the common range to the range of one tensor: it costs 3.5 dB.
 _MOST_WIDER = 1.5
 
 
@@ -40,25 +41,25 @@ class Constraint:
         raise NotImplementedError
 
     def holds(self, choices: Choices) -> bool:
-        """Whether all of its tensors can be integers."""
+        """Whether all tensors of the constraint can be integers."""
         raise NotImplementedError
 
     def values(self, choices: Choices) -> list[tuple[Choice, TensorPart]]:
-        """Its tensors, each with the choice of its subgraph."""
+        """The tensors of the constraint, each with the choice of its subgraph."""
         raise NotImplementedError
 
     def costs_much(self, choices: Choices) -> bool:
-        """Whether one range for all loses too much."""
+        """Whether one range for all tensors loses too much accuracy."""
         return False
 
     def ranges(self, choices: Choices) -> tuple[list[Parameters], list[tuple[float, float]]]:
-        """The parameters of its activations, and the ranges of its constants."""
+        """The parameters of the constraint's activations, and the ranges of its constants."""
         values = self.values(choices)
         parameters = [choice.of(value) for choice, value in values if choice.is_integer(value)]
         return parameters, [range_of_constant(value) for _, value in values if value.is_constant]
 
     def common(self, choices: Choices) -> Parameters | tuple[float, float]:
-        """The parameters of all of its tensors, or the range that all of them need, where these differ yet."""
+        """The parameters of all tensors; or, where these differ as yet, the range that all need together."""
         parameters, constants = self.ranges(choices)
         first = parameters[0]
         agree = all((p.scale, p.zero_point) == (first.scale, first.zero_point) for p in parameters)
@@ -133,7 +134,7 @@ class Port(NamedTuple):
 
 
 class ControlFlow(Constraint):
-    """ports: all inputs and outputs that hand on the same value."""
+    """A value that subgraphs hand on.  ports: all inputs and outputs that hold it."""
 
     def __init__(self, key: Key, ports: Sequence[Port], is_loop: bool) -> None:
         super().__init__(key)
@@ -167,8 +168,8 @@ class ControlFlow(Constraint):
         return all(choice.reads(op, tensor) for op in choice.view.readers.get(tensor, []))
 
     def costs_much(self, choices: Choices) -> bool:
-        """Whether one range for all is much wider than that of an input or output of a branch, or an output of a body:
-        8 bits then have too few quantized values in the latter."""
+        """Whether the common range is much wider than the range of an input or output of a branch, or of an output of a
+        body, which then gets too few of 8 bits' quantized values."""
         if self.values(choices)[0][0].type != "int8":
             return False
         low, high = _span(*self.ranges(choices))
@@ -185,7 +186,7 @@ class ControlFlow(Constraint):
 
 
 class _Ports:
-    """Ports that are tied to each other."""
+    """Sets of ports that hand on the same value."""
 
     def __init__(self) -> None:
         self._parents: dict[Port, Port] = {}

@@ -21,6 +21,7 @@ from tq._core import Model
 from tq.editing import versions
 from tq.editing.editor import Editor
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import ends
 from tq.quantization.grids import BITS, SIGNED, of_fake_quant
 from tq.quantization.passes import NothingToQuantize
@@ -37,12 +38,12 @@ DTYPES = ("float32", "float16")
 _NARROW = ("INT2", "INT4", "UINT4", "INT8", "UINT8", "INT16")
 _WIDE = ("INT32", "INT64")  # of biases
 _MOST = {"INT2": 1, "INT4": 7, "UINT4": 7, "INT8": 127, "UINT8": 127, "INT16": 32767}
-_LEAST = {"INT8": -128, "UINT8": 0}
+_LEAST = {name: LIMITS[name.lower()][0] for name in ("INT8", "UINT8")}
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 # Custom operators that take real values as well as quantized ones.
 _CUSTOM = ("TFLite_Detection_PostProcess",)
 # Operators of quantized values, not of the real values behind them; others of FLOAT compute the same of both.
-_OF_CODES = frozenset(FLOAT) - {*_BETWEEN, "CALL_ONCE", "DENSIFY", "UNIQUE", "WHERE"}
+_OF_QUANTIZED = frozenset(FLOAT) - {*_BETWEEN, "CALL_ONCE", "DENSIFY", "UNIQUE", "WHERE"}
 
 
 class _Real(NamedTuple):
@@ -55,7 +56,7 @@ class _Real(NamedTuple):
 
     @property
     def ends(self) -> tuple[float, float]:
-        """Of an activation."""
+        """The range of an activation."""
         rule = "toco" if self.type == "UINT8" else "mlir"  # as recipe "uint8" has it
         type_, shift = SIGNED.get(self.type, (self.type.lower(), 0))
         scale, zero = float(self.scale[0]), int(self.zero_point[0]) - shift
@@ -205,7 +206,7 @@ class _Graph:
         for op in self._graph.operators:
             mine = [t for t in (*op.inputs, *op.outputs) if t is not None and t in found]
             name = op.builtin_name or "CUSTOM"
-            if mine and (name in _OF_CODES or (name == "CUSTOM" and op.name not in _CUSTOM)):
+            if mine and (name in _OF_QUANTIZED or (name == "CUSTOM" and op.name not in _CUSTOM)):
                 why = FLOAT.get(name, "a custom operator may take quantized values for what they are")
                 raise ValueError(f"operator {op.index} ({op.name}) with {mine[0]!r} has no float form: {why}")
 
@@ -229,7 +230,7 @@ class _Graph:
             tensor.quantization = {"min": low, "max": high, **({"quantized_dimension": real.axis} if many else {})}
 
     def _ends_of_constant(self, tensor: TensorPart, real: _Real) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Of weights; of a constant that is read like an activation; none of a bias."""
+        """The min and max of a constant: of weights, or of one that is read like an activation.  A bias has none."""
         none = np.empty(0, np.float32)
         if real.type in _WIDE or not real.scale.size:
             return none, none

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""effort="better" and "best": passes that lessen the errors of a quantized model, kept where they do on other samples.
+"""effort="better" and "best": passes that lessen the errors of a quantized model, tested on other samples.
 
 PRELU       stands in place of the operators that some converters write for it (prelu.py)
 channels    channels of the float model are scaled (channel_scales.py)
 ranges      ranges of activations are chosen by the errors at the outputs (range_search.py)
-rounding    weights are rounded by what they are multiplied with (rounding.py)
+rounding    weights are rounded for the inputs that samples give their layer (rounding.py)
 
-All passes together are judged against none, which is effort="fast", and not one by one: what one pass gains is mostly
-less than a few samples can tell.  The samples are split into parts.  The passes see all parts but one, and their model
-is run on the samples of that part, with the kernels of LiteRT's default, and measured before a last SOFTMAX or
-LOGISTIC; so each part in turn.  If the outputs of all parts are surely nearer (judgement.py) than those of plain
-quantization that saw the same, all samples make the model; else plain quantization does.
+The test compares all passes together with plain quantization, which is effort="fast".  Single passes are not tested: a
+few samples cannot tell the gain of one.  The test is a cross-validation.  The samples are split into parts; for each
+part, both models are made from the samples of the other parts and run on the samples of this part, with the kernels
+that give the bits of LiteRT's default.  Errors are measured before a last SOFTMAX or LOGISTIC.  If the errors of the
+passes are smaller by more than chance explains (judgement.py), the result is made by the passes from all samples, else
+by plain quantization.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ Calibrate = Callable[[Model, Samples], Options]
 
 
 class Candidate(NamedTuple):
-    """What build.py makes a model of."""
+    """The arguments of build.py: a float model and options."""
 
     model: Model
     options: Options
 
 
 def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, keeps_channels: bool) -> Candidate:
-    """The model and the options after all passes, or before.
+    """The model and the options after all passes, or those of plain quantization.
 
     build: a quantized model; the samples are for rounding.  calibrate: the options, with a calibration by samples.
     keeps_channels: whether the calibration is of the model as it is.
@@ -76,7 +77,7 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
 
 
 def parts(samples: Samples, effort: str) -> list[tuple[Samples, Samples]]:
-    """Of each part the samples outside of it, and its own.  Few samples are one part, seen too."""
+    """For each part, (samples to make models from, samples to test on).  Few samples are both at once."""
     if len(samples) < _FEW:
         return [(samples, samples)]
     numbers, count = range(len(samples)), _PARTS[effort]
@@ -87,7 +88,7 @@ def parts(samples: Samples, effort: str) -> list[tuple[Samples, Samples]]:
 
 
 class Passes:
-    """Makes candidates of samples.  The ranges' factors are chosen once, by all samples (range_search.py)."""
+    """Makes candidates from samples.  Factors of ranges are chosen once, from all samples (range_search.py)."""
 
     def __init__(self, model: Model, samples: Samples, calibrate: Calibrate, keeps_channels: bool) -> None:
         self._model, self._calibrate, self._keeps_channels = model, calibrate, keeps_channels

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq import _core
-from tq.specification.limits import LIMITS
+from tq.enums import LIMITS
 
 Floats = NDArray[np.float32]
 _STEPS = 4  # of float32, to both sides

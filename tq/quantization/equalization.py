@@ -60,7 +60,7 @@ class Pair:
 
     @property
     def weights(self) -> tuple[TensorPart, TensorPart]:
-        """Of both layers."""
+        """The weights of both layers."""
         first, second = _weights(self.first), _weights(self.second)
         assert first is not None and second is not None
         return first, second

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that fall back to another recipe: the fewest that reach a target.
+"""Operators that fall back to another recipe: as few as reach a target of accuracy.
 
 Operators are ranked by the error at the outputs from quantizing each alone (tq/accuracy/sensitivities.py).
 """
@@ -29,9 +29,10 @@ def reach(
     build: Build,
     options: Options,
 ) -> QuantizedModel:
-    """The model in which the fewest operators, the most sensitive ones, have another recipe.
+    """The model in which the most sensitive operators, as few as possible, have the recipe `fallback`.
 
-    Their number is found by halving, since more of them mean less noise, nearly; the returned model was measured."""
+    Their number is found by halving, since more of them nearly always mean less noise.  The returned model was measured
+    to reach the target."""
     recipe, threads, limits = options.fallback, options.num_threads, options.limits
     assert options.target_sqnr is not None
     target = float(options.target_sqnr)
@@ -52,7 +53,7 @@ def reach(
     order = _order(model, made[0], samples, threads, limits)
     low, high = 0, len(order)
     if recipe == "float":
-        high -= 1  # something is to stay quantized
+        high -= 1  # at least one operator stays quantized
     while high - low > 1:
         middle = (low + high) // 2
         if measured(order[:middle]) >= target:

@@ -2,8 +2,8 @@
 """Grids of constants: scales and zero points that training, the caller or the file chose, in place of the constant's
 own least and greatest value.
 
-Kernels take weights of zero point 0, so a grid's zero point is taken out: the quantized values move by it.  Values that
-then pass the type's end by one step stay one step below it.  Where they pass it by more, the constant gets a scale of
+Kernels take weights of zero point 0, so the zero point is subtracted from the quantized values.  A value that then
+passes the type's end by one step is set to the end.  Where a value passes the end by more, the constant gets a scale of
 its own, and does not lie on the grid.
 """
 
@@ -32,14 +32,14 @@ _MOST_OF_BIASES = 2**31 - 1
 BITS = {4: "uint4", 8: "uint8", 16: "uint16"}
 # Why a constant cannot lie on a grid; see also passes().
 NARROW = "its bias needs a wider scale"
-# Whose scale that of a grid is, by its source.
+# {source of a grid: the owner of its scale, in notes}.
 _OWNERS = {
     "FAKE_QUANT": "its FAKE_QUANT",
     "QUANTIZE": "its QUANTIZE",
     "calibration": "the calibration",
     "stored": "the min and max that the file stores",
 }
-# What moves the values of a type to those of the signed type of as many bits.
+# {unsigned type: (the signed type of as many bits, the difference of their values)}.
 SIGNED = {"UINT8": ("int8", 128), "UINT4": ("int4", 8)}
 
 
@@ -58,7 +58,7 @@ class Grid:
 
     axis: that several scales belong to; None: one scale; KERNELS: the one that the kernel takes.
     source: "FAKE_QUANT", "QUANTIZE", "override", "stored" or "calibration".
-    ends: the least and greatest real values of each scale that it was made of, where it was made of such.
+    ends: the ranges that the scales were made from, if there are any: the least and the greatest real values.
     given: the name under which the caller gives it.
     """
 
@@ -73,11 +73,11 @@ class Grid:
 
     @property
     def is_range(self) -> bool:
-        """Whether the rule of the operator's recipe makes the scale of the ends."""
+        """Whether the recipe's rule makes the scale from the ends."""
         return self.ends is not None and self.source not in TRAINED
 
     def of_all(self) -> Grid:
-        """Of one scale: a range for each channel becomes that of all."""
+        """The grid with one scale, that of the range of all channels."""
         if self.axis is None or self.ends is None or not self.is_range:
             return self
         low, high = self.ends[0].min(), self.ends[1].max()
@@ -129,7 +129,7 @@ class Grid:
         return None
 
     def symmetric(self, data: NDArray[Any], most: int) -> tuple[NDArray[np.int32], np.float32] | None:
-        """Quantized values from -most to most of one scale and zero point 0, and the scale; None: they pass these."""
+        """Values from -most to most with one scale and zero point 0, and the scale; None: a value lies outside."""
         if self.ends is not None and self.is_range:
             if self.is_empty(data):
                 return None
@@ -156,7 +156,7 @@ class Grid:
 
 
 def passes(type: str = "int8") -> str:
-    """Why a constant of values of this type does not lie on a grid."""
+    """The reason why a constant of values of this type does not lie on a grid."""
     least, most = WEIGHT_LIMITS[type]
     return f"its values pass {least} or {most}, the scales do not fit it, or the range is 0 to 0"
 
@@ -185,7 +185,7 @@ def of_parameters(scale: Any, zero_point: Any, axis: int | None, type_name: str,
 
 
 def of_range(low: Any, high: Any, axis: int | None, source: str, most: int = WEIGHT_MOST["int8"]) -> Grid:
-    """Of weights in the range: symmetric, from -most to most."""
+    """The grid of weights with this range: symmetric, with values from -most to most."""
     lows, highs = (np.atleast_1d(np.asarray(end, np.float32)) for end in (low, high))
     scale = symmetric_scale(lows, highs, most)
     zeros = np.zeros(scale.size, np.int64)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tq.quantize_model with effort, equalization, second-order rounding, bias correction and fallback, which make a model
-better than plain rounding.
+"""tq.quantize_model with options that run samples: equalization, effort, bias correction, rounding, fallback.
 
-They come in this order: the float model is equalized, quantized, its biases corrected, its weights rounded anew.
-effort.py makes another model and options of its own.  Then the outputs are measured against the float model's on the
-samples, and operators fall back to another recipe (fallback.py).
+1. equalize: the float model's channels are scaled (equalization.py).
+2. effort: passes make another float model and other options, where these lessen the errors (effort.py).
+3. The model is quantized (build.py), its biases are corrected (bias_correction.py), its weights rounded (rounding.py).
+4. The outputs are compared with the float model's, and operators fall back to another recipe (fallback.py, budget.py).
+   Each set of operators is a model that step 3 makes anew.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tq.quantization.rules import method_of
 
 
 def build(model: Model, options: Options) -> QuantizedModel:
-    """tq.quantize_model of checked options that run samples."""
+    """The quantized model; the options are checked and run samples."""
     _check(options)
     samples = _samples(model, options)
     if options.equalize:
@@ -98,9 +99,12 @@ def _samples(model: Model, options: Options) -> Samples:
 
 
 def _equalized(model: Model, samples: Samples, options: Options) -> Model:
-    """With a scale for each channel of the weights, the activations are left to make alike, which samples show.  With
-    one scale the weights matter most, and a MINIMUM beside each RELU6 is worth it.  So it was measured
-    (benchmarks/bench_better.py): the other way round is worse for both."""
+    """The float model with equalized channels.
+
+    per_axis: weights have a scale for each channel already, so the ranges of activations are made alike; samples show
+    these ranges.  Else the ranges of weights are made alike, and a MINIMUM beside each RELU6 is worth its time.
+    benchmarks/bench_better.py measured both ways for both: each is worse with the other's.
+    """
     if isinstance(options.calibration, Calibration):
         raise ValueError("calibration is a tq.Calibration, of the model before it is equalized: give samples instead")
     if options.per_axis:
@@ -115,10 +119,10 @@ def _equalized(model: Model, samples: Samples, options: Options) -> Model:
 
 
 def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
-    """Parameters for the input of each MINIMUM of equalize: its output's.
+    """{name of the input of each MINIMUM that equalize added: the parameters of its output}.
 
-    The MINIMUM's tensors share parameters.  Without this they would have to reach up to the highest of its constants,
-    which stands for a channel that was made large; but quantized values end where the output ends anyway.
+    Input, constant and output of a MINIMUM share parameters.  The constant of an enlarged channel may lie far above the
+    output's range; without these overrides the shared range would contain it, with longer steps for no gain.
     """
     calibration, recipe = options.calibration, options.recipe
     if recipe.form != STATIC or not isinstance(calibration, Calibration):
@@ -135,9 +139,9 @@ def _clamps(model: Model, options: Options) -> dict[str, QuantizationParams]:
 
 
 def _calibrated(model: Model, samples: Samples, options: Options, others: Sequence[Any] | None = None) -> Options:
-    """The options with a calibration that every build can use; None where no recipe asks for one.
+    """The options with a calibration that every build can use; without one where no recipe asks for it.
 
-    others: samples of other signatures; None: those beside the samples."""
+    others: samples of other signatures; None: the `others` of `samples`."""
     given, observer = options.calibration, options.observer
     if isinstance(given, Calibration):
         made = given if observer is None else given.with_observer(observer, options.percentile)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Second moments of what a layer's weights meet in the quantized model and in the float one, in chunks of samples.
+"""Second moments of a layer's inputs in the quantized model and in the float one, gathered in chunks of samples.
 
-Chunks are merged in their order; so the sums have the same bits whoever runs them.
+Chunks are merged in their order, so that the sums have the same bits whether workers or this process gather them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 
 class Layer(NamedTuple):
-    """A layer as its weights see it.  weights: the shape of the tensor; pairs: whether halves are looked at."""
+    """The facts of a layer that moments need.  weights: the shape of the tensor; pairs: whether halves are gathered."""
 
     filter: Filter
     weights: tuple[int, ...]
@@ -30,10 +30,10 @@ class Layer(NamedTuple):
 
 
 class Moments:
-    """What a layer's weights meet.
+    """Moments of a layer's inputs.
 
-    rounded: in the quantized model.  exact: in the float one, sums alone.  halves: both models' inputs, of samples of
-    even and of odd numbers.
+    rounded: in the quantized model.  exact: in the float model, without products.  halves: joint moments of both
+    models, of the samples with even and with odd numbers.
     """
 
     def __init__(self, layer: Layer) -> None:
@@ -44,7 +44,7 @@ class Moments:
         self._is_finite = True
 
     def update(self, x: Array, y: Array | None, num_threads: int | None) -> None:
-        """Adds a sample: x in the quantized model, y in the float one; None: it is not looked at."""
+        """Adds a sample: x in the quantized model, y in the float one; None: there is no float model."""
         half = self.rounded.samples % 2  # a chunk begins with an even number
         self.rounded.update(self._layer.filter, self._layer.weights, x, num_threads=num_threads)
         if y is None:
@@ -55,7 +55,7 @@ class Moments:
             self.halves[half].update(x, y, num_threads=num_threads)
 
     def merge(self, other: Moments) -> Moments:
-        """Adds another's sums.  Returns itself."""
+        """Adds the sums of another.  Returns itself."""
         self.rounded.merge(other.rounded)
         self.exact.merge(other.exact)
         for mine, others in zip(self.halves, other.halves, strict=True):
@@ -64,7 +64,7 @@ class Moments:
         return self
 
     def take_halves(self) -> list[PairObserver]:
-        """The halves, if they say something; else []."""
+        """The halves, if both have finite patches that differ between the models; else []."""
         halves, self.halves = self.halves, []
         return halves if self._is_finite and all(half.count for half in halves) else []
 
@@ -84,7 +84,7 @@ def gather(
 
 
 def of_chunk(layer: Layer, rounded: Chunk, exact: Chunk | None, num_threads: int | None) -> Moments:
-    """The moments of some samples."""
+    """The moments of one chunk."""
     found = Moments(layer)
     others = itertools.repeat(None) if exact is None else exact.reals()
     for x, y in zip(rounded.reals(), others, strict=False):

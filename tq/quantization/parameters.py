@@ -16,27 +16,28 @@ import numpy as np
 
 from tq import _core
 from tq.editing.graph import OperatorPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import clipping, unsigned
 from tq.quantization.groups import SHARING, Groups
 from tq.quantization.ranges import Parameters
 from tq.quantization.view import Key, View, range_of_constant
-from tq.specification.limits import LIMITS, Scales
+from tq.specification.limits import Scales
 from tq.specification.table import FREE, READS
 
 Spans = Mapping[Key, tuple[float, float]]  # the range that all tensors under a constraint need
 
-# Constants of these operators are bounds: one beyond the computed values saturates, and bounds nothing.
+# Operators whose constants are bounds.  A bound outside of the computed values changes none of them, and may saturate.
 _BOUNDING = ("MINIMUM", "MAXIMUM")
-# With this range the quantized values of a constant are the steps in which comparisons compare.
+# The least range of a constant in a comparison: its steps are then 1/256, those in which kernels compare.
 _LEAST_COMPARED = 255 / 256
 _MOST_SWEEPS = 8  # a wider group may narrow another operator's inputs
 _JUST_OVER = 1.0001  # float32 rounds the scale
 
 
 def of_range(type: str, low: float, high: float, centered: bool = False, is_unsigned: bool = False) -> Parameters:
-    """is_unsigned: int8 values that become uint8: toco rounds the zero point of uint8.
+    """The parameters of a range.  is_unsigned: for int8 values that become uint8, whose zero point toco rounds.
 
-    toco gives a range of one value the scale 0, by which no kernel can divide; rule "mlir" has a least range.
+    A range of one value follows rule "mlir", which has a least range: toco's scale would be 0, a divisor in kernels.
     """
     if is_unsigned and not centered and max(high, 0) - min(low, 0) > unsigned.LEAST_RANGE:
         made = _core.choose_quantization_params(low, high, "uint8", rule="toco")
@@ -64,7 +65,7 @@ class GroupParameters:
         return self.by_root[self.groups.roots[tensor]]
 
     def of_constant(self, op: OperatorPart, index: int, tensor: TensorPart) -> Parameters:
-        """Of a constant that an operator reads like an activation."""
+        """The parameters of a constant that an operator reads like an activation."""
         view = self.view
         if op in view.variables:
             return self.agreed[view.variables[op]]
@@ -109,7 +110,7 @@ class GroupParameters:
         return self.view.ranges.of(tensor)[0] if self.view.ranges.knows(tensor) else end
 
     def _weights_scale(self, op: OperatorPart, input_scale: float) -> float:
-        """The greatest, which grows where the bias would not fit."""
+        """The greatest scale, which grows where the bias would not fit."""
         view, weights, bias = self.view, self.view.weights(op), self.view.bias(op)
         if weights is None:
             return 0.0
@@ -201,7 +202,8 @@ def _trained(view: View, tensors: Sequence[TensorPart]) -> Parameters | None:
 def _wider(
     made: GroupParameters, op: OperatorPart, given: Mapping[TensorPart, Parameters]
 ) -> tuple[TensorPart, Parameters] | None:
-    """The group of an operator's output with the scale that the kernel needs; None: it has it, or is the caller's."""
+    """The group of an operator's output with the scale that the kernel needs.  None: the group has this scale, or the
+    caller gives its parameters."""
     least = _least_scale(made, op)
     if not least:
         return None
@@ -216,8 +218,10 @@ def _wider(
 
 
 def _least_scale(made: GroupParameters, op: OperatorPart) -> float:
-    """Of an output: the kernel's limit; and LiteRT refuses 2^31 steps or more to a fused activation's end, which int16
-    would have where all values in calibration were 0, since its ranges are not widened."""
+    """The least scale of an output, by the kernel's limit and by its fused activation.
+
+    LiteRT refuses an activation's end that is 2^31 steps or more away.  int16 would have such an end where all values
+    in calibration were 0, since its ranges are not widened."""
     limit = made.view.row(op).limit
     _, end = clipping.BOUNDS.get(getattr(op.options.get("fused_activation_function"), "name", ""), clipping.ALL)
     least = limit.least(made.scales(op)) if limit is not None and limit.least is not None else 0.0
@@ -264,7 +268,7 @@ class _Chooser:
         return any(self.view.ranges.override_name(tensor) is not None for tensor in tensors)
 
     def _demanded(self, tensors: Sequence[TensorPart]) -> tuple[list[tuple[float, int]], bool]:
-        """The parameters that kernels demand of their outputs, and whether other tensors are written freely."""
+        """The parameters that kernels demand of their outputs, and whether another kernel takes any parameters."""
         demanded, is_free = set(), False
         for tensor in tensors:
             producer = self.view.producers.get(tensor)
@@ -276,13 +280,13 @@ class _Chooser:
         return list(demanded), is_free
 
     def _is_exceeded(self, made: Parameters, tensors: Sequence[TensorPart]) -> bool:
-        """Whether a bound, whose value is no reason for a range, was the result, and has no quantized value."""
+        """Whether the parameters saturate a result of MINIMUM or MAXIMUM, such as a bound that no range contains."""
         writers = ((tensor, self.view.producers.get(tensor)) for tensor in tensors)
         outputs = [t for t, op in writers if op is not None and op.builtin_name in _BOUNDING]
         needed = [self._needed(tensor) for tensor in outputs if self.view.ranges.knows(tensor)]
         return any(low < made.low - made.scale or high > made.high + made.scale for low, high in needed)
 
     def _needed(self, tensor: TensorPart) -> tuple[float, float]:
-        """The range that must have quantized values."""
+        """The range that the parameters must contain."""
         found, passing = self.view.ranges.of(tensor), self.passing.get(tensor, clipping.ALL)
         return clipping.cut(found, passing) if self.view.ranges.was_measured(tensor) else found

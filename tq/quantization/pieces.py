@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a model's run over samples, which can be pickled for an executor's workers."""
+"""Pieces of a model that run over chunks of samples.  Both can be pickled for an executor's workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tq.running.limits import Limits
 Array = NDArray[Any]
 Rows = list[dict[int, Array]]  # tensors of samples, by index
 
-# Samples that a worker runs in a row.  A fixed number: so the last bits of sums do not depend on the workers.
+# Samples that a worker runs in a row.  The number is fixed, so that the last bits of sums do not depend on the workers.
 CHUNK = 16
 
 

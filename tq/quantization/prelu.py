@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PRELU in place of the operators that some converters write for it: max(x, 0) - a max(-x, 0).
 
-The real values are the same.  In integers each of the operators would round once more.
+The real values are the same.  As integers, each of those operators would round, and PRELU rounds once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _PARTS = ("RELU", "NEG", "MUL")
 
 
 def fuse_prelus(model: Model, fixed: Collection[str] = ()) -> Model:
-    """The model with PRELUs; the same model where there are none to make, or where one of the tensors is fixed."""
+    """The model with PRELUs; the given model where there are none to make.
+
+    fixed: names of tensors.  Where a RELU, NEG or MUL reads or writes one of them, the given model is returned.
+    """
     editor = Editor(model)
     try:
         graph = editor.main
@@ -38,7 +41,7 @@ def fuse_prelus(model: Model, fixed: Collection[str] = ()) -> Model:
 
 
 def _fuse(add: OperatorPart) -> bool:
-    """Makes an ADD a PRELU, where it is the last operator of one."""
+    """Makes an ADD a PRELU where it adds max(x, 0) and -a max(-x, 0).  Returns whether it did."""
     if _fused(add) != "NONE" or len(add.inputs) != 2:
         return False
     for first, second in (add.inputs, add.inputs[::-1]):
@@ -68,7 +71,7 @@ def _writer(tensor: TensorPart | None, name: str) -> OperatorPart | None:
 
 
 def _read(tensor: TensorPart | None, name: str) -> TensorPart | None:
-    """What an operator of this name made the tensor of."""
+    """The first input of the operator of this name that writes the tensor; None: another operator does, or none."""
     producer = _writer(tensor, name)
     return None if producer is None else producer.inputs[0]
 

@@ -48,7 +48,7 @@ from tq.running.watching import subgraph_and_index
 # The operators of a subgraph that may get integer activations, by the type of these.
 Wanted = Mapping[str, Sequence[OperatorPart]]
 
-# What the quantizer adds to the names of tensors that it makes: a calibration of its result has those too.
+# The endings of names that the quantizer gives new tensors.  A calibration of a quantized model has such names too.
 _MADE = re.compile("_(u?int8|int16|int4|float32|float|dequantized|fixed|requantized|bias|hidden|mean|count|gate[0-9])$")
 _INTEGERS = ("INT8", "UINT8", "INT16", "INT4", "UINT4", "INT2")
 

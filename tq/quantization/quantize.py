@@ -74,7 +74,8 @@ def quantize_model(
         DEQUANTIZE, go, also where the caller of a model of integer inputs or outputs has one of the two; what they set
         is taken before a calibration's ranges; those that the file stores as min and max, where there is none.
     observer, percentile: how ranges are found, as for tq.calibrate: "minmax" by default, "moving_average",
-        "percentile", "mse", "entropy".  Of a tq.Calibration, whose own choice is the default, it asks for histograms.
+        "percentile", "mse", "entropy".  With a tq.Calibration, its own choice is the default; another choice needs its
+        histograms.
     io: the type of each signature's inputs and outputs that are integers inside: "float32"; "int8" or "uint8" where
         those are int8, "int16" where they are int16.
     per_axis: a scale for each channel, where the operator's kernel takes them; else one for each constant.
@@ -87,37 +88,38 @@ def quantize_model(
     block_size: of blockwise_int4: 32, 64, 128 or 256; rows that it does not divide get a scale each.
     custom_weights: {"MyOp": [1, 2]}: which inputs of custom operators are weights, for recipes of float activations.
         The dynamic ones hand them over as they are, one scale each; weight_only ones behind a DEQUANTIZE.
-    default_ranges: (low, high): of activations of which nothing else says a range, to see what a model costs before
-        there is data for it; no calibration is needed then.  An error where all ranges are known.
+    default_ranges: (low, high): the range of activations that have none from another source.  No calibration is needed
+        then: size and speed of the model can be measured before there is data.  An error where all ranges are known.
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
     effort: how long to search for a model with smaller errors: "fast": not at all.  "better", seconds to a minute:
         channels of activations are scaled across branches, ranges are chosen by the errors at the outputs, weights are
-        rounded by "gptq".  This model is taken if its errors are less than those of "fast" on samples that it was not
-        made with, of which "best" tells more surely, in twice the time.  The float model computes the same, nearly to
-        the bit, but for a RELU6 whose input is greater than in the samples.
-    weight_rounding: "nearest"; or by what weights are multiplied with in samples, layer by layer, each with inputs from
-        the layers that are rounded already: "gptq", the more accurate, or "comq".  Of int8, int4 and int2 weights with
-        zero point 0 of CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV and BATCH_MATMUL in the first
-        subgraph that one operator reads; their scales and biases change too.  Weights that overrides name stay.
+        rounded by "gptq".  This model is taken if its errors on samples that it was not made from are less than those
+        of "fast"; "best" tests this more surely, in twice the time.  The scaled float model computes the same, nearly
+        to the bit, except for a RELU6 whose input is greater than in the samples.
+    weight_rounding: "nearest"; or, for the inputs that samples give each layer, with earlier layers rounded already:
+        "gptq", the more accurate, or "comq".  It concerns int8, int4 and int2 weights with zero point 0 that one
+        operator of the first subgraph reads: CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV or
+        BATCH_MATMUL.  Their scales and biases change too.  Weights that overrides name stay.
     equalize: scale channels first so that they quantize better: see tq.equalize.
-    bias_correction: correct by biases the shift of mean outputs that rounding causes: see tq.correct_biases.
-    target_sqnr: in dB: while the outputs' signal to noise over all samples is under it, the operators that cost
-        most (tq.sensitivity) get the recipe `fallback`: "float", or "int16x8" where the others are int8.
-    budget: bytes that the file may grow by, 20_000 or "10%" of the model without fallback; or the time that a run may
-        take longer, "500us", "2ms" or "10% time", measured here with tq's kernels of LiteRT's default and `num_threads`
-        (1): times vary, so two calls may choose otherwise.  The operators that cost most accuracy (by tq.sensitivity)
-        for what they need get the recipe `fallback`, until the budget is spent.
+    bias_correction: change biases so that layers keep the mean outputs of the float model: see tq.correct_biases.
+    target_sqnr: dB: as few operators as reach this signal-to-noise ratio of the outputs, over all samples, get the
+        recipe `fallback`: "float", or "int16x8" where the others are int8.  The most sensitive (tq.sensitivity) first.
+    budget: the bytes that the file may grow by, 20_000 or "10%" of the model without fallback; or the time that a run
+        may grow by, "500us", "2ms" or "10% time".  Time is measured on this machine with `num_threads` (1) and the
+        kernels that give the bits of LiteRT's default; it varies, so two calls may choose different operators.
+        Operators get the recipe `fallback` until the budget is spent: those first whose quantization costs most
+        accuracy (tq.sensitivity) for the bytes or the time that their fallback adds.
     samples: run by these six, as tq.calibrate takes them; by default the samples of `calibration`.
     num_threads: for runs of samples: as of tq.calibrate, and of tq.Interpreter for these six.
     executor: any concurrent.futures executor: its workers find ranges, as for tq.calibrate, and gather what
-        weight_rounding looks at, layer by layer, sixteen samples at a time.  The bytes are the same without it.
+        weight_rounding needs, layer by layer, sixteen samples at a time.  The bytes are the same without it.
     max_memory, max_multiply_adds: limits of each run, as tq.Interpreter takes them.
 
-    Returns the quantized model, bytes that carry weights_on_grid, (n, of): of the constants to which training gave a
-    scale, n have it, and notes, which say of constants why they do not get the scale of their training, of the
-    calibration, or of the min and max that the file stores (an error where these are no range).
+    Returns the quantized model, bytes with two attributes.  weights_on_grid: (n, of): of the `of` constants to which
+    training gave a scale, n have it.  notes: for constants without the scale of their training, of the calibration, or
+    of the min and max that the file stores (an error where these are no range): the reason.
     Rounded to the nearest, int8 weights are TFLiteConverter's, int4 weights ai-edge-quantizer's to the bit (but no
     scale of a block is 0).
     Operators are given the versions that their kernels have.  Weights that several operators share stay shared.
@@ -182,9 +184,9 @@ def plan_quantization(
 ) -> QuantizationPlan:
     """The decisions of tq.quantize_model for these arguments, one by one; nothing is written.
 
-    Of each operator: its recipe, its type, and why it stays float32 where it does; of groups of activations that share
-    parameters: these, their range and its source; of variables and control flow: whether they
-    hold integers; of constants: their type; where QUANTIZE and DEQUANTIZE stand.
+    Operators: their recipe, their type, and the reason where they stay float32.  Groups of activations that share
+    parameters: the parameters, the range and its source.  Variables and control flow: whether they hold integers.
+    Constants: their type.  The places of QUANTIZE and DEQUANTIZE.
 
     print() shows tables, a notebook too.  ValueError: as tq.quantize_model.
     """

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranges of activations, chosen by the errors at the outputs.
 
-A range that leaves out the greatest values has finer steps; a wider one than the samples' saves values that other
-samples may have.  So each group of activations that share parameters gets candidates, which are the range of the
-calibration with its ends multiplied by a factor.  The error of a candidate has two parts:
+A range without the greatest values has finer steps.  A range that is wider than that of the samples saturates fewer
+values of other samples.  So each group of activations that share parameters has candidates: the calibration's range
+with its ends multiplied by a factor.  The error of a candidate has two parts:
 
-rounding    the group alone is rounded in the float model.  It is measured once, and grows as the square of the step.
-saturation  values of the group outside of a range become its ends.  A range of all samples has none on these; so the
-            samples are split, and a factor is judged on a sample with the ends that other samples have.
+rounding    the group alone is rounded in the float model.  This is measured once; the error grows as the square of the
+            step.
+saturation  values outside of the range become its ends.  The range of all samples saturates none of their values, so
+            the samples are split into parts: a factor is applied to the range of the other parts' samples.
 
-Both are errors at the outputs.  They add up over groups, nearly: the candidates are taken that together leave the
-least.
+Both are errors at the outputs.  Errors of groups nearly add up: the chosen candidates are those with the least sum.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from tq.running.limits import Limits
 Array = NDArray[Any]
 Range = tuple[float, float]
 
-# Of a range; the first leaves it as it is.
-_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.975, 0.95, 0.925, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+# The factors of candidates; the first leaves the range as it is.
+_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
 _SWEEPS = 8  # over all groups
-_SHARE = 0.25  # of a group's equal part of the error: a group with less in all outputs keeps its range
-_UNEVEN = 0.1  # of a range: a group with values so far outside of the other samples' is looked at
-_PARTS = 4  # of the samples, of which one is judged by the ends of the others
-_LOST = 30.0  # saturation over rounding, with which a candidate is given up
+_SHARE = 0.25  # a group whose error is less than this part of the mean over groups, in all outputs, keeps its range
+_UNEVEN = 0.1  # a group with values farther outside of the other samples' range, over its length, is searched
+_PARTS = 4  # of the samples; saturation in a part is measured with the range of the others
+_LOST = 30.0  # saturation over rounding: a candidate with more is given up
 
 
 class Group(NamedTuple):
@@ -63,7 +63,7 @@ class Group(NamedTuple):
 
 
 class Chosen:
-    """Factors of groups, for calibrations of one model and of others with the same tensors."""
+    """The chosen factor of each group; names: of the tensors, which another model with the same names shares."""
 
     def __init__(self, names: Mapping[int, str], factors: Mapping[Group, float]) -> None:
         self._rows = [([names[i] for i in group.tensors if i in names], group, row) for group, row in factors.items()]
@@ -87,7 +87,7 @@ class Chosen:
 
 
 def choose_ranges(model: Model, options: Options, samples: Samples) -> Chosen:
-    """The ranges that leave the least errors."""
+    """The factors with the least errors at the outputs."""
     calibration = options.calibration
     assert isinstance(calibration, Calibration)
     search = _Search(model, groups_of(model, options), options.limits, options.num_threads)
@@ -213,7 +213,7 @@ class _Search:
         self._rest: Array = np.zeros((len(self._outputs), 1))  # the errors of groups that were dropped
 
     def drop_small(self) -> None:
-        """Leaves the groups that matter: by the errors of their ranges as they are, or with values of few samples."""
+        """Drops groups whose ranges cause little of the error, unless few samples have their greatest values."""
         if not self._trials:
             return
         first = np.array([trial.table()[0, :, 0] for trial in self._trials])
@@ -255,7 +255,7 @@ class _Search:
         return [np.array(self.interpreter.get_tensor(index)) for index in self._outputs]
 
     def _ends(self, group: Group) -> Range:
-        """Of the group's values, within its range."""
+        """The least and greatest value of the group, at most the ends of its range."""
         values = [self.interpreter.get_tensor(index) for index in group.entries]
         low, high = min(float(x.min(initial=0)) for x in values), max(float(x.max(initial=0)) for x in values)
         return max(low, group.range[0]), min(high, group.range[1])
@@ -280,8 +280,9 @@ class _Search:
 
 
 def _least(ratios: Sequence[Array], rest: Array) -> list[int]:
-    """The candidate of each group, so that the mean over outputs and parts of the errors' logarithms is least; the
-    errors of groups add up, nearly.  rest: of other groups."""
+    """The candidate of each group.  The mean logarithm of the error, over outputs and parts, is least.
+
+    The error is the sum over groups, and of `rest`: that of the groups that were dropped."""
     chosen = [0] * len(ratios)
     if not ratios:
         return chosen

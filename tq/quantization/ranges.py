@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ranges of a subgraph's float tensors come from, the first that there is:
+"""The sources of the ranges of a subgraph's float tensors.  The first one that a tensor has counts:
 
 overrides     a range, or the parameters themselves, that the caller gives by a tensor's name
 FAKE_QUANT    the operator's min and max, which training chose; the operator goes (tq/quantization/trained.py)
@@ -7,8 +7,8 @@ QUANTIZE      the scale and zero point of a QUANTIZE before a DEQUANTIZE, which 
 calibration   the values of the runs
 stored        min and max in the file, beside a tensor that has no scale
 
-So toco takes them, which knows no calibration (tflite/toco/graph_transformations/hardcode_min_max.cc and
-quantize.cc of TensorFlow 1).
+toco has the same order, without calibration (tflite/toco/graph_transformations/hardcode_min_max.cc and quantize.cc of
+TensorFlow 1).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ import numpy as np
 from tq._core import QuantizationParams
 from tq.calibration.calibrate import Calibration
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.nearest import hint
 from tq.quantization import grids
 from tq.quantization.grids import Grid, Grids
 from tq.quantization.recipes import Recipe
 from tq.running.recurrent import INTERMEDIATES, LSTMS
 from tq.running.watching import key_of, subgraph_and_index
-from tq.specification.limits import LIMITS
 
 Override = Union[tuple[float, float], QuantizationParams]  # noqa: UP007 - evaluated on Python 3.10 too
 
 
 class Parameters(NamedTuple):
-    """Of a group of tensors."""
+    """The quantization parameters of a group of tensors."""
 
     scale: np.float32
     zero_point: int
@@ -57,7 +57,7 @@ class Trained(NamedTuple):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether nothing may change the parameters: FAKE_QUANT's give way to a group's range."""
+        """Whether nothing may change the parameters.  Those of FAKE_QUANT are only a range, which a group may widen."""
         return self.parameters is not None and self.source != "FAKE_QUANT"
 
 
@@ -90,7 +90,7 @@ def input_ranges(
             raise ValueError(f"input_stats: the model has no input {name!r}{hint(name, known)}")
         if recipe.activations == "int16" and mean:
             raise ValueError(f"input_stats: the mean of {name!r} is {mean}; int16 values have the zero point 0")
-        least, most = (0, 255) if recipe.weights == "uint8" else LIMITS[recipe.activations]
+        least, most = LIMITS["uint8" if recipe.weights == "uint8" else recipe.activations]
         if recipe.activations == "int16":
             least = -most
         found[name] = (least - mean) / std, (most - mean) / std
@@ -124,7 +124,7 @@ def _grid(override: Override) -> Grid:
 
 
 def _stored_grid(tensor: TensorPart) -> Grid | None:
-    """Of a constant with min and max and without a scale."""
+    """The grid of a constant with min and max and without a scale."""
     stored = tensor.quantization
     if not _stores_range(tensor):
         return None
@@ -132,7 +132,7 @@ def _stored_grid(tensor: TensorPart) -> Grid | None:
 
 
 def _stores_range(tensor: TensorPart) -> bool:
-    """Whether there is min or max beside a tensor without a scale."""
+    """Whether the file stores min or max beside a tensor without a scale."""
     parameters = tensor.node.get("quantization")
     if parameters is None or parameters.length("scale"):
         return False
@@ -140,7 +140,7 @@ def _stores_range(tensor: TensorPart) -> bool:
 
 
 def _why_no_range(tensor: TensorPart) -> str:
-    """Why min and max of a tensor are no range, nor one for each channel; "": they are, or are not there."""
+    """The reason why min and max of a tensor are no range, nor one for each channel; "": they are, or are absent."""
     if not _stores_range(tensor):
         return ""
     stored = tensor.quantization
@@ -182,23 +182,23 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Override]:
 
 
 def main_ran(calibration: Calibration | None) -> bool:
-    """Whether the first subgraph ran, or nothing did."""
+    """Whether the calibration ran the first subgraph, or no subgraph."""
     observers = calibration.observers.items() if calibration is not None else ()
     seen = {subgraph_and_index(key)[0] for key, item in observers if item.min <= item.max}
     return 0 in seen or not seen
 
 
 class Ranges:
-    """Of the tensors of a subgraph as it was opened."""
+    """The known ranges of tensors of a subgraph as it was opened."""
 
     def __init__(
         self, graph: SubgraphPart, overrides: Mapping[str, Override] | None = None, grids: Grids | None = None
     ) -> None:
         given = dict(overrides or {})
         self.is_unsigned = False  # whether int8 values are written as uint8
-        self.default: tuple[float, float] | None = None  # of groups of which no range is known
+        self.default: tuple[float, float] | None = None  # the range of groups without a known one
         self.has_integer_ends = False  # whether the caller wants integer inputs and outputs of the subgraph
-        self.read_real: set[OperatorPart] = set()  # that quantize an input of the subgraph, beside another
+        self.read_real: set[OperatorPart] = set()  # QUANTIZE operators of an input that another QUANTIZE reads too
         self.grids = grids if grids is not None else Grids()  # of constants
         self._overrides = {tensor: given[tensor.name] for tensor in graph.tensors if tensor.name in given}
         self._override_names = {tensor: tensor.name for tensor in self._overrides}
@@ -211,7 +211,7 @@ class Ranges:
             self._read_intermediates(op)
 
     def _read_intermediates(self, op: OperatorPart) -> None:
-        """The ranges of values inside an LSTM, which stand under constants, are those of its intermediate tensors."""
+        """Takes ranges of values inside an LSTM from its intermediate tensors, each under a constant input."""
         if op.builtin_name not in LSTMS:
             return
         inputs, inner = op.inputs, op.intermediates
@@ -224,7 +224,7 @@ class Ranges:
                 self._stored.update({} if found is None else {under: found})
 
     def names(self) -> list[str]:
-        """Of the tensors whose ranges are known, without constants."""
+        """The names of tensors whose ranges are known, without constants."""
         return [tensor.name for tensor in self._keys if self.knows(tensor) and not tensor.is_constant]
 
     def index(self, tensor: TensorPart) -> int | None:
@@ -237,11 +237,11 @@ class Ranges:
         self._main_ran = main_ran
 
     def train(self, ranges: Mapping[TensorPart, Trained]) -> None:
-        """Ranges that training chose."""
+        """Adds ranges that training chose."""
         self._trained.update(ranges)
 
     def move(self, tensor: TensorPart, made: TensorPart) -> None:
-        """The overrides of a tensor are for another, which has its values."""
+        """Moves the override of a tensor to another tensor, which has its values now."""
         if tensor in self._overrides:
             self._overrides[made] = self._overrides.pop(tensor)
             self._override_names[made] = self._override_names.pop(tensor)
@@ -256,7 +256,7 @@ class Ranges:
         return self._chosen(tensor) is not None or self._was_seen(tensor)
 
     def of(self, tensor: TensorPart) -> tuple[float, float]:
-        """ValueError: a calibration without a finite value of the tensor.  KeyError: no range is known."""
+        """The range.  ValueError: a calibration without a finite value of the tensor.  KeyError: no range is known."""
         found = self._chosen(tensor)
         if isinstance(found, tuple):
             return found
@@ -265,11 +265,11 @@ class Ranges:
         return self._stored[tensor]
 
     def of_any(self, tensor: TensorPart) -> tuple[float, float] | None:
-        """The range, or that of tensors of which none is known; None: there is neither."""
+        """The range, else the default; None: there is neither."""
         return self.of(tensor) if self.knows(tensor) else self.default
 
     def source(self, tensor: TensorPart) -> str:
-        """Where the range comes from: as the table above names it; "" where none is known."""
+        """The source of the range, by the table above; "": no range is known."""
         if tensor in self._overrides:
             return "override"
         if tensor in self._trained:
@@ -279,7 +279,7 @@ class Ranges:
         return "stored" if tensor in self._stored else ""
 
     def was_measured(self, tensor: TensorPart) -> bool:
-        """Whether the range is a calibration's; others were chosen, by the caller or in training."""
+        """Whether the range is a calibration's, not one that the caller or training chose."""
         return self._chosen(tensor) is None
 
     def fixed(self, tensor: TensorPart) -> QuantizationParams | None:
@@ -288,7 +288,7 @@ class Ranges:
         return found if isinstance(found, QuantizationParams) else None
 
     def override_name(self, tensor: TensorPart) -> str | None:
-        """The name under which the caller gives the tensor's range; None where he does not."""
+        """The name under which the caller gives the tensor's range; None: the caller gives none."""
         return self._override_names.get(tensor)
 
     def _was_seen(self, tensor: TensorPart) -> bool:
@@ -300,7 +300,7 @@ class Ranges:
         return bool(observer.min <= observer.max) or (subgraph_and_index(key)[0] == 0 and self._main_ran)
 
     def _chosen(self, tensor: TensorPart) -> tuple[float, float] | None:
-        """The range unless it is a calibration's."""
+        """The range; None: a calibration's, or none."""
         found = self._overrides.get(tensor)
         if found is not None and not isinstance(found, QuantizationParams):
             return found
@@ -310,7 +310,7 @@ class Ranges:
 
 
 def _stored(tensor: TensorPart) -> tuple[float, float] | None:
-    """The range in the file, of a float tensor without a scale; of a range for each channel that of all."""
+    """The range in the file of a float tensor without a scale; several channels' ranges are joined."""
     if int(tensor.type) != 0 or not _stores_range(tensor) or _why_no_range(tensor):
         return None
     stored = tensor.quantization

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tq.nearest import hint
 
-# How weights are rounded: each to the nearest, or by what they are multiplied with (tq/quantization/rounding.py).
+# How weights are rounded: each to the nearest, or for the inputs of their layer (tq/quantization/rounding.py).
 NEAREST = "nearest"
 ROUNDINGS = (NEAREST, "gptq", "comq")
 

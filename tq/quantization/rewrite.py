@@ -215,7 +215,7 @@ def _become_product(product: Product) -> None:
 
 
 def _add_intermediates(record: Intermediates) -> None:
-    """Those that a float LSTM has, which hold ranges, become integers."""
+    """The intermediate tensors of a float LSTM, which hold ranges, become integers."""
     graph, have = record.operator.subgraph, record.operator.intermediates
     made = []
     for number, item in enumerate(record.tensors):

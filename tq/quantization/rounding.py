@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rounding of weights by what they are multiplied with, layer by layer, in the order of execution.
+"""Second-order rounding: weights are rounded for the inputs that samples give their layer, in the order of execution.
 
-A layer's inputs are those of the quantized model, whose earlier layers are rounded already; so a layer is fitted to
-what it will get.  Its weights w become s q with integers q; of the error (w - s q) H (w - s q), H the second moments of
-the inputs about their mean, as little as possible is left (src/kernels/rounding/round_rows.h).  What the mean of the
-inputs makes of it is taken back by the bias, which also takes back what earlier layers shift.
+The inputs of a layer come from the quantized model with all earlier layers rounded, so that a layer is fitted to the
+inputs that it will have.  Its weights w become s q with a scale s and integers q, which make the error
+(w - s q) H (w - s q) small; H holds the second moments of the inputs about their mean
+(src/kernels/rounding/round_rows.h).  The bias corrects the mean of the outputs: for the rounding of these weights, and
+for the errors of earlier layers.
 
-Shapes, options and activations stay: weights, their scales, and biases change.
+Weights, their scales, and biases change.  Shapes, options and activations stay.
 """
 
 from __future__ import annotations
@@ -47,20 +48,20 @@ Array = NDArray[Any]
 METHODS = ("gptq", "comq")
 BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
 NOT_ROUNDED = f"no weights of its own that a {', '.join(LAYERS)} reads are int8, int4 or int2 with zero point 0"
-_WEIGHTS = 1  # the input
+_WEIGHTS = 1  # the input of all layers with the weights
 
 # The least and greatest integer of a type.  -128 is left out as in all int8 weights.
 _LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
-# Multiples of the usual scale to try: smaller ones lose the ends of the range, and have finer steps.
+# Multiples of the usual scale to try: a smaller scale saturates the largest weights, and has finer steps.
 FACTORS = {
     "INT8": (1.03, 1.015, 1.0, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9),
     "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
     "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
 }
 SWEEPS = {"gptq": 3, "comq": 4}
-# A square of so many columns takes seconds: fewer scales are tried, and fewer sweeps follow.
+# With more columns, rounding takes seconds: fewer scales are tried, and fewer sweeps follow.
 _MANY = 1024
-_MOST_PAIRED = 640  # columns of weights that take back what earlier layers err by (shift.py)
+_MOST_PAIRED = 640  # columns of weights that correct errors of earlier layers (shift.py)
 _MOST_BIAS = 2.0**30  # steps of an int32 bias
 _LEAST_HELD = 8 << 20  # bytes of activations to hold beside a small model
 
@@ -70,12 +71,12 @@ class Layer(NamedTuple):
 
     exact: Operator
     rounded: Operator
-    weights: Tensor  # the quantized ones
+    weights: Tensor  # of the quantized model
     shape: Shape
 
 
 class Rounded(NamedTuple):
-    """What a layer gets.  scales: float32, as many as it has; bias: real values, None: it stays."""
+    """The new constants of a layer.  scales: float32, as many as before; bias: real values; None: it stays."""
 
     values: Array
     scales: Array
@@ -92,7 +93,7 @@ def round_weights(
     num_threads: int | None = None,
     executor: Any = None,
 ) -> bytes | None:
-    """A quantized model with weights rounded anew, by the methods of the layers; None: it has no such layer."""
+    """The quantized model with weights rounded by the method of each layer; None: no layer has one of METHODS."""
     layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
     if not layers:
         return None
@@ -144,7 +145,7 @@ def _layer(one: Operator, two: Operator, readers: dict[int, int]) -> Layer | Non
 
 
 def _constant_values(model: Model, operator: Operator, place: int) -> Array | None:
-    """The real values of a constant input, also behind operators that compute it of constants; None: there is none."""
+    """The real values of a constant input, or of one that operators compute from constants; None: no such input."""
     tensor = operator.inputs[place] if place < len(operator.inputs) else None
     if tensor is None:
         return None
@@ -224,7 +225,7 @@ def _bias_of(model: Model, layer: Layer) -> Array | None:
 def _meet(
     layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None, executor: Any
 ) -> moments.Moments:
-    """What the weights meet.  exact: None: the inputs in the quantized model alone are looked at."""
+    """Moments of the layer's inputs in both models.  exact: None: in the quantized model alone."""
 
     def chunks(operator: Operator, segments: Segments) -> Iterator[Chunk]:
         data = operator.inputs[LAYERS[operator.name][0]]
@@ -298,7 +299,7 @@ def _factors(kind: str, shape: Shape) -> tuple[float, ...]:
 
 
 class _Steps(NamedTuple):
-    """The steps of quantized weights.  block: how many of a row have one scale; halves: it is a float16 value."""
+    """The scales of quantized weights.  block: weights of a row with one scale; halves: scales are float16 values."""
 
     block: int
     halves: bool
@@ -339,7 +340,7 @@ class _Square:
     def round(
         self, rows: Array, scales: Array, factors: tuple[float, ...], steps: _Steps, refit: bool
     ) -> tuple[Array, Array, Array]:
-        """The integers of rows of weights, their scales, and the errors that are left."""
+        """The integers of rows of weights, their scales, and the remaining errors."""
         return _core._round_rows(
             self._method,
             np.ascontiguousarray(rows, np.float64),

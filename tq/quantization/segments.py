@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the first subgraph of a model piece by piece, over all samples.
 
-Between two pieces the tensors that later operators read are held for each sample, where they are small.  Where they
-are large, the operators since the last ones that were held run again for the next piece, sample by sample.  Either way
-a later piece can run behind operators whose constants have changed meanwhile.
+Between two pieces, small tensors that later operators read are held for all samples.  Where these tensors are large,
+nothing new is held: the next piece begins at the tensors that are held already, and runs the operators behind them
+again.  Either way, constants of earlier operators may change between two pieces.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tq.quantization.pieces import CHUNK, Chunk, Piece, Rows
 from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
-Change = Callable[[OperatorPart], None]  # of an operator of the piece, before the piece is run
+Change = Callable[[OperatorPart], None]  # edits an operator before a piece with this operator runs
 
 _NO_TENSOR = -1
 _QUANTIZED = ("INT8", "UINT8", "INT16")  # activations of layers
 
 
-# Operators that run again at most: more take time, and tensors are held however large they are.
+# The most operators that run again.  Where there would be more, tensors are held, however large they are.
 _MOST_AGAIN = 12
 
 
 class Segments:
-    """A model on its way through all samples.
+    """A model that runs piece by piece, with the tensors that it holds for all samples.
 
     most: the bytes to hold between two pieces; some pieces hold more (_MOST_AGAIN).
     executor: whose workers run the pieces; None: this process.
-    position: the operators before it have been asked for; chunks() gives a tensor that an operator there reads.
+    position: the index of an operator; chunks() gives the tensors that this operator reads.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ class Segments:
         self._live: Rows = [
             {partners[i].index: as_input(value, partners[i]) for i, value in row.items()} for row in samples.values
         ]
-        self._start = 0  # the operators before it need not run again
+        self._start = 0  # the first operator that runs for the next piece: the tensors that it reads are held
         self._changes: Mapping[int, Change] = {}
         self.position = 0
 
     def advance(self, stop: int, changes: Mapping[int, Change] | None = None) -> None:
-        """Goes on to the operator `stop`; changes: of operators by index."""
+        """Moves the position to operator `stop`.  changes: {index of an operator: its change}."""
         self.position, self._changes = max(stop, self.position), changes or {}
         made = [i for op in self._operators[self._start : stop] for i in op.output_indices]
         wanted = [i for i in dict.fromkeys(made) if self._last.get(i, -1) >= stop and i not in self._constant]
@@ -77,7 +77,7 @@ class Segments:
             self._hold(wanted)
 
     def _hold(self, wanted: list[int]) -> None:
-        """Holds tensors in place of those that nothing from `position` on reads."""
+        """Computes the wanted tensors and holds them; drops the tensors that no operator from `position` on reads."""
         piece = self._piece(wanted) if wanted else None
         if piece is not None:
             rows = ({i: row[i] for i in piece.inputs} for row in self._live)
@@ -93,7 +93,7 @@ class Segments:
         self._start = self.position
 
     def chunks(self, tensor: int) -> Iterator[Chunk]:
-        """A tensor that the operator at `position` reads, of CHUNK samples after another."""
+        """A tensor that the operator at `position` reads: chunks of at most CHUNK samples, in order."""
         piece = None if tensor in self._live[0] else self._piece([tensor])
         needed = [tensor] if piece is None else piece.inputs
         found = self._tensors[tensor]
@@ -102,7 +102,7 @@ class Segments:
             yield Chunk(tensor, quantization, rows, piece)
 
     def _piece(self, wanted: list[int]) -> Piece:
-        """The operators up to `position` that make tensors."""
+        """The operators before `position` that compute the wanted tensors from held ones."""
         operators, needed = [], set(wanted)
         for op in self._operators[self._start : self.position][::-1]:
             if needed & set(op.output_indices) or not op.output_indices:
@@ -120,7 +120,7 @@ class Segments:
             parts = {op.index: graph.operators[op.index] for op in operators}
             read = {i for part in parts.values() for i in part.input_indices}
             behind = [op for op in self._operators if set(op.output_indices) & read & self._constant]
-            for op in behind:  # constants are computed anew
+            for op in behind:  # DEQUANTIZE of constants runs in each piece
                 parts.setdefault(op.index, graph.operators[op.index])
             tensors = graph.tensors
             ends = [tensors[i] for i in inputs], [tensors[i] for i in outputs]
@@ -143,7 +143,7 @@ def _chunks(rows: Iterable[dict[int, Array]]) -> Iterator[Rows]:
 
 
 def _constants(model: Model) -> set[int]:
-    """The tensors that do not depend on inputs, all of them without those of variables."""
+    """The constants, the variables, and the tensors that DEQUANTIZE computes from constants."""
     graph = model.subgraphs[0]
     found = {t.index for t in graph.tensors if t.is_constant or t.is_variable}
     known = found | {_NO_TENSOR}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights that take back what earlier layers err by.
+"""Weights that correct errors of earlier layers.
 
 A layer gets x in the quantized model and y in the float one.  Beside its own rounding it can make up for a part of
 y - x, which follows from x: with H the second moments of x and D those of y - x with x, both about the means,
@@ -24,8 +24,8 @@ from tq.calibration.hessians import PairObserver
 
 Array = NDArray[Any]
 
-# Of the mean of H's diagonal: the weight of "stays near w" beside the samples, which do not show every input; of it
-# SHRINK for as many patches as weights, more for fewer.
+# Parts of the mean of H's diagonal that are added to the diagonal.  They keep weights near w, since samples do not show
+# every input.  SHRINK is multiplied by the number of weights over the number of patches.
 DAMPING = 0.01
 SHRINK = 3.0
 _MOST = 0.99  # of the moments to be replaced by the identity
@@ -34,7 +34,9 @@ _STEP = 1 / 64
 
 
 def damping(moments: Array, count: int, part: float) -> float:
-    """What to add to the diagonal of second moments of `count` patches.  part: HessianObserver.shrinkage."""
+    """The damping: a number to add to the diagonal of second moments of `count` patches.
+
+    part: HessianObserver.shrinkage."""
     diagonal = np.maximum(np.diag(moments), 0)
     level = float(diagonal.mean())
     part = min(part, _MOST)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks that were trained with quantization: FAKE_QUANT operators, and QUANTIZE before DEQUANTIZE, go.
+"""Networks trained with quantization: FAKE_QUANT, and QUANTIZE before DEQUANTIZE, are removed and leave ranges.
 
-take_fake_quants   the range of an activation, the grid of a constant
-take_constants     the grid of a constant that DEQUANTIZE reads, be it per-axis
-complete_pairs     inputs and outputs that are integers behind or before one of the two get the other
-take_pairs         the scale and zero point of an activation
-fold_moves_before  a constant that is transposed or reshaped before one of the two becomes another
-fold_moves         a trained constant that is transposed or reshaped becomes another
-spread             tensors that RELU, RESHAPE and their like make of a trained one, or make one of, get its range
-separate           where an operator needs equal parameters and training chose several, values are requantized, but
-                   those that an operator writes for a concatenation alone
+take_fake_quants   removes FAKE_QUANT: leaves the range of an activation, the grid of a constant
+take_constants     removes DEQUANTIZE of a constant: leaves its grid, per-tensor or per-axis
+complete_pairs     integer inputs before a DEQUANTIZE get a QUANTIZE, integer outputs of a QUANTIZE get a DEQUANTIZE
+take_pairs         removes QUANTIZE before DEQUANTIZE: leaves the scale and zero point of an activation
+fold_moves_before  computes TRANSPOSE, RESHAPE and their like of a constant before FAKE_QUANT or QUANTIZE
+fold_moves         computes TRANSPOSE, RESHAPE and their like of a constant with a trained grid
+spread             RELU, RESHAPE and their like hand the range of a trained input or output to the other side
+separate           inserts a requantization where an operator needs equal parameters and training chose several; not
+                   where a tensor is read by one concatenation alone, whose parameters it then gets
 
 toco does take_fake_quants and spread (hardcode_min_max.cc: change_concat_input_ranges), TFLiteConverter take_pairs and
 separate.
@@ -29,30 +29,30 @@ from tq import _core
 from tq._core import QuantizationParams
 from tq.calibration.encodings import Encoding
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization import clipping
 from tq.quantization.grids import KERNELS, SIGNED, Grid, Grids, of_fake_quant, of_parameters, of_range
 from tq.quantization.preparation import ends
 from tq.quantization.ranges import Ranges, Trained
 from tq.quantization.view import REQUANTIZING, View, is_float
 from tq.running.recurrent import inside
-from tq.specification.limits import LIMITS
 from tq.specification.table import FREE, SAME
 
 _INTEGERS = ("INT4", "UINT4", "INT8", "UINT8", "INT16", "INT32", "INT64")
 _ACTIVATIONS = ("INT8", "UINT8", "INT16")
 _MOVES = ("TRANSPOSE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 _TRAINED = ("FAKE_QUANT", "QUANTIZE")
-_MOST_SWEEPS = 8  # of spread; each takes ranges along a whole chain
+_MOST_SWEEPS = 8  # of spread; one sweep carries ranges along a whole chain
 
 
 # ---- FAKE_QUANT ----
 
 
 def take_fake_quants(graph: SubgraphPart, activations: bool, grids: Grids) -> dict[TensorPart, Trained]:
-    """Takes FAKE_QUANT operators away, of constants alone or of `activations` too, and gives the ranges that they set.
+    """Removes FAKE_QUANT operators, of constants alone or of `activations` too, and returns the ranges that they set.
 
-    A constant becomes what the operator made of it.  Operators of different ranges that read the same tensor, or one
-    that stands between an input and an output, stay.  ValueError: a number of bits that no type has.
+    A constant takes the operator's result.  Operators of different ranges that read the same tensor, or one that stands
+    between an input and an output, stay.  ValueError: a number of bits that no type has.
     """
     found: dict[TensorPart, Trained] = {}
     gone: set[OperatorPart] = set()
@@ -194,7 +194,7 @@ def fold_moves(graph: SubgraphPart, grids: Grids) -> None:
 def _moved(
     op: OperatorPart, data: NDArray[Any], shape: tuple[int, ...], axis: int | None
 ) -> tuple[NDArray[Any] | None, int | None]:
-    """The operator's result, and the axis that becomes of one.  None: it is not known."""
+    """The operator's result, and the position of an axis in it.  None: the result is not known."""
     if op.builtin_name == "TRANSPOSE":
         order = op.inputs[1] if len(op.inputs) > 1 else None
         values = None if order is None or order.data is None else [int(item) for item in order.data.ravel()]
@@ -281,18 +281,18 @@ def _float_end(graph: SubgraphPart, ranges: Ranges, tensor: TensorPart) -> Tenso
 
 
 def take_pairs(graph: SubgraphPart, ranges: Ranges) -> dict[TensorPart, Trained]:
-    """Takes pairs of QUANTIZE and DEQUANTIZE away, and gives what they set.  Of several pairs of one float
-    input of the subgraph each reads the real values."""
+    """Removes pairs of QUANTIZE and DEQUANTIZE, and returns the parameters that they set.  Where a float input of the
+    subgraph has several pairs, each of them reads its real values."""
     found: dict[TensorPart, Trained] = {}
     pairs: dict[TensorPart, list[OperatorPart]] = {}
     for op in graph.operators:
         source, target = ends(op)
         if op.builtin_name == "QUANTIZE" and source is not None and target is not None and is_float(source):
             pairs.setdefault(source, []).append(op)
-    now: dict[TensorPart, TensorPart] = {}  # what stands for a tensor that was taken away
+    now: dict[TensorPart, TensorPart] = {}  # {a removed tensor: the tensor in its place}
     for first, quantizes in pairs.items():
         rows = [(op, row) for op in quantizes if (row := _pair(graph, op)) is not None]
-        # The finest is the tensor's own; of an input of integers the widest, of which all others are made.
+        # The tensor itself gets the finest parameters; an integer input the widest, from which the others are computed.
         is_widest = first in graph.inputs and ranges.has_integer_ends
         rows.sort(key=lambda row: row[1].high - row[1].low, reverse=is_widest)
         for op, trained in rows:
@@ -309,7 +309,7 @@ def take_pairs(graph: SubgraphPart, ranges: Ranges) -> dict[TensorPart, Trained]
 
 
 def take_constants(graph: SubgraphPart, grids: Grids) -> None:
-    """Takes DEQUANTIZE of constants away, and of what QUANTIZE makes of them; they keep their scales as grids."""
+    """Removes DEQUANTIZE of constants, and QUANTIZE before it.  The scales become the constants' grids."""
     made: dict[TensorPart, NDArray[Any]] = {}
     gone, unread = [], []
     for op in graph.operators:
@@ -390,7 +390,7 @@ def _pair(graph: SubgraphPart, op: OperatorPart) -> Trained | None:
 
 
 def _take_pair(graph: SubgraphPart, source: TensorPart, op: OperatorPart, is_second: bool) -> TensorPart:
-    """Takes a QUANTIZE and the DEQUANTIZEs behind it away.  Returns the float tensor that has its parameters."""
+    """Removes a QUANTIZE and the DEQUANTIZEs behind it.  Returns the float tensor that has its parameters."""
     middle = op.outputs[0]
     assert middle is not None
     readers = middle.consumers
@@ -417,8 +417,7 @@ def _take_pair(graph: SubgraphPart, source: TensorPart, op: OperatorPart, is_sec
 
 
 def spread(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
-    """Gives ranges to tensors that hold the values of a trained tensor, or values of which it holds what is left of
-    them by clamps."""
+    """Gives the range of a trained tensor to tensors with the same values, and to those whose clamped values it has."""
     view = View.of(graph, ranges, type)
     rows = [op for op in graph.operators if view.rule(op) == SAME or op.builtin_name in clipping.BOUNDS]
     for _ in range(_MOST_SWEEPS):
@@ -442,8 +441,8 @@ def _forward(view: View, op: OperatorPart) -> bool:
 
 
 def _unite(view: View, op: OperatorPart) -> bool:
-    """The range of all inputs for an output of which nothing else is known, where the inputs have parameters: these are
-    requantized to the output's."""
+    """Gives an output without a range that of all inputs, where these have parameters: they are requantized to the
+    output's."""
     rows = [row for row in _known(view, view.data(op)) if row is not None and row.is_fixed]
     new = [t for t in view.outputs(op) if view.ranges.trained(t) is None]
     if not new or len(rows) < 2 or len(rows) != len(view.data(op)):
@@ -473,7 +472,7 @@ def _backward(view: View, op: OperatorPart) -> bool:
 
 
 def separate(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
-    """Puts an operator that will requantize between tensors of different parameters that must have the same."""
+    """Inserts a requantization between tensors with different parameters where an operator needs equal ones."""
     view = View.of(graph, ranges, type)
     for op in [op for op in graph.operators if view.rule(op) == SAME]:
         read, written = view.data(op), view.outputs(op)
@@ -493,8 +492,8 @@ def separate(graph: SubgraphPart, ranges: Ranges, type: str) -> None:
 
 
 def _is_rescaled(view: View, op: OperatorPart, tensor: TensorPart) -> bool:
-    """Whether the operator alone reads what a kernel writes with any scale: it writes the operator's own, then, as
-    toco's change_concat_input_ranges and TFLiteConverter have it."""
+    """Whether the operator alone reads the tensor, and its kernel writes with any scale.  The tensor then gets the
+    operator's parameters, as in toco's change_concat_input_ranges and TFLiteConverter."""
     producer = view.producers.get(tensor)
     if producer is None or producer.builtin_name == REQUANTIZING or tensor in view.graph.outputs:
         return False
@@ -502,7 +501,7 @@ def _is_rescaled(view: View, op: OperatorPart, tensor: TensorPart) -> bool:
 
 
 def _differ(ranges: Ranges, one: TensorPart, other: TensorPart) -> bool:
-    """Whether training chose different parameters, of which some are more than a range."""
+    """Whether training chose different ranges or parameters, and parameters for at least one."""
     a, b = ranges.trained(one), ranges.trained(other)
     if a is None or b is None or not (a.is_fixed or b.is_fixed):
         return False
@@ -534,6 +533,6 @@ def _requantize_input(
 
 
 def unjoined(graph: SubgraphPart, integers: Container[OperatorPart]) -> tuple[OperatorPart, ...]:
-    """The operators that were put in to requantize, and stay float."""
+    """The inserted requantizations that stay float."""
     rows = [op for op in graph.operators if op.builtin_name == REQUANTIZING and op not in integers]
     return tuple(op for op in rows if all(map(is_float, ends(op))))

@@ -24,7 +24,7 @@ from tq.specification.table import INTEGER
 
 _SHIFT = 128
 _MOST = 127
-# Whose int8 kernels take a scale for each channel in every runtime.
+# Operators whose int8 kernels take a scale for each channel in every runtime.
 _PER_AXIS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 _BETWEEN = ("QUANTIZE", "DEQUANTIZE")
 

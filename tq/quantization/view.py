@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tq.editing.graph import OperatorPart, SubgraphPart, TensorPart
+from tq.enums import LIMITS
 from tq.quantization.ranges import Ranges
-from tq.specification.limits import LIMITS
 from tq.specification.table import CALLING, FREE, INTEGER, Integer, Output
 
 # Real values from here on stand for infinities: bounds and paddings of constants, masks of activations.
@@ -65,12 +65,12 @@ class View:
     type: str  # of the activations: "int8" or "int16"
     producers: Mapping[TensorPart, OperatorPart]
     readers: Mapping[TensorPart, list[OperatorPart]]
-    # Of operators that touch a variable, and of ends that other subgraphs call or are called by, the constraint under
-    # which they may have integers.  An operator or an end that must stay float is left out.
+    # {operator that reads or writes a variable: its constraint}, and {owner: {end of a call: its constraint}}: the
+    # constraint under which it may have integers.  An operator or an end that must stay float is left out.
     variables: Mapping[OperatorPart, Key] = field(default_factory=dict)
     ends: Mapping[Owner, Mapping[End, Key]] = field(default_factory=dict)
-    # Of integer operators of another type, the tensors that they read or write as integers: there other operators read
-    # what a DEQUANTIZE writes.  Neither producers nor readers have these.
+    # {integer operator of another type: its integer tensors}.  Other operators read these through a DEQUANTIZE.
+    # Neither producers nor readers have them.
     apart: Apart = field(default_factory=dict)
     _magnitudes: dict[TensorPart, float] = field(default_factory=dict)  # of constants, computed once
 
@@ -173,7 +173,7 @@ class View:
         return is_infinite(self.ranges, tensor)
 
     def magnitude(self, tensor: TensorPart) -> float:
-        """Of a constant.  0 where it is infinite: its quantization will be refused."""
+        """The greatest magnitude of a constant; 0 where it is infinite: its quantization will be refused."""
         if tensor not in self._magnitudes:
             data = tensor.data
             found = 0.0 if data is None or not data.size else max(float(data.max()), -float(data.min()))

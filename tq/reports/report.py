@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import math
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,26 +93,7 @@ def report(
     fed = measuring.Samples(a, samples, max_samples)
     matching = match(a, b)
     limits = Limits(max_memory, max_multiply_adds)
-    one, two = (
-        Interpreter(
-            model=m,
-            num_threads=num_threads,
-            experimental_preserve_all_tensors=True,
-            numerics="reference",
-            **limits._asdict(),
-        )
-        for m in (a, b)
-    )
-    writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
-    rows = [_Activation(left, right, writers.get(left.index)) for left, right in matching.activations]
-    ends = _Outputs(a, b)
-    for _ in tracked(zip(fed.each(one), fed.each(two), strict=True), fed, "comparing for the report"):
-        one.invoke()
-        two.invoke()
-        for row in rows:
-            row.add(_value(one, row.left), _value(two, row.right))
-        ends.add(one, two)
-    activations = [found for row in rows if (found := row.result()) is not None]
+    activations, ends = _run(a, b, fed, matching.activations, num_threads, limits)
     matched = {row.index for row in activations}
     written = [t for op in a.subgraphs[0].operators if is_computed(op) for t in op.outputs if t is not None]
     floats = {tensor.index: tensor.name for tensor in written if type_kind(tensor) == "f"}
@@ -137,6 +119,37 @@ def report(
     if output is not None:
         made.save(output)
     return made
+
+
+def _run(
+    a: Model,
+    b: Model,
+    fed: measuring.Samples,
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    num_threads: int | None,
+    limits: Limits,
+) -> tuple[list[TensorReport], _Outputs]:
+    """Runs both models on the samples.  The errors of pairs of tensors, and of the outputs."""
+    one, two = (
+        Interpreter(
+            model=m,
+            num_threads=num_threads,
+            experimental_preserve_all_tensors=True,
+            numerics="reference",
+            **limits._asdict(),
+        )
+        for m in (a, b)
+    )
+    writers = {index: op for op in reversed(a.subgraphs[0].operators) for index in op.output_indices}
+    rows = [_Activation(left, right, writers.get(left.index)) for left, right in pairs]
+    ends = _Outputs(a, b)
+    for _ in tracked(zip(fed.each(one), fed.each(two), strict=True), fed, "comparing for the report"):
+        one.invoke()
+        two.invoke()
+        for row in rows:
+            row.add(_value(one, row.left), _value(two, row.right))
+        ends.add(one, two)
+    return [found for row in rows if (found := row.result()) is not None], ends
 
 
 def _value(interpreter: Interpreter, tensor: Tensor) -> Array | None:

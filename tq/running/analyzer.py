@@ -12,7 +12,7 @@ import os
 from tq._core import Model
 from tq.inspection.listing import RULE
 
-# What the release that numerics.md names calls its runtime.
+# The runtime version in the analyzer of the release that numerics.md names.
 RUNTIME_VERSION = "2.22.0-dev0+selfbuilt"
 
 _COMPATIBLE = (

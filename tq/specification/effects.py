@@ -44,7 +44,7 @@ class Effect(NamedTuple):
 
 
 class Effects:
-    """Of the findings of one model.  Without samples, one input is drawn at random, always the same."""
+    """Measures the effects of one model's findings.  Without samples, one input is drawn at random, always the same."""
 
     def __init__(self, model: Model, samples: Data | None = None, num_threads: int | None = None) -> None:
         self._model, self._num_threads = model, num_threads
@@ -63,7 +63,7 @@ class Effects:
         return Effect(None, part) if isinstance(part, str) else part.effect(item)
 
     def of_model(self, repaired: Model) -> Effect:
-        """Of all repairs, on the outputs of the first subgraph."""
+        """The effect of all repairs on the outputs of the first subgraph."""
         inputs = [tensor for tensor in self._model.inputs if tensor is not None]
         try:
             given = self._given or [{tensor.index: random_value(tensor, _SEED) for tensor in inputs}]
@@ -158,7 +158,7 @@ class _Part:
         self._known: dict[tuple[str, int], Effect] = {}
 
     def effect(self, item: Found) -> Effect:
-        """Of the repair of one tensor; of activations, which depend on each other, of all together."""
+        """The effect of repairing one tensor; activations depend on each other and are repaired together."""
         about = _about(item)
         if about not in self._known:
             self._known[about] = self._measured(about)
@@ -193,7 +193,7 @@ def _as_litert_reads(model: bytes) -> bytes:
 
 
 def _most_multiply_adds(model: Model) -> int:
-    """That a run may take: as many rounds of all operators, which count one for an element."""
+    """The limit of a run: some rounds of all operators; an element counts as one multiply-add."""
     graphs = model.subgraphs
     products = sum(op.multiply_adds or 0 for graph in graphs for op in graph.operators)
     elements = sum(math.prod(max(n, 1) for n in t.shape) for graph in graphs for t in graph.tensors)
@@ -224,7 +224,7 @@ def _calls(model: Model, samples: Data) -> list[dict[int, Array]]:
 
 
 def _results(model: Model, feeds: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """Of the first kernel set that runs it.  ValueError, tq.Error: the first one's, where none does."""
+    """The outputs by the first kernel set that runs the model.  ValueError, tq.Error: no set does; the first one's."""
     refused: Exception | None = None
     for numerics in _KERNELS:
         try:

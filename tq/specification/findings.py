@@ -62,7 +62,7 @@ class Finding:
         return f"{effect}{f' ({kernels})' if kernels else ''}"
 
     def cells(self) -> list[str]:
-        """Of a table, in the order of the names above."""
+        """The cells of its row of a table, in the order of the names above."""
         graph = f"{self.subgraph}:" if self.subgraph else ""
         kernels = ", ".join(f"{name} {does}" for name, does in self.kernels.items() if does != "runs") or "all run"
         effect = "-" if self.effect is None else _steps(self.effect)

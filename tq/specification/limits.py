@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-LIMITS = {"int8": (-128, 127), "int16": (-32768, 32767)}
+from tq.enums import LIMITS
 
 
 class Scales(NamedTuple):
@@ -27,7 +27,7 @@ class Scales(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """What a kernel needs to compute the operator's meaning; an operator whose limit does not hold stays float."""
+    """A condition on which a kernel computes its operator's meaning; where it fails, the operator stays float."""
 
     why: str
     holds: Callable[[Scales], bool]
@@ -46,7 +46,7 @@ def _keeps(s: Scales) -> bool:
     return all(constant or s.output <= scale * (high - low) for scale, constant in operands)
 
 
-SUM = Limit(
+SUM: Limit = Limit(
     "the whole range of a computed operand must be more than a step of the sum, which it is not beside a mask of -1e9;"
     " and twice an input's"
     " scale at most 2^14 of the output's: beyond, LiteRT ends the process; with int8, the output's scale grows to more"
@@ -54,39 +54,39 @@ SUM = Limit(
     lambda s: s.output >= max(s.inputs) * 2.0**-10 and _keeps(s),
     lambda s: sum(s.inputs) * 1.001 * 2.0**-7 if s.type == "int8" else max(s.inputs) * 2.0**-10,
 )
-SQUARE = _at_least(
+SQUARE: Limit = _at_least(
     "the square of an input's scale may be at most 2^12 of the output's: beyond, LiteRT ends the process",
     lambda s: max(s.inputs) ** 2 * 2.0**-11,
 )
-PRODUCT = _at_least(
+PRODUCT: Limit = _at_least(
     "with int16, the product of the inputs' scales may be at most the output's: beyond, quantized values wrap",
     lambda s: s.inputs[0] * s.inputs[-1] * 1.001 if s.type == "int16" else 0.0,
 )
-SWISH = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
-COMPARED = Limit(
+SWISH: Limit = _at_least("the output's scale must be more than a 128th of the input's", lambda s: s.inputs[0] / 120)
+COMPARED: Limit = Limit(
     "scales from 1/512 to 1: the kernel compares in steps of 1/256, and ends the process at a scale of 1",
     lambda s: all(2.0**-9 <= scale < 1 for scale in s.inputs),
 )
-ROOT = Limit(
+ROOT: Limit = Limit(
     "no quantized value may stand for a negative real value: the kernel refuses to run on one",
     lambda s: min(s.lows if s.type == "int16" else s.ends) >= 0,
 )
-LOG = Limit(
+LOG: Limit = Limit(
     "the least number of the input must be 8 steps or more: else small ones lose what the logarithm is to show, and the"
     " operators before it that keep small values small stay float as well",
     lambda s: s.lows[0] >= 8 * s.inputs[0],
     relative=True,
 )
-EXP = Limit(
+EXP: Limit = Limit(
     "int16 values that stand for at most 88: the kernel's table overflows beyond",
     lambda s: s.type == "int8" or 32767 * s.inputs[0] <= 88,
 )
-SOFTMAX = Limit(
+SOFTMAX: Limit = Limit(
     "a step of at most 5 logits: coarser ones tell nothing but the greatest apart, and with int16 the kernel wraps; and"
     " with int8 of at least 2^-24: at finer ones LiteRT ends the process",
     lambda s: (2.0**-24 if s.type == "int8" else 0) <= s.inputs[0] * abs(s.beta) < 5,  # 2^15 of 10 / 65535
 )
-SUMS_OF_PRODUCTS = _at_least(
+SUMS_OF_PRODUCTS: Limit = _at_least(
     "with int8, s_input * s_weights must be less than 256 of the output's scale, which grows where the output was"
     " always 0: beyond, XNNPACK refuses the model; with int16 at most the output's scale: beyond, sums wrap",
     lambda s: s.inputs[0] * s.weights / (250 if s.type == "int8" else 1),

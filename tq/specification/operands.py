@@ -41,7 +41,7 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True)
 class Operands:
-    """Of an operator with integer activations.
+    """The operands of an operator with integer activations.
 
     row: None where the table has none.  rule: what the row says of the outputs; None: it has no form of this spec.
     data, outputs: the quantized activations, and constants that are read like them.
@@ -70,7 +70,7 @@ class Operands:
         return tuple(item for item in self.activations if has_scale(item.tensor))
 
     def input_scale(self) -> np.float32 | None:
-        """Of the activation that weights are multiplied with."""
+        """The scale of the activation that weights are multiplied with."""
         return one_scale(self.data[0].tensor) if self.data else self.factor
 
     def bias_scale(self) -> NDArray[np.float32] | None:
@@ -125,7 +125,7 @@ def one_scale(tensor: TensorPart) -> np.float32 | None:
 
 
 def zero_points(tensor: TensorPart) -> NDArray[np.int64]:
-    """As many as scales: 0 where none is stored, the one for all where one is."""
+    """One zero point for each scale: 0 where none is stored; a single one holds for all scales."""
     stored, count = tensor.quantization.zero_point, tensor.quantization.scale_count
     if stored.size == count:
         return stored

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
+from tq import _core
+from tq.enums import LIMITS
 from tq.specification import limits
 
 FREE = "free"  # each output has its own range
@@ -103,12 +105,17 @@ INTEGER: dict[str, Integer] = {
     "SUM": Integer(FREE, FREE),
 }
 
-# Control flow: the options that name the subgraphs that it calls, and how many inputs stand before those that it hands
-# over.
+
+def _callees(name: str) -> list[tuple[str, str]]:
+    """(option that names a subgraph, form of the subgraph's inputs) of an operator: src/model/callees.def."""
+    return [(field, inputs) for row, _, field, inputs, _ in _core.callees() if row == name]
+
+
+# Control flow: the options that name the subgraphs that it calls, and the first input that these get.
 CALLING: dict[str, tuple[tuple[str, ...], int]] = {
-    "IF": (("then_subgraph_index", "else_subgraph_index"), 1),
-    "STABLEHLO_CASE": (("branch_subgraph_indices",), 1),
-    "WHILE": (("cond_subgraph_index", "body_subgraph_index"), 0),
+    name: (tuple(field for field, _ in found), int(found[0][1] == "ALL_BUT_ONE"))
+    for name in ("IF", "STABLEHLO_CASE", "WHILE")
+    if (found := _callees(name))
 }
 
 # Operators that touch resource variables: where the value is that they read or write.
@@ -118,7 +125,7 @@ VARIABLES = {"READ_VARIABLE": ("outputs", 0), "ASSIGN_VARIABLE": ("inputs", 1)}
 _RELATIVE = "ABS ADD EXPAND_DIMS MAXIMUM MEAN MUL NEG RESHAPE SQRT SQUARE SQUEEZE STRIDED_SLICE SUB SUM TRANSPOSE"
 RELATIVE = frozenset(_RELATIVE.split())
 
-# What is written for operators that have no integer kernel, or one that computes something else than they mean.
+# {operator without an integer kernel that computes its meaning: the operators in its place, and the reason}.
 INSTEAD = {
     "SQUARE": "MUL by itself: there is no kernel",
     "NEG": "MUL by -1: the kernel negates quantized values, and -128 has no opposite",
@@ -176,12 +183,10 @@ MIXED = {
     ("MUL", "int16", "uint8"),
 }
 
-# Operators that interpret a subgraph, of plain numbers, themselves; its option.
+# {operator that interprets a subgraph itself, on plain values: its option}.
 INTERPRETING = {
-    "STABLEHLO_REDUCE": "body_subgraph_index",
-    "STABLEHLO_REDUCE_WINDOW": "body_subgraph_index",
-    "STABLEHLO_SCATTER": "update_computation_subgraph_index",
-    "STABLEHLO_SORT": "comparator_subgraph_index",
+    name: _callees(name)[0][0]
+    for name in ("STABLEHLO_REDUCE", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SORT")
 }
 
 
@@ -198,9 +203,9 @@ class Spec(NamedTuple):
 
 
 SPECS = {
-    "int8": Spec("int8", "int8", -128, 127, "int8", "int32", False),
-    "int16x8": Spec("int16x8", "int16", -32768, 32767, "int8", "int64", True),
-    "uint8": Spec("uint8", "uint8", 0, 255, "uint8", "int32", False),
+    "int8": Spec("int8", "int8", *LIMITS["int8"], "int8", "int32", False),
+    "int16x8": Spec("int16x8", "int16", *LIMITS["int16"], "int8", "int64", True),
+    "uint8": Spec("uint8", "uint8", *LIMITS["uint8"], "uint8", "int32", False),
 }
 SPEC_OF_TYPE = {spec.type: spec for spec in SPECS.values()}
 
@@ -210,7 +215,7 @@ def row_of(name: str) -> Integer | None:
     return _FOUND.get(name) or INTEGER.get(name)
 
 
-# Whose kernels take no uint8 values.
+# Operators whose kernels take no uint8 values.
 _NO_UINT8 = """ABS BATCH_MATMUL DILATE DYNAMIC_UPDATE_SLICE ELU EMBEDDING_LOOKUP EXP FILL LOG REDUCE_PROD RSQRT
     SCATTER_ND SQRT SQUARED_DIFFERENCE STABLEHLO_GATHER STABLEHLO_PAD SVDF UNIDIRECTIONAL_SEQUENCE_LSTM"""
 WITHOUT_UINT8 = frozenset(_NO_UINT8.split())

@@ -16,7 +16,7 @@ Reals = NDArray[np.float64]
 
 
 class Parameters(NamedTuple):
-    """Of one scale."""
+    """Quantization parameters with one scale."""
 
     type: str
     scale: np.float32
@@ -31,7 +31,7 @@ class Parameters(NamedTuple):
 
 
 def of(tensor: TensorPart) -> Parameters:
-    """Of a tensor with one scale."""
+    """The parameters of a tensor with one scale."""
     return Parameters(type_of(tensor), np.float32(tensor.quantization.scale[0]), int(zero_points(tensor)[0]))
 
 
@@ -136,7 +136,7 @@ def requantized(op: OperatorPart, side: str, place: int, to: Parameters) -> tupl
 
 
 def _loss(before: Parameters, after: Parameters) -> float:
-    """Of a requantization: a half step, and what its range cuts off."""
+    """The loss of a requantization, in steps: half a step, and the part of the range that is cut off."""
     low, high = before.range
     least, most = after.range
     cut = max(least - low, high - most, 0.0) / float(after.scale)

@@ -218,7 +218,8 @@ ROWS = (
 )
 
 
-# Of operators that XNNPACK's delegate takes; "", and where there is none: tq's own knowledge counts.
+# LiteRT's answers for operators that XNNPACK's delegate takes: (rules, operators, answer).  Where no row holds, or its
+# answer is "", tq's prediction counts.
 DELEGATED = (
     ("scale-value zero-point-range same-scale", "PAD", RUNS),
     ("same-scale", "REDUCE_MAX REDUCE_MIN MEAN SUM", RUNS),

@@ -152,7 +152,7 @@ def _value(value: Any) -> str:
 
 
 def _text(difference: Difference) -> str:
-    """What the two values do not say themselves."""
+    """The text of a difference, where it says more than the two values."""
     return "" if " -> " in difference.text and "differ" not in difference.text else escaped(difference.text, 400)
 
 

@@ -148,7 +148,7 @@ def _footer() -> str:
 
 
 def _data(view: Drawing) -> dict[str, Any]:
-    """What page.js reads."""
+    """The data that page.js reads."""
     first, graphs = 0, []
     for graph in view.graphs:
         subgraph = view.model.subgraphs[graph.index]
@@ -202,7 +202,7 @@ def _of_boxes(graph: Graph, found: dict[tuple[int, int], Any], missing: Any) -> 
 
 
 def _pages(view: Drawing) -> Iterator[str]:
-    """Of each subgraph, the operators' and then the tensors', in order."""
+    """The panels of each subgraph: those of operators, then those of tensors, in order."""
     for subgraph in view.model.subgraphs:
         for operator in subgraph.operators:
             yield _figures(view, operator) + operator_html(operator, styles=False)

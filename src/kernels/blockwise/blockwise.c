@@ -10,6 +10,7 @@
 #include "base/sizes.h"
 #include "base/stop.h"
 #include "kernels/features.h"
+#include "kernels/isa.h"
 
 enum { ALIGN = 64, STEP = 4, GROUP = STEP * TQ_BLOCKWISE_PARTS };
 
@@ -137,15 +138,24 @@ tq_blockwise_weights tq_blockwise_packed(const tq_blockwise *plan, const void *m
 
 /* ---- rows ---- */
 
-/* Writes a block's values in the order of steps: in the fused order the first and the last eight of every 16 values by
-   turns, two at a time. */
-static void order_block(const tq_blockwise *p, const int8_t *from, int8_t *to)
+/* A block's values in the order of steps, and offsets[i]: -8 times the sum of part i's values. */
+
+/* All values belong to part 0. */
+TQ_BODY void order_plain(const tq_blockwise *p, const int8_t *from, int8_t *to, int32_t *offsets)
 {
-    if (!p->fused) {
-        memcpy(to, from, p->block);
-        memset(to + p->block, 0, p->steps * STEP - p->block);
-        return;
-    }
+    int32_t sum = 0;
+    for (size_t k = 0; k < p->block; k++)
+        sum += from[k];
+    memcpy(to, from, p->block);
+    memset(to + p->block, 0, p->steps * STEP - p->block);
+    memset(offsets, 0, TQ_BLOCKWISE_PARTS * sizeof *offsets);
+    offsets[0] = -8 * sum;
+}
+
+/* The first and the last eight of every 16 values by turns, two at a time. */
+TQ_BODY void order_fused(const tq_blockwise *p, const int8_t *from, int8_t *to, int32_t *offsets)
+{
+    int32_t lane[GROUP] = {0};
     for (size_t k = 0; k < p->block; k += GROUP) {
         uint16_t in[GROUP / 2], out[GROUP / 2];
         memcpy(in, from + k, sizeof in);
@@ -154,55 +164,69 @@ static void order_block(const tq_blockwise *p, const int8_t *from, int8_t *to)
             out[2 * i + 1] = in[TQ_BLOCKWISE_PARTS + i];
         }
         memcpy(to + k, out, sizeof out);
+        for (size_t i = 0; i < GROUP; i++)
+            lane[i] += from[k + i];
     }
+    for (size_t i = 0; i < TQ_BLOCKWISE_PARTS; i++)
+        offsets[i] = -8 * (lane[2 * i] + lane[2 * i + 1] + lane[2 * i + 8] + lane[2 * i + 9]);
 }
 
-/* offsets[i] = -8 times the sum of part i's values; of the plain order part 0 has all of them. */
-static void find_offsets(const tq_blockwise *p, const int8_t *values, int32_t *offsets)
-{
-    int32_t sums[TQ_BLOCKWISE_PARTS] = {0};
-    for (size_t s = 0; s < p->steps; s++, values += STEP)
-        sums[s % TQ_BLOCKWISE_PARTS] += values[0] + values[1] + values[2] + values[3];
-    for (size_t i = 0; i < TQ_BLOCKWISE_PARTS; i++)
-        offsets[i] = p->fused ? -8 * sums[i] : 0;
-    if (!p->fused)
-        offsets[0] = -8 * (sums[0] + sums[1] + sums[2] + sums[3]);
-}
+#define ORDER(name, target, order)                                                                   \
+    target static void name(const tq_blockwise *p, const int8_t *from, int8_t *to, int32_t *offsets) \
+    {                                                                                                \
+        for (size_t b = 0; b < p->blocks; b++, from += p->block, to += p->steps * STEP)              \
+            order(p, from, to, offsets + b * TQ_BLOCKWISE_PARTS);                                    \
+    }
+TQ_ISA_DEFINE(ORDER, all_plain, order_plain)
+TQ_ISA_DEFINE(ORDER, all_fused, order_fused)
 
 tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
                                        void *memory)
 {
+    typedef void (*order_fn)(const tq_blockwise *, const int8_t *, int8_t *, int32_t *);
+    static const order_fn plain[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_plain), fused[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_fused);
     int8_t *to = memory;
     int32_t *offsets = (int32_t *)(void *)(to + offsets_at(plan));
-    for (size_t b = 0; b < plan->blocks; b++) {
-        int8_t *block = to + b * plan->steps * STEP;
-        order_block(plan, values + b * plan->block, block);
-        find_offsets(plan, block, offsets + b * TQ_BLOCKWISE_PARTS);
-    }
+    (plan->fused ? fused : plain)[tq_isa()](plan, values, to, offsets);
     return (tq_blockwise_row){to, offsets, scale, (float)zero_point};
 }
 
 /* ---- run ---- */
 
-void tq_blockwise_run(const tq_blockwise *plan, const tq_blockwise_weights *weights, const tq_blockwise_row *row,
-                      const float *bias, size_t begin, size_t end, float *out)
+/* A whole panel and more, or the n < lanes units of the last. */
+static void run_part(const tq_blockwise *plan, tq_blockwise_fn run, const tq_blockwise_weights *part,
+                     const tq_blockwise_row *row, size_t rows, const float *bias, size_t n, float *out)
 {
     const size_t lanes = plan->kernel->lanes;
-    const tq_blockwise_fn *run = plan->fused ? plan->kernel->fused : plan->kernel->plain;
+    float last[TQ_BLOCKWISE_ROWS * TQ_BLOCKWISE_LANES], last_bias[TQ_BLOCKWISE_LANES] = {0};
+    if (n >= lanes) {
+        run(plan, part, row, bias, out, plan->units);
+        return;
+    }
+    if (bias)
+        memcpy(last_bias, bias, n * sizeof *bias);
+    run(plan, part, row, bias ? last_bias : NULL, last, lanes);
+    for (size_t r = 0; r < rows; r++)
+        memcpy(out + r * plan->units, last + r * lanes, n * sizeof *out);
+}
+
+void tq_blockwise_run(const tq_blockwise *plan, const tq_blockwise_weights *weights, const tq_blockwise_row *row,
+                      size_t count, const float *bias, size_t begin, size_t end, float *out)
+{
+    const size_t lanes = plan->kernel->lanes;
+    const tq_blockwise_fn(*run)[2] = plan->fused ? plan->kernel->fused : plan->kernel->plain;
     size_t panels;
-    for (size_t panel = begin; panel < end && !tq_stop_after(plan->columns * lanes / 32); panel += panels) {
+    for (size_t panel = begin; panel < end && !tq_stop_after(plan->columns * lanes * count / 32); panel += panels) {
         const size_t unit = panel * lanes, n = plan->units - unit;
         const tq_blockwise_weights part = {weights->values + panel * value_bytes(plan),
                                            weights->scales + panel * plan->blocks * lanes, weights->sums + unit};
-        float last[TQ_BLOCKWISE_LANES], last_bias[TQ_BLOCKWISE_LANES] = {0};
-        panels = run[1] && end - panel > 1 && n >= 2 * lanes ? 2 : 1;
-        if (n >= lanes) {
-            run[panels - 1](plan, &part, row, bias ? bias + unit : NULL, out + unit);
-            continue;
+        const bool two = end - panel > 1 && n >= 2 * lanes;
+        panels = two && run[0][1] && run[count >= TQ_BLOCKWISE_ROWS][1] ? 2 : 1;
+        for (size_t r = 0, rows; r < count; r += rows) {
+            const bool many = run[1][panels - 1] && count - r >= TQ_BLOCKWISE_ROWS;
+            rows = many ? TQ_BLOCKWISE_ROWS : 1;
+            run_part(plan, run[many][panels - 1], &part, row + r, rows, bias ? bias + unit : NULL, n,
+                     out + r * plan->units + unit);
         }
-        if (bias)
-            memcpy(last_bias, bias + unit, n * sizeof *bias);
-        run[0](plan, &part, row, bias ? last_bias : NULL, last);
-        memcpy(out + unit, last, n * sizeof *out);
     }
 }

@@ -21,6 +21,7 @@
 enum {
     TQ_BLOCKWISE_PARTS = 4,
     TQ_BLOCKWISE_LANES = 16,   /* of the widest panel */
+    TQ_BLOCKWISE_ROWS = 4,     /* that share the weights of a panel */
     TQ_BLOCKWISE_MOST = 1 << 20 /* columns of a block: |acc| <= 2^20 * 128 * 8 = 2^30 */
 };
 
@@ -70,24 +71,26 @@ tq_blockwise_weights tq_blockwise_packed(const tq_blockwise *plan, const void *m
 tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
                                        void *memory);
 
-/* out[u] for the units of panels [begin, end), end <= plan->panels.  bias: [units], or NULL. */
+/* out[r * units + u] for `count` rows and the units of panels [begin, end), end <= plan->panels.  bias: [units], or
+   NULL. */
 void tq_blockwise_run(const tq_blockwise *plan, const tq_blockwise_weights *weights, const tq_blockwise_row *row,
-                      const float *bias, size_t begin, size_t end, float *out);
+                      size_t count, const float *bias, size_t begin, size_t end, float *out);
 
 /* Row i of blockwise.def, as tq_kernel_variant. */
 bool tq_blockwise_variant(size_t i, tq_variant *row);
 
 /* ---- the contract of a body ---- */
 
-/* out: [lanes] of one panel, or of two that follow each other.  values, scales, sums: of the first; bias: as out, or
-   NULL. */
+/* out: [lanes] of one panel, or of two that follow each other, for each row; a row begins out_stride floats after the
+   one before.  values, scales, sums: of the first panel; bias: as out, or NULL. */
 typedef void (*tq_blockwise_fn)(const tq_blockwise *plan, const tq_blockwise_weights *panel,
-                                const tq_blockwise_row *row, const float *bias, float *out);
+                                const tq_blockwise_row *row, const float *bias, float *out, size_t out_stride);
 
 struct tq_blockwise_kernel {
     const char *isa;
     size_t lanes; /* at most TQ_BLOCKWISE_LANES */
-    tq_blockwise_fn plain[2], fused[2]; /* of one panel, and of two; NULL: one at a time */
+    /* of one row, and of TQ_BLOCKWISE_ROWS; of one panel, and of two; NULL: one at a time */
+    tq_blockwise_fn plain[2][2], fused[2][2];
 };
 
 #define BLOCKWISE(isa) extern const tq_blockwise_kernel tq_blockwise__##isa;

@@ -20,8 +20,9 @@ static void add_block(const tq_blockwise *plan, const uint8_t *weights, const in
 }
 
 static void run_plain(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
-                      const float *bias, float *out)
+                      const float *bias, float *out, size_t out_stride)
 {
+    (void)out_stride;
     for (size_t l = 0; l < LANES; l++) {
         float sum = 0;
         for (size_t b = 0; b < plan->blocks; b++) {
@@ -37,8 +38,9 @@ static void run_plain(const tq_blockwise *plan, const tq_blockwise_weights *pane
 }
 
 static void run_fused(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
-                      const float *bias, float *out)
+                      const float *bias, float *out, size_t out_stride)
 {
+    (void)out_stride;
     for (size_t l = 0; l < LANES; l++) {
         float sum[TQ_BLOCKWISE_PARTS] = {panel->sums[l] * row->zero_point};
         for (size_t b = 0; b < plan->blocks; b++) {
@@ -54,4 +56,4 @@ static void run_fused(const tq_blockwise *plan, const tq_blockwise_weights *pane
     }
 }
 
-const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, {run_plain, NULL}, {run_fused, NULL}};
+const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, {{run_plain}}, {{run_fused}}};

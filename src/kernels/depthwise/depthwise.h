@@ -49,11 +49,12 @@ typedef struct tq_depthwise {
     tq_scan scan;
     tq_depthwise_columns columns;
     tq_depthwise_lines lines;
+    size_t offset_bytes; /* of `offsets` */
     /* set by tq_depthwise_pack */
     bool non_finite; /* a float weight is not finite: padding must be skipped */
     const void *weights, *bias;
     const void *padding; /* a pixel of real value 0 */
-    int32_t row_zero_point;
+    const int32_t *offsets; /* depthwise_offsets.c; NULL: the scan is computed in each run */
 } tq_depthwise;
 
 /* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:
@@ -64,6 +65,12 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
 /* Packs weights into `memory`: packed_bytes bytes, which outlive the convolution.  Element (t, c) stands at t *
    k_stride + c * channel_stride; taps are in the scan's order. */
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory);
+
+/* A copy of a packed convolution of i8 pixels whose padding is `value` in place of the row zero point, for images with
+   a zero point each; memory: tq_depthwise_padding_bytes.  Where the convolution was packed with row zero point 0, its
+   sums are of the raw products of all taps, padding too. */
+uint64_t tq_depthwise_padding_bytes(const tq_depthwise *depthwise);
+tq_depthwise tq_depthwise_with_padding(const tq_depthwise *depthwise, int8_t value, void *memory);
 
 /* Scratch for inputs of `pixels` pixels, of all images, on `threads` threads: 1 and more.  UINT64_MAX: too much. */
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads);

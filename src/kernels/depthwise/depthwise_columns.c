@@ -143,6 +143,22 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
     }
 }
 
+/* The rows of units of an image, and the units of such a row. */
+static size_t unit_rows(const tq_depthwise *d)
+{
+    return tq_divide_up((size_t)d->scan.out_h, d->columns.rows);
+}
+
+static size_t unit_columns(const tq_depthwise *d)
+{
+    return tq_divide_up((size_t)d->scan.out_w, d->columns.pixels);
+}
+
+size_t tq_depthwise_column_units(const tq_depthwise *d, size_t images)
+{
+    return images * unit_rows(d) * unit_columns(d);
+}
+
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
                               const tq_gemm_store *store, char *out, size_t out_stride, char *scratch)
 {
@@ -153,28 +169,26 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
                  pixel_bytes = out_stride * tq_element_size(store->out);
     const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * d->channels;
     int32_t *sums = (int32_t *)(void *)(scratch + c->groups * c->group_bytes);
-    size_t work = 0, rows;
-    for (size_t row = first; row < end; row += rows) {
-        const char *image = data + row / out_h * image_bytes;
-        rows = tq_min_size(c->rows, tq_min_size(end - row, out_h - row % out_h));
-        for (size_t x = 0; x < out_w; x += c->pixels) {
-            const size_t pixels = tq_min_size(c->pixels, out_w - x);
-            if (tq_stop_count(&work, rows * pixels * d->channels * d->taps / 8))
-                return;
-            fill_columns(d, image, (int64_t)(row % out_h), (int64_t)x, pixels, scratch);
-            for (size_t r = 0; r < rows; r++) {
-                sum_columns(d, r, scratch, pixels, sums);
-                tq_depthwise_store(d, &(tq_tile_store){
-                                          .store = store,
-                                          .sums = sums,
-                                          .sums_stride = c->sums_stride,
-                                          .adjust = no_adjust,
-                                          .rows = pixels,
-                                          .channels = d->channels,
-                                          .out = out + ((row + r) * out_w + x) * pixel_bytes,
-                                          .out_stride = out_stride,
-                                      });
-            }
+    size_t work = 0;
+    for (size_t unit = first; unit < end; unit++) {
+        const size_t x = unit % unit_columns(d) * c->pixels, pixels = tq_min_size(c->pixels, out_w - x);
+        const size_t row = unit / unit_columns(d), image = row / unit_rows(d);
+        const size_t y = row % unit_rows(d) * c->rows, rows = tq_min_size(c->rows, out_h - y);
+        if (tq_stop_count(&work, rows * pixels * d->channels * d->taps / 8))
+            return;
+        fill_columns(d, data + image * image_bytes, (int64_t)y, (int64_t)x, pixels, scratch);
+        for (size_t r = 0; r < rows; r++) {
+            sum_columns(d, r, scratch, pixels, sums);
+            tq_depthwise_store(d, &(tq_tile_store){
+                                      .store = store,
+                                      .sums = sums,
+                                      .sums_stride = c->sums_stride,
+                                      .adjust = no_adjust,
+                                      .rows = pixels,
+                                      .channels = d->channels,
+                                      .out = out + ((image * out_h + y + r) * out_w + x) * pixel_bytes,
+                                      .out_stride = out_stride,
+                                  });
         }
     }
 }

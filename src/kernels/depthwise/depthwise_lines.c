@@ -12,7 +12,7 @@
 
 #define BLOCK_VECTORS 4      /* at least: a tile loads pointers once a block */
 #define BLOCKS 16            /* of a tile */
-#define FEW_CHANNELS 48      /* more of them, in whole vectors, are as fast without the copies */
+#define FEW_CHANNELS 48      /* more of them, in whole vectors, are as fast without the copies; so are small images */
 #define MOST_VECTORS 16      /* of a block: weights are to stay in the first-level cache */
 #define MOST_BYTES (1 << 20) /* of a job: beyond the second-level cache, copies would not pay */
 
@@ -20,9 +20,9 @@ tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, co
 {
     const tq_depthwise_lines none = {0};
     const size_t lanes = kernel->lanes;
-    if (channels == 0 || (channels >= FEW_CHANNELS && channels % lanes == 0) || s->out_w < 1 || s->out_w > 1 << 16 ||
-        s->stride_w != 1 || s->filter_h > 64 || s->filter_w > 64 || s->dilation_h > 64 || s->dilation_w > 64 ||
-        s->pad_w < 0)
+    if (channels == 0 || (channels % lanes == 0 && (channels >= FEW_CHANNELS || tq_depthwise_is_small(s))) ||
+        s->out_w < 1 || s->out_w > 1 << 16 || s->stride_w != 1 || s->filter_h > 64 || s->filter_w > 64 ||
+        s->dilation_h > 64 || s->dilation_w > 64 || s->pad_w < 0)
         return none;
     const size_t period = channels / tq_common_divisor(channels, lanes);
     if (period > MOST_VECTORS)

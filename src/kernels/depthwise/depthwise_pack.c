@@ -46,6 +46,29 @@ static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, 
     return sum == 0;
 }
 
+/* A pixel of padding, and the bytes behind it that vectors read. */
+static void fill_padding(const tq_depthwise *d, int32_t value, void *padding)
+{
+    if (tq_element_size(d->in) == 1)
+        memset(padding, (uint8_t)value, d->channels + TQ_DEPTHWISE_SLACK);
+    else if (d->in == TQ_i16)
+        for (size_t c = 0; c < d->channels; c++)
+            ((int16_t *)padding)[c] = (int16_t)value;
+}
+
+uint64_t tq_depthwise_padding_bytes(const tq_depthwise *depthwise)
+{
+    return (uint64_t)depthwise->channels + TQ_DEPTHWISE_SLACK;
+}
+
+tq_depthwise tq_depthwise_with_padding(const tq_depthwise *depthwise, int8_t value, void *memory)
+{
+    tq_depthwise padded = *depthwise;
+    fill_padding(depthwise, value, memory);
+    padded.padding = memory;
+    return padded;
+}
+
 void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, void *memory)
 {
     if (depthwise->kernel->weight_bytes == 1 && weights->zero_point != 0)
@@ -67,22 +90,20 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
         else
             pack_integer_channel(depthwise, weights, at, first, bias);
     }
-    const int32_t zero = weights->row_zero_point;
-    if (tq_element_size(depthwise->in) == 1)
-        memset(padding, (uint8_t)zero, depthwise->channels + TQ_DEPTHWISE_SLACK);
-    else if (depthwise->in == TQ_i16)
-        for (size_t c = 0; c < depthwise->channels; c++)
-            ((int16_t *)(void *)padding)[c] = (int16_t)zero;
-    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding;
-    depthwise->row_zero_point = zero;
+    fill_padding(depthwise, weights->row_zero_point, padding);
+    depthwise->weights = to, depthwise->bias = bias, depthwise->padding = padding, depthwise->offsets = NULL;
+    const size_t pixel = depthwise->channels * tq_element_size(depthwise->in) + TQ_DEPTHWISE_SLACK;
+    char *rest = padding + tq_round_up(pixel, TQ_DEPTHWISE_ALIGN);
+    if (depthwise->offset_bytes) {
+        tq_depthwise_pack_offsets(depthwise, (int32_t *)(void *)rest);
+        depthwise->offsets = (const int32_t *)(const void *)rest;
+    }
     const bool fits = k->weight_bytes == 1 || weights->zero_point > 0; /* two int8 have a sum of 254 at most */
     if (!k->columns || !fits)
         depthwise->columns.period = 0;
     if (!depthwise->columns.period)
         return;
-    const size_t pixel = depthwise->channels * tq_element_size(depthwise->in) + TQ_DEPTHWISE_SLACK;
-    char *columns = padding + tq_round_up(pixel, TQ_DEPTHWISE_ALIGN);
-    int32_t *column_bias = (int32_t *)(void *)(columns + depthwise->columns.weight_bytes);
-    tq_depthwise_pack_columns(depthwise, weights, (const int32_t *)(const void *)bias, (int8_t *)columns, column_bias);
-    depthwise->weights = columns, depthwise->bias = column_bias;
+    int32_t *column_bias = (int32_t *)(void *)(rest + depthwise->columns.weight_bytes);
+    tq_depthwise_pack_columns(depthwise, weights, (const int32_t *)(const void *)bias, (int8_t *)rest, column_bias);
+    depthwise->weights = rest, depthwise->bias = column_bias;
 }

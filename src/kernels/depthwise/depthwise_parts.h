@@ -96,10 +96,12 @@ static inline int32_t tq_depthwise_weight(const tq_gemm_weights *w, size_t tap, 
 }
 
 /* depthwise_columns.c: the plan, with period 0 where the convolution is not computed by columns; weights, into zeroed
-   memory, and biases from `sums`, those of the channels; output rows [first, end) of all images. */
+   memory, and biases from `sums`, those of the channels; the units of `images` images, of equal work, in the order of
+   the output; units [first, end). */
 tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
 void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, const int32_t *sums, int8_t *to,
                                int32_t *bias);
+size_t tq_depthwise_column_units(const tq_depthwise *d, size_t images);
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
                               const tq_gemm_store *store, char *out, size_t out_stride, char *scratch);
 
@@ -108,6 +110,15 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
 tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
 void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t first, size_t end,
                             const tq_gemm_store *store, char *out, char *scratch);
+
+/* depthwise_offsets.c: whether the scan has few enough offsets; bytes of the offsets, 0 where there are none; the
+   offsets, in zeroed memory; table[t * step + i], the pixel that tap t of output pixel first + i reads, of images that
+   begin at `data`. */
+bool tq_depthwise_is_small(const tq_scan *scan);
+size_t tq_depthwise_offset_bytes(const tq_depthwise *d);
+void tq_depthwise_pack_offsets(const tq_depthwise *d, int32_t *offsets);
+void tq_depthwise_point(const tq_depthwise *d, const char *data, size_t first, size_t count, const void **table,
+                        size_t step);
 
 /* Any output type. */
 static inline void tq_depthwise_store(const tq_depthwise *d, const tq_tile_store *t)

@@ -103,7 +103,10 @@ static bool reads_last_pixels(const struct run *run, size_t last)
 static void fill_indirection(const struct run *run, const void **table, size_t first, size_t count)
 {
     const tq_depthwise *d = run->d;
-    tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
+    if (d->offsets)
+        tq_depthwise_point(d, run->data, first, count, table, run->block);
+    else
+        tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
     if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
         return;
     const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;
@@ -225,8 +228,9 @@ static void run_job(const struct run *run, size_t job)
     size_t work = 0;
     const tq_depthwise *d = run->d;
     if (d->columns.period) {
-        const size_t rows = run->count / (size_t)run->scan->out_w;
-        tq_depthwise_run_columns(d, run->data, rows * job / run->jobs, rows * (job + 1) / run->jobs, run->store,
+        const size_t images = run->count / ((size_t)run->scan->out_w * (size_t)run->scan->out_h);
+        const size_t units = tq_depthwise_column_units(d, images);
+        tq_depthwise_run_columns(d, run->data, units * job / run->jobs, units * (job + 1) / run->jobs, run->store,
                                  run->out, run->out_stride, run->scratch + job * run->job_bytes);
         return;
     }

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requantize, integers to integers: tq_requantize of quant/rounding.h by each rule, where q - input zero
- * point and product + zero point fit int32.  Multipliers are not negative.
+ * Requantize, integers to integers: tq_requantize of quant/rounding.h by each rule, where q - input zero point and
+ * product + zero point fit int32.  Multipliers are not negative.
  *
  * 8-bit values are computed in fixed point (fixed_simd.h), and by the exact rule where undecided.  Fixed point computes
- * a floor, and each rule is one.  With acc = q - input zero point, r = acc * M, M = m * 2^-(31 + n), and n > 0, single
- * floor(r + 1/2) up, double         H = floor(acc * m / 2^31 + 1/2), and floors nest, so that floor((H + 2^(n-1)) /
- * 2^n) = floor(r + 1/2 + d), d = 2^-(n + 1); double subtracts 1 from H where H < 0 (or acc < 0, which differs for H = 0
- * alone, where it changes nothing): there d = 2^-(n+1) - 2^-n = -2^-(n+1) float64-away       floor(r + 1/2), but for
- * its ties and 2^-45 of r, rounded to float64 float32-even       floor(r + 1/2), but for its ties and the roundings of
- * acc, which v has too, and of r and for n = 0 all of them are floor(r + 1/2).  A left shift that saturates leaves |r|
- * > 2^30: the result saturates too.
+ * a floor, and each rule is one.  With acc = q - input zero point, r = acc * M and M = m * 2^-(31 + n):
+ *
+ *     n = 0          floor(r + 1/2) under all rules
+ *   n > 0:
+ *     single         floor(r + 1/2)
+ *     up, double     H = floor(acc * m / 2^31 + 1/2), and floors nest, so that
+ *                    floor((H + 2^(n-1)) / 2^n) = floor(r + 1/2 + d), d = 2^-(n+1);
+ *                    double subtracts 1 from H where H < 0: there d = 2^-(n+1) - 2^-n = -2^-(n+1).
+ *                    (acc < 0 instead of H < 0 differs for H = 0 alone, where it changes nothing.)
+ *     float64-away   floor(r + 1/2), except for its ties and 2^-45 of r, rounded to float64
+ *     float32-even   floor(r + 1/2), except for its ties and the roundings of acc, which v has too, and of r
+ *
+ * A left shift that saturates leaves |r| > 2^30: the result saturates too.
  *
  * In the exact rules the product is clamped to [low - z, high - z] before z is added, which cannot overflow and
  * gives the same result.

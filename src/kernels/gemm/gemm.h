@@ -57,7 +57,8 @@ typedef struct tq_gemm {
    (t * depth + k) * k_stride elements after its start. */
 typedef struct tq_gemm_weights {
     const void *data;
-    tq_element type; /* i8 or u8 for integer rows, f32 for float rows */
+    tq_element type; /* i8 or u8 for integer rows, f32 for float rows, or
+                       with `scaling` */
     size_t channel_stride, k_stride;
     size_t tap_rows; /* depthwise floats: rows of a filter whose taps are packed column by column; 0: in order */
     int32_t zero_point, row_zero_point; /* within the range of their types */
@@ -98,6 +99,31 @@ static inline const int32_t *tq_gemm_weight_sums(const tq_gemm *gemm)
 uint64_t tq_gemm_padding_bytes(const tq_gemm *gemm);
 tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory);
 
+/* Quantization of a row: real = scale * (q - zero_point). */
+typedef struct tq_quantized_row {
+    float scale;
+    int32_t zero_point;
+} tq_quantized_row;
+
+/* How a scaling multiplies, with sum' = f32(sum - zero point of the row * weight sum). */
+typedef enum tq_scale_order {
+    TQ_SCALE_PLAIN,    /* bias + sum' * (scale * row scale) */
+    TQ_SCALE_ROW_LAST, /* bias + sum' * scale * row scale */
+    TQ_SCALE_FUSED     /* XNNPACK's: fma(sum' * row scale, scale, bias) */
+} tq_scale_order;
+
+/* Floats from integer sums of rows that have a scale and a zero point each.  Rows and weights are packed with the zero
+   point 0. */
+typedef struct tq_gemm_scaling {
+    tq_scale_order order;
+    bool drops_nan; /* NaN becomes the store's floor, and with a floor of 0 so does -0; not for ROW_LAST */
+    size_t row_step, scale_step; /* 1; 0: row[0], scale[0] serve all */
+    const tq_quantized_row *row;
+    const float *scale;          /* [channels] */
+    const int32_t *weight_sums;  /* [channels]: tq_gemm_weight_sums */
+    const float *bias;           /* [channels] or NULL */
+} tq_gemm_scaling;
+
 /* From sums to outputs. */
 typedef struct tq_gemm_store {
     tq_element out; /* i8, u8, i16: requantized; i32: the low 32 bits of a sum; f32 for float rows */
@@ -105,6 +131,7 @@ typedef struct tq_gemm_store {
     size_t remainder; /* the last `remainder` channels are requantized by TQ_REQUANTIZE_DOUBLE; then `rule` is UP */
     int32_t zero_point, low, high; /* low <= zero_point <= high, within the range of `out` */
     float floor, ceiling; /* of f32; -INFINITY and INFINITY: unbounded */
+    const tq_gemm_scaling *scaling; /* of integer rows, where out is f32; else NULL */
     /* set by tq_gemm_store_make: columns, an entry a channel */
     const tq_multiplier *multiplier;
     const float *slope, *offset, *offset_negative; /* of fixed_simd.h; under FLOAT32_EVEN slope is the multiplier */

@@ -8,7 +8,12 @@
 
 #include "base/sizes.h"
 #include "base/stop.h"
+#include "kernels/isa.h"
 #include "kernels/gemm/gemm_parts.h"
+
+#if TQ_X86
+#include <immintrin.h>
+#endif
 
 /* ---- memory ---- */
 
@@ -79,6 +84,24 @@ static inline void copy_floats(float *to, const float *from, size_t n)
         to[i] = from[i];
 }
 
+enum { BLOCK = 4 };
+
+/* to[k * lanes + c] = from[c * stride + k] for c, k < BLOCK. */
+static inline void transpose_block(const float *from, size_t stride, float *to, size_t lanes)
+{
+#if TQ_X86
+    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride);
+    __m128 c = _mm_loadu_ps(from + 2 * stride), d = _mm_loadu_ps(from + 3 * stride);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    _mm_storeu_ps(to, a), _mm_storeu_ps(to + lanes, b);
+    _mm_storeu_ps(to + 2 * lanes, c), _mm_storeu_ps(to + 3 * lanes, d);
+#else
+    for (size_t k = 0; k < BLOCK; k++)
+        for (size_t c = 0; c < BLOCK; c++)
+            to[k * lanes + c] = from[c * stride + k];
+#endif
+}
+
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 16 };
@@ -92,22 +115,34 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
                 copy_floats(to + k * lanes, from + k * w->k_stride, n);
             continue;
         }
-        for (size_t c = 0; c < n; c++)
+        const size_t whole = w->k_stride == 1 && some == LINE ? n / BLOCK * BLOCK : 0;
+        for (size_t c = 0; c < whole; c += BLOCK)
+            for (size_t k = line; k < line + LINE; k += BLOCK)
+                transpose_block(from + c * w->channel_stride + k, w->channel_stride, to + k * lanes + c, lanes);
+        for (size_t c = whole; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
     }
 }
 
+/* The sign bit of the result is set where an exponent has all bits: of infinities and NaN. */
+#define EXPONENTS(isa, target)                                            \
+    target static uint32_t exponents_##isa(const float *values, size_t n) \
+    {                                                                     \
+        uint32_t any = 0;                                                 \
+        for (size_t i = 0; i < n; i++) {                                  \
+            uint32_t bits;                                                \
+            memcpy(&bits, values + i, sizeof bits);                       \
+            any |= (bits & 0x7F800000) + 0x00800000;                      \
+        }                                                                 \
+        return any;                                                       \
+    }
+TQ_EVERY_ISA(EXPONENTS)
+
 static bool are_finite(const tq_gemm *g)
 {
-    const float *weights = g->panel;
-    uint32_t non_finite = 0;
-    for (size_t i = 0; i < g->panels * g->panel_bytes / sizeof *weights; i++) {
-        uint32_t bits;
-        memcpy(&bits, weights + i, sizeof bits);
-        non_finite |= (bits & 0x7F800000) == 0x7F800000; /* infinities and NaN */
-    }
-    return !non_finite;
+    static uint32_t (*const bodies[TQ_ISAS])(const float *, size_t) = TQ_ISA_FUNCTIONS(exponents);
+    return !(bodies[tq_isa()](g->panel, g->panels * g->panel_bytes / sizeof(float)) >> 31);
 }
 
 /* ---- biases ---- */

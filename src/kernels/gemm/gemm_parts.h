@@ -10,7 +10,7 @@
 
 #define TQ_GEMM_ALIGN 64 /* bytes: of each part of a memory */
 #define TQ_GEMM_LINE 4096 /* bytes: the longest filter row that is copied without an indirection buffer */
-#define TQ_GEMM_SLACK 128 /* bytes behind copied rows and padding that whole vectors may write or read */
+#define TQ_GEMM_SLACK 128 /* bytes behind copied rows, padding and sums that whole vectors may write or read */
 
 #define TQ_GEMM_SHORT_RUN 64 /* elements: more are summed faster by row_sum than by a panel of ones */
 
@@ -126,6 +126,9 @@ static inline size_t tq_gemm_fair_share(size_t count, size_t most)
 /* gemm_tile_store.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.
    Reads of the call: gemm, store, out, out_stride, out_size. */
 void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const tq_gemm_position *at);
+
+/* gemm_scale.c: stores the sums of a tile, whose first row is row `row` of the product, by t->store->scaling. */
+void tq_gemm_scale_tile(const tq_tile_store *t, size_t row);
 
 /* gemm_row.c: whether a product is one short row that is read in place; tq_gemm_run for it. */
 bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);

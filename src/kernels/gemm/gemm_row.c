@@ -18,7 +18,7 @@ void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq
     const tq_gemm_call call = {
         .gemm = gemm, .store = store, .out = out, .out_size = tq_element_size(store->out), .block = 1, .runs = 1};
     const void *row = rows->data;
-    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_CHANNELS];
+    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     int32_t adjust = 0;
     const tq_gemm_space space = {.table = &row, .adjust = &adjust};
     if (gemm->row_factor)

@@ -5,8 +5,8 @@
  * Rows are cut into blocks.  A block's rows are read in place through an indirection buffer (pointers to all runs of
  * all rows), or copied where the kernel cannot read them in place.  A few panels of weights at a time are multiplied
  * with all rows of the block, tile by tile: the panels stay in the first-level cache, the block in the second.  Threads
- * split rows, or panels where rows are few.  Float tiles write to the output; integer sums go through a buffer to a
- * store.
+ * split rows, or panels where rows are few.  Tiles write floats and int32 outputs in place; other sums go through a
+ * buffer to a store.
  */
 #include "kernels/gemm/gemm.h"
 
@@ -68,13 +68,19 @@ static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 
 /* ---- tiles ---- */
 
-/* The first rows of these, whose tiles may write floats to the output.  A last panel that is not full reaches into the
+/* Whether the sums of tiles are the output. */
+static bool stores_sums(const tq_gemm_call *call)
+{
+    return call->gemm->in == TQ_f32 || (call->store->out == TQ_i32 && !call->gemm->row_factor);
+}
+
+/* The first rows of these, whose tiles may write to the output.  A last panel that is not full reaches into the
    next rows: these must be written later, by the same job, to the panel's first channel. */
 static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at)
 {
     const tq_gemm *g = call->gemm;
     const size_t width = at->panels * g->kernel->lanes, after = at->end - at->out_row;
-    if (g->in != TQ_f32)
+    if (!stores_sums(call))
         return 0;
     if (at->panel * g->kernel->lanes + width <= g->channels)
         return at->rows;
@@ -90,7 +96,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
-    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS];
+    _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     tq_tile tile = {
         .step = call->step,
         .down = call->down,
@@ -257,7 +263,8 @@ static void find_parts(tq_gemm_call *call, int threads)
 {
     const tq_gemm *g = call->gemm;
     const size_t rows = call->rows->count;
-    const double work = (double)rows * (double)g->channels * (double)(g->taps * g->depth);
+    const size_t channels = tq_round_up(g->channels, g->kernel->lanes); /* a panel that is not full takes as long */
+    const double work = (double)rows * (double)channels * (double)(g->taps * g->depth);
     size_t jobs = (size_t)(threads < 1 ? 1 : threads);
     jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
     jobs = jobs ? jobs : 1;

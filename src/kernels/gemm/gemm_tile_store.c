@@ -2,18 +2,37 @@
  *
  * The sums of tiles, stored to the output.
  */
+#include <string.h>
+
 #include "kernels/gemm/gemm_parts.h"
 
-static void store_sums(const tq_gemm_call *call, const int32_t *sums, const int32_t *adjust, const tq_gemm_position *at,
-                       size_t n)
+/* Copies n integers in pieces of constant size, the last of which may overlap the one before. */
+static inline void copy_integers(const uint32_t *from, uint32_t *to, size_t n)
 {
-    const size_t stride = at->panels * call->gemm->kernel->lanes, first = at->panel * call->gemm->kernel->lanes;
-    for (size_t r = 0; r < at->rows; r++) {
-        uint32_t *to = (uint32_t *)(void *)call->out + (at->out_row + r) * call->out_stride + first;
-        const uint32_t *from = (const uint32_t *)sums + r * stride;
-        for (size_t c = 0; c < n; c++)
-            to[c] = from[c] + (uint32_t)adjust[r];
+    enum { PIECE = 16 };
+    if (n >= PIECE) {
+        for (size_t i = 0; i + PIECE < n; i += PIECE)
+            memcpy(to + i, from + i, PIECE * sizeof *to);
+        memcpy(to + n - PIECE, from + n - PIECE, PIECE * sizeof *to);
+    } else if (n >= PIECE / 2) {
+        memcpy(to, from, PIECE / 2 * sizeof *to);
+        memcpy(to + n - PIECE / 2, from + n - PIECE / 2, PIECE / 2 * sizeof *to);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
     }
+}
+
+/* adjust: NULL where all are 0. */
+static void store_sums(const uint32_t *from, size_t stride, const int32_t *adjust, size_t rows, size_t n, uint32_t *to,
+                       size_t out_stride)
+{
+    for (size_t r = 0; r < rows; r++, from += stride, to += out_stride)
+        if (!adjust)
+            copy_integers(from, to, n);
+        else
+            for (size_t c = 0; c < n; c++)
+                to[c] = from[c] + (uint32_t)adjust[r];
 }
 
 void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_t *adjust, const tq_gemm_position *at)
@@ -22,7 +41,8 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
     const size_t lanes = g->kernel->lanes, first = at->panel * lanes;
     const size_t n = tq_min_size(at->panels * lanes, g->channels - first);
     if (call->store->out == TQ_i32) {
-        store_sums(call, sums, adjust, at, n);
+        store_sums(sums, at->panels * lanes, g->row_factor ? adjust : NULL, at->rows, n,
+                   (uint32_t *)(void *)call->out + at->out_row * call->out_stride + first, call->out_stride);
         return;
     }
     tq_tile_store store = {
@@ -37,5 +57,8 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
         .out = call->out + (at->out_row * call->out_stride + first) * call->out_size,
         .out_stride = call->out_stride,
     };
-    tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
+    if (call->store->scaling)
+        tq_gemm_scale_tile(&store, at->out_row);
+    else
+        tq_store_fn_of(g->kernel->stores, call->store->out, g->wide)(&store);
 }

@@ -44,7 +44,7 @@ typedef struct tq_tile {
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
-    void *sums;         /* integers: aligned to 64 */
+    void *sums;
     size_t sums_stride; /* bytes from a row to the next */
     float floor, ceiling;
 } tq_tile;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding of weights that looks at what they are multiplied with.
+ * Second-order rounding: weights are rounded for the inputs that they are multiplied with.
  *
  * A row of weights w of length K becomes v = s q with integers q, so that
  *
@@ -8,8 +8,8 @@
  *
  * is small, H[K][K] symmetric and positive definite: the second moments of the layer's inputs, damped.
  *
- * GPTQ (Frantar et al. 2022) rounds one weight after another; what a rounding errs by is taken over by the weights
- * that are yet to be rounded.  With H = R^T R, R upper triangular, and rounding from the last column to the first, that
+ * GPTQ (Frantar et al. 2022) rounds one weight after another; the weights that are yet to be rounded compensate
+ * for the error of each.  With H = R^T R, R upper triangular, and rounding from the last column to the first, that
  * is the nearest-plane algorithm of Babai: with d = w - v, e = sum over i of (R_ii d_i + sum over j > i of R_ij d_j)^2,
  * so that weight i is best at
  *

@@ -92,27 +92,20 @@ static bool needs_options(int64_t op, tq_table_id id)
 /* Finds the operator's options; options of another operator count as absent. */
 static void find_options(tq_checker *checker, tq_checked_node *node)
 {
-    static const struct {
-        tq_field_id field;
-        tq_union_id members;
-    } unions[] = {
-        {TQ_Operator_builtin_options, TQ_UNION_BuiltinOptions},
-        {TQ_Operator_builtin_options_2, TQ_UNION_BuiltinOptions2},
-    };
     const tq_builtin_row *row = tq_builtin(node->op.code);
     tq_location location = tq_checked_operator(checker, node);
     tq_table_id expected = row ? row->options : TQ_TABLE_NONE;
     bool reported = false;
     node->options = (tq_options){expected, {checker->model->file, 0, 0, 0}};
-    for (size_t i = 0; i < sizeof unions / sizeof *unions; i++) {
-        tq_union value = tq_get_union(&node->op.table, unions[i].field);
-        tq_table_id found = tq_union_member(unions[i].members, value.type);
+    for (int i = 0; i < TQ_OPTION_UNIONS; i++) {
+        tq_union value = tq_get_union(&node->op.table, tq_option_unions[i].field);
+        tq_table_id found = tq_union_member(tq_option_unions[i].members, value.type);
         if (!value.type)
             continue;
         if (found == TQ_TABLE_NONE) {
             tq_report(checker, TQ_PROBLEM_UNION_UNKNOWN, location,
                       "the options are of type %u of %s, which this schema does not know", value.type,
-                      tq_union_name(unions[i].members));
+                      tq_union_name(tq_option_unions[i].members));
             reported = true;
         } else if (row && found != expected && node->op.code != TQ_BuiltinOperator_CUSTOM) {
             tq_report(checker, TQ_PROBLEM_OPTIONS_TYPE, location, "the options are %s; the operator's are %s",

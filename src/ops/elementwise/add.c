@@ -21,8 +21,8 @@
 #include <stddef.h>
 
 #include "base/sizes.h"
-#include "base/threads.h"
 #include "ops/elementwise/binary_quantized.h"
+#include "ops/parallel.h"
 #include "quant/fixed_math.h"
 
 typedef struct state {
@@ -168,45 +168,50 @@ static bool scale_factors(const tq_node *node, tq_pair *p)
        u = q_1 f_1 + q_2 f_2 + 2^(k - 1) - z_1 f_1 - z_2 f_2,     f_i = round(r_i 2^k)
 
    is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (3 m + 2^-(right + 1)) < margin.  Where no multiple of
-   2^k is that near to u, u >> k is the result, whatever the direction of ties; otherwise the rule computes the chunk: 1
-   in 60 of uniform data. */
+   2^k is that near to u, u >> k is the result, whatever the direction of ties.  Otherwise p.exact computes the whole
+   chunk by the rule: 1 chunk in 60 of uniform data. */
 
 #define QUICK_CHUNK 128
 
-#define QUICK(name, target, T)                                                                        \
-    target static void name(const tq_broadcast_run *run)                                              \
-    {                                                                                                 \
-        const tq_pair p = *(const tq_pair *)run->params;                                              \
-        const int32_t step = ((int32_t)1 << p.right) - 1;                                             \
-        tq_broadcast_run part = *run;                                                                 \
-        size_t at = 0;                                                                                \
-        for (; !run->scalar[0] && !run->scalar[1] && at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) { \
-            const T *x = (const T *)run->in[0] + at, *y = (const T *)run->in[1] + at;                 \
-            T out[QUICK_CHUNK];                                                                       \
-            int32_t nearest = INT32_MAX;                                                              \
-            for (size_t i = 0; i < QUICK_CHUNK; i++) {                                                \
-                const int32_t first = TQ_PAIR_VALUE(x[i], p.flip) * p.factor_first;                   \
-                const int32_t u = first + TQ_PAIR_VALUE(y[i], p.flip) * p.factor_second + p.offset;   \
-                const int32_t past = (u + p.margin) & step;                                           \
-                nearest = past < nearest ? past : nearest;                                            \
-                const int32_t q = tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);    \
-                out[i] = TQ_PAIR_BYTE(q, p.flip);                                                     \
-            }                                                                                         \
-            part.in[0] = x, part.in[1] = y, part.out = (T *)run->out + at, part.n = QUICK_CHUNK;      \
-            if (nearest < 2 * p.margin)                                                               \
-                p.exact(&part);                                                                       \
-            else                                                                                      \
-                memcpy(part.out, out, sizeof out);                                                    \
-        }                                                                                             \
-        if (!run->scalar[0])                                                                          \
-            part.in[0] = (const T *)run->in[0] + at;                                                  \
-        if (!run->scalar[1])                                                                          \
-            part.in[1] = (const T *)run->in[1] + at;                                                  \
-        part.out = (T *)run->out + at, part.n = run->n - at;                                          \
-        if (part.n > 0)                                                                               \
-            p.exact(&part);                                                                           \
+TQ_BODY void add_quickly(const tq_broadcast_run *run)
+{
+    const tq_pair p = *(const tq_pair *)run->params;
+    const int32_t step = ((int32_t)1 << p.right) - 1;
+    tq_broadcast_run part = *run;
+    size_t at = 0;
+    for (; !run->scalar[0] && !run->scalar[1] && at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) {
+        const uint8_t *x = (const uint8_t *)run->in[0] + at, *y = (const uint8_t *)run->in[1] + at;
+        uint8_t out[QUICK_CHUNK];
+        int32_t nearest = INT32_MAX;
+        for (size_t i = 0; i < QUICK_CHUNK; i++) {
+            const int32_t first = TQ_PAIR_VALUE(x[i], p.flip) * p.factor_first;
+            const int32_t u = first + TQ_PAIR_VALUE(y[i], p.flip) * p.factor_second + p.offset;
+            const int32_t past = (u + p.margin) & step;
+            nearest = past < nearest ? past : nearest;
+            const int32_t q = tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);
+            out[i] = TQ_PAIR_BYTE(q, p.flip);
+        }
+        part.in[0] = x, part.in[1] = y, part.out = (uint8_t *)run->out + at, part.n = QUICK_CHUNK;
+        if (nearest < 2 * p.margin)
+            p.exact(&part);
+        else
+            memcpy(part.out, out, sizeof out);
     }
-TQ_ISA_DEFINE(QUICK, quick, uint8_t)
+    if (!run->scalar[0])
+        part.in[0] = (const uint8_t *)run->in[0] + at;
+    if (!run->scalar[1])
+        part.in[1] = (const uint8_t *)run->in[1] + at;
+    part.out = (uint8_t *)run->out + at, part.n = run->n - at;
+    if (part.n > 0)
+        p.exact(&part);
+}
+
+#define QUICK(isa, target)                                      \
+    target static void quick_##isa(const tq_broadcast_run *run) \
+    {                                                           \
+        add_quickly(run);                                       \
+    }
+TQ_EVERY_ISA(QUICK)
 static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick);
 
 static double real_of(tq_fixed by)
@@ -327,16 +332,16 @@ static void run_one_row(void *context, size_t begin, size_t end)
 
 static tq_status eval_blocks(tq_node *node, tq_error *error)
 {
-    enum { GRAIN = 64, THREAD_PAYS = 50000 };
+    enum { GRAIN = 64 };
     (void)error;
     const state *s = node->state;
     struct job job = {node, s};
     const size_t count = s->pair.walk.count, rows = count ? count / s->pair.walk.dims[0] : 0;
-    const int threads = count > THREAD_PAYS ? node->threads : 1;
+    const size_t cost = (size_t)s->pair.walk.cost;
     if (rows == 1)
-        tq_parallel_for(count, GRAIN, threads, run_one_row, &job);
+        tq_parallel_work(count, GRAIN, cost, node->threads, run_one_row, &job);
     else if (rows)
-        tq_parallel_for(rows, GRAIN, threads, run_rows, &job);
+        tq_parallel_work(rows, GRAIN, cost * s->pair.walk.dims[0], node->threads, run_rows, &job);
     return TQ_OK;
 }
 
@@ -436,5 +441,6 @@ tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
     tq_pair_state *s = node->state;
     TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
     s->walk.run = squared_difference_8bit;
+    s->walk.cost = 5000;
     return TQ_OK;
 }

@@ -118,7 +118,7 @@ static inline uint32_t wrapping_power(int32_t base, int32_t exponent)
 typedef struct binary_row {
     int16_t code;
     int8_t type, result;
-    int8_t cost;
+    int cost; /* picoseconds */
     tq_broadcast_fn run[TQ_ISAS];
 } binary_row;
 

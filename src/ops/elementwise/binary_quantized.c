@@ -60,7 +60,7 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     p->least = p->low - p->zero_output;
     p->most = p->high - p->zero_output;
     s->walk.params = p;
-    s->walk.cost = 2;
+    s->walk.cost = node->in[0]->type == TQ_TensorType_INT16 ? 1000 : 100;
     node->eval = tq_pair_eval;
     return TQ_OK;
 }

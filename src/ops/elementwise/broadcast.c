@@ -6,10 +6,9 @@
 
 #include <string.h>
 
-#include "base/threads.h"
+#include "ops/parallel.h"
 
-#define GRAIN 64           /* elements: no two threads write one cache line */
-#define THREAD_PAYS 100000 /* nanoseconds of work */
+#define GRAIN 64 /* elements: no two threads write one cache line */
 #define SHORT 512          /* elements: an operand of a shorter inner dimension is repeated */
 
 const tq_empty tq_empty_params = {0};
@@ -165,10 +164,7 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
         w.in[plan->tiled] = node->scratch;
     }
     tq_range_fn body = plan->tiled >= 0 ? run_tiles : run_range;
-    size_t cost = plan->cost > 0 ? (size_t)plan->cost : 1;
-    if (plan->count > THREAD_PAYS / cost)
-        tq_parallel_for(plan->count, GRAIN, node->threads, body, &w);
-    else
-        body(&w, 0, plan->count);
+    const size_t cost = plan->cost > 0 ? (size_t)plan->cost : TQ_USUAL_COST;
+    tq_parallel_work(plan->count, GRAIN, cost, node->threads, body, &w);
     return TQ_OK;
 }

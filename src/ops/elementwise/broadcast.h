@@ -35,11 +35,11 @@ typedef struct tq_broadcast {
     size_t out_bytes;                   /* bytes of an output element */
     int tiled;   /* the input whose dims[0] elements repeat along dims[1], the only one that repeats; -1: none */
     size_t tile; /* elements of that input's repetition, which lies in the node's scratch during eval */
-    int cost;    /* of an element, in nanoseconds, at least 1; decides whether threads pay */
+    int cost;    /* of an element, in picoseconds; 0: TQ_USUAL_COST */
 } tq_broadcast;
 
 /* Gives output 0 the shape to which inputs [first, first + inputs) broadcast, and plans the walk.  inputs: 1 to
-   TQ_OPERANDS.  `plan` lies in the node's state; the caller sets run, params and cost (0: 1), before or after.
+   TQ_OPERANDS.  `plan` lies in the node's state; the caller sets run, params and cost, before or after.
    Fails where shapes do not broadcast or memory is short. */
 tq_status tq_broadcast_prepare(tq_node *node, int first, int inputs, tq_broadcast *plan, tq_error *error);
 

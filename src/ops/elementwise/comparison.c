@@ -110,7 +110,7 @@ static tq_status prepare_quantized(tq_node *node, tq_broadcast_fn run, tq_error 
     }
     s->walk.params = &s->s;
     s->walk.run = run;
-    s->walk.cost = 2;
+    s->walk.cost = 2000;
     node->eval = tq_broadcast_eval;
     return TQ_OK;
 }

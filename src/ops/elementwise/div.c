@@ -52,7 +52,7 @@ tq_status tq_prepare_div(tq_node *node, tq_error *error)
     float unit = tq_scale_of(node->in[1]) * tq_scale_of(node->out[0]);
     TQ_TRY(tq_fixed_find(node, tq_scale_of(node->in[0]) / unit, &s->p.output, error));
     s->walk.run = node->in[0]->type == TQ_TensorType_INT16 ? divide_16bit : divide_8bit;
-    s->walk.cost = 20;
+    s->walk.cost = 20000;
     node->eval = eval_divide;
     return TQ_OK;
 }

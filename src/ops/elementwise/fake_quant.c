@@ -41,6 +41,6 @@ tq_status tq_prepare_fake_quant(tq_node *node, tq_error *error)
                           reason.text);
     s->map.params = &s->nudged;
     s->map.run = run_fake;
-    s->map.cost = 3;
+    s->map.cost = 3000;
     return tq_map_prepare(node, &s->map, error);
 }

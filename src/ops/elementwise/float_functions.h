@@ -32,8 +32,14 @@ static inline float tq_elu_libm(float x)
     return x < 0.0f ? expm1f(x) : x;
 }
 
-/* GELU by the complementary error function. */
-static inline float tq_gelu_by_erfc(float x)
+/* GELU by the complementary error function: for real tensors. */
+TQ_BODY float tq_gelu_by_erfc(float x)
+{
+    return 0.5f * x * tq_erfcf(x * -0.70710678118654752440f);
+}
+
+/* The same for tables of quantized values: by libm's erfcf. */
+static inline float tq_gelu_libm(float x)
 {
     return 0.5f * x * erfcf(x * -0.70710678118654752440f);
 }

@@ -41,7 +41,7 @@ static tq_status begin(tq_node *node, tq_lookup **out, tq_error *error)
     bool is_wide = node->in[0]->type == TQ_TensorType_INT16;
     lookup->map.run = is_wide ? run_points : run_table;
     lookup->map.params = is_wide ? (const void *)lookup->points : lookup->table;
-    lookup->map.cost = 1;
+    lookup->map.cost = is_wide ? 700 : 12;
     *out = lookup;
     return TQ_OK;
 }

@@ -4,10 +4,9 @@
  */
 #include "ops/elementwise/map.h"
 
-#include "base/threads.h"
+#include "ops/parallel.h"
 
-#define GRAIN 64           /* elements: no two threads write one cache line */
-#define THREAD_PAYS 100000 /* nanoseconds of work */
+#define GRAIN 64 /* elements: no two threads write one cache line */
 
 tq_status tq_map_prepare(tq_node *node, tq_map *map, tq_error *error)
 {
@@ -34,11 +33,7 @@ tq_status tq_map_eval(tq_node *node, tq_error *error)
     (void)error;
     const tq_map *map = node->state;
     walk w = {map, node->in[0]->data, node->out[0]->data};
-    size_t count = tq_tensor_count(node->out[0]);
-    size_t cost = map->cost > 0 ? (size_t)map->cost : 1;
-    if (count > THREAD_PAYS / cost)
-        tq_parallel_for(count, GRAIN, node->threads, run_range, &w);
-    else if (count > 0)
-        run_range(&w, 0, count);
+    const size_t cost = map->cost > 0 ? (size_t)map->cost : TQ_USUAL_COST;
+    tq_parallel_work(tq_tensor_count(node->out[0]), GRAIN, cost, node->threads, run_range, &w);
     return TQ_OK;
 }

@@ -14,7 +14,7 @@ typedef struct tq_map {
     tq_map_fn run;
     const void *params;
     size_t in_bytes, out_bytes; /* of an element */
-    int cost;                   /* of an element, in nanoseconds; 0 counts as 1; decides whether threads pay */
+    int cost; /* of an element, in picoseconds; 0: TQ_USUAL_COST */
 } tq_map;
 
 /* Gives output 0 the shape of input 0, and sets eval to tq_map_eval.  The node's state begins with `map`; the caller

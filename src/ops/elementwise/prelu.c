@@ -107,7 +107,7 @@ tq_status tq_prepare_prelu(tq_node *node, tq_error *error)
         return tq_input_fail(node, 1, error, "has a shape that does not broadcast to that of input 0");
     s->walk.params = &s->p;
     s->walk.run = choose(type, node->in[1]->type, fits_lanes(&s->p, type));
-    s->walk.cost = 1;
+    s->walk.cost = type == TQ_TensorType_FLOAT32 ? 70 : 300;
     node->eval = tq_broadcast_eval;
     return TQ_OK;
 }

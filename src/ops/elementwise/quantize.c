@@ -21,9 +21,10 @@
 #include "kernels/arrays/arrays.h"
 #include "kernels/isa.h"
 #include "ops/elementwise/lookup_table.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 
-#define THREAD_PAYS 262144 /* elements */
+#define COST 80 /* picoseconds for an element */
 
 typedef struct state {
     tq_array_job job; /* in, out, scratch and threads are set in eval */
@@ -102,7 +103,7 @@ static tq_array_job job_of(const tq_node *node)
     job.in = node->in[0]->data;
     job.out = node->out[0]->data;
     job.scratch = node->scratch;
-    job.threads = tq_tensor_count(node->out[0]) > THREAD_PAYS ? node->threads : 1;
+    job.threads = tq_paying_threads(tq_tensor_count(node->out[0]), COST, node->threads);
     return job;
 }
 

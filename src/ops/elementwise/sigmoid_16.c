@@ -144,6 +144,6 @@ tq_status tq_sigmoid_prepare(tq_node *node, bool tanh, tq_error *error)
         s->map.run = tanh ? narrow_tanhs[tq_isa()] : narrow_logistics[tq_isa()];
     else
         s->map.run = tanh ? run_tanh : run_logistic;
-    s->map.cost = 2;
+    s->map.cost = 700;
     return TQ_OK;
 }

@@ -128,12 +128,14 @@ static float half_gelu_by_tanh(float x)
     TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
 #include "ops/elementwise/unary.def"
 
-/* GELU without `approximate`: compilers cannot vectorize erfcf. */
-TQ_MAP(run_gelu_by_erfc, , float, float, options, tq_gelu_by_erfc(x))
+/* FLOAT32 GELU without `approximate`: a loop that asks for the option is not vectorized. */
+TQ_ISA_DEFINE(TQ_MAP, run_gelu_by_erfc, float, float, options, tq_gelu_by_erfc(x))
+TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x))
 
 typedef struct unary_row {
     int16_t code;
-    int8_t type, cost;
+    int8_t type;
+    int cost; /* picoseconds */
     tq_map_fn run[TQ_ISAS];
 } unary_row;
 
@@ -161,6 +163,11 @@ static const unary_row optimized_rows[] = {
 #include "ops/elementwise/unary.def"
 };
 
+static const unary_row exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 800,
+                                     TQ_ISA_FUNCTIONS(run_gelu_by_erfc)};
+static const unary_row xnnpack_exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 600,
+                                             TQ_ISA_FUNCTIONS(run_xnnpack_gelu_by_erf)};
+
 static const struct numerics_rows {
     const unary_row *rows;
     size_t count;
@@ -169,14 +176,16 @@ static const struct numerics_rows {
     [TQ_NUMERICS_OPTIMIZED] = {optimized_rows, sizeof optimized_rows / sizeof *optimized_rows},
 };
 
-/* The FLOAT32 row of the node's numerics, NULL where it is the reference's. */
-static const unary_row *find_other(const tq_node *node)
+/* The FLOAT32 row of the node's numerics; row: the reference's. */
+static const unary_row *of_numerics(const tq_node *node, const unary_row *row, bool approximate)
 {
     const struct numerics_rows *others = &other_rows[node->numerics];
+    if (row->code == TQ_BuiltinOperator_GELU && !approximate)
+        return node->numerics == TQ_NUMERICS_XNNPACK ? &xnnpack_exact_gelu : &exact_gelu;
     for (size_t i = 0; i < others->count; i++)
-        if (others->rows[i].code == node->row.code)
+        if (others->rows[i].code == row->code)
             return &others->rows[i];
-    return NULL;
+    return row;
 }
 
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -220,16 +229,10 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
         return prepare_quantized(node, error);
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     TQ_TRY(tq_map_prepare(node, &s->map, error));
-    const unary_row *other = row->type == TQ_TensorType_FLOAT32 ? find_other(node) : NULL;
-    row = other ? other : row;
     s->o = options_of(node);
+    row = row->type == TQ_TensorType_FLOAT32 ? of_numerics(node, row, s->o.approximate) : row;
     s->map.params = &s->o;
     s->map.run = row->run[tq_isa()];
     s->map.cost = row->cost;
-    if (!other && node->row.code == TQ_BuiltinOperator_GELU && row->type == TQ_TensorType_FLOAT32 &&
-        !s->o.approximate) {
-        s->map.run = run_gelu_by_erfc;
-        s->map.cost = 15;
-    }
     return TQ_OK;
 }

@@ -226,7 +226,7 @@ static tq_status finish(tq_node *node, const parameters *p, tq_quantized_fn entr
     s->p = *p;
     s->map.params = &s->p;
     s->map.run = wide;
-    s->map.cost = 3;
+    s->map.cost = 1000;
     return TQ_OK;
 }
 
@@ -360,7 +360,7 @@ static float real_logistic(float x, const void *params)
 
 static float real_gelu(float x, const void *params)
 {
-    return *(const bool *)params ? tq_gelu_by_tanh(x) : tq_gelu_by_erfc(x);
+    return *(const bool *)params ? tq_gelu_by_tanh(x) : tq_gelu_libm(x);
 }
 
 /* params: the float for x <= 0, of which log and 1 / sqrt are not defined. */

@@ -145,38 +145,36 @@ TQ_BODY float tq_xnnpack_cos(float x)
                                  -4.3711388e-08f); /* pi / 2 in two parts */
 }
 
-/* x / 2 (1 + y p / q), with y: x clamped to +-bound, and p, q: polynomials in y^2 of 6 coefficients each, highest
- * first. */
-TQ_BODY float tq_xnnpack_gelu(float x, float bound, const float *odd, const float *even)
+/* ((((c0 x + c1) x + c2) x + c3) x + c4) x + c5.  A macro: compilers vectorize no loop that holds another. */
+#define TQ_QUINTIC(x, c0, c1, c2, c3, c4, c5) fmaf(x, fmaf(x, fmaf(x, fmaf(x, fmaf(x, c0, c1), c2), c3), c4), c5)
+
+/* GELU is x / 2 (1 + y p / q), with y: x clamped to +-bound, and p, q: quintics in y^2. */
+TQ_BODY float tq_xnnpack_clamped(float x, float bound)
 {
-    float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
-    const float y2 = y * y;
-    float p = odd[0], q = even[0];
-    for (int i = 1; i < 6; i++)
-        p = fmaf(y2, p, odd[i]);
-    for (int i = 1; i < 6; i++)
-        q = fmaf(y2, q, even[i]);
-    return x * 0.5f * (y * p / q + 1.0f);
+    const float low = x > bound ? bound : x;
+    return low < -bound ? -bound : low;
 }
 
 /* GELU. */
 TQ_BODY float tq_xnnpack_gelu_by_erf(float x)
 {
-    static const float odd[] = {4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f,
-                                9.3065137044e-03f, 6.6972173750e-02f, 7.9788452387e-01f};
-    static const float even[] = {1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f,
-                                 2.8431978077e-02f, 2.5060352683e-01f, 1.0f};
-    return tq_xnnpack_gelu(x, 5.1638283730f, odd, even);
+    const float y = tq_xnnpack_clamped(x, 5.1638283730f), y2 = y * y;
+    const float p = TQ_QUINTIC(y2, 4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f, 9.3065137044e-03f,
+                               6.6972173750e-02f, 7.9788452387e-01f);
+    const float q = TQ_QUINTIC(y2, 1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f, 2.8431978077e-02f,
+                               2.5060352683e-01f, 1.0f);
+    return x * 0.5f * (y * p / q + 1.0f);
 }
 
 /* GELU's approximation by tanh. */
 TQ_BODY float tq_xnnpack_gelu_by_tanh(float x)
 {
-    static const float odd[] = {4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f,
-                                7.2898347862e-03f, 6.0803253204e-02f, 7.9788458347e-01f};
-    static const float even[] = {1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f,
-                                 2.4381054565e-02f, 2.4369759858e-01f, 1.0f};
-    return tq_xnnpack_gelu(x, 4.84974098f, odd, even);
+    const float y = tq_xnnpack_clamped(x, 4.84974098f), y2 = y * y;
+    const float p = TQ_QUINTIC(y2, 4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f, 7.2898347862e-03f,
+                               6.0803253204e-02f, 7.9788458347e-01f);
+    const float q = TQ_QUINTIC(y2, 1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f, 2.4381054565e-02f,
+                               2.4369759858e-01f, 1.0f);
+    return x * 0.5f * (y * p / q + 1.0f);
 }
 
 /* ---- rows of exponentials ---- */

@@ -10,15 +10,17 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/sizes.h"
 #include "base/stop.h"
-#include "base/threads.h"
+#include "ops/parallel.h"
 
 #if TQ_X86
 #include <xmmintrin.h>
 #endif
 
-/* Bytes from which on threads pay; fewer take less than a millisecond, without a look for Ctrl-C. */
-#define THREAD_BYTES ((size_t)1 << 18)
+/* Picoseconds for a byte, and for a run. */
+#define BYTE_COST 20
+#define RUN_COST 100
 
 /* The side of a transposition's square tiles, in runs. */
 #define TILE 32
@@ -218,12 +220,13 @@ static plane_fn plane_of(size_t run)
     }
 }
 
-/* Shared by the threads.  Planes are numbered in the order of the outer dimensions. */
+/* Shared by the threads.  Planes are numbered in the order of the outer dimensions; each is cut into parts. */
 typedef struct job {
     const tq_strided *copy;
     int outer; /* dimensions outside of the plane */
     plane_fn run;
     plane plane;
+    size_t parts;
     const unsigned char *from;
     unsigned char *to;
 } job;
@@ -249,13 +252,27 @@ static void run_plane(const job *j, const unsigned char *from, unsigned char *to
         }
 }
 
-static void copy_planes(void *context, size_t begin, size_t end)
+/* The part of a plane: some of its rows, or some columns of its one row. */
+static void run_part(const job *j, size_t part, const unsigned char *from, unsigned char *to)
+{
+    job own = *j;
+    const plane *p = &j->plane;
+    size_t *cut = p->rows > 1 ? &own.plane.rows : &own.plane.columns;
+    const size_t first = *cut * part / j->parts;
+    *cut = *cut * (part + 1) / j->parts - first;
+    from += (ptrdiff_t)first * (p->rows > 1 ? p->row_from : p->column_from);
+    to += (ptrdiff_t)first * (p->rows > 1 ? p->row_to : p->column_to);
+    run_plane(&own, from, to);
+}
+
+/* Parts [begin, end) of all planes. */
+static void copy_parts(void *context, size_t begin, size_t end)
 {
     const job *j = context;
     const tq_strided *copy = j->copy;
     size_t at[TQ_STRIDED_DIMS];
     ptrdiff_t from = copy->from_at, to = copy->to_at;
-    size_t rest = begin;
+    size_t rest = begin / j->parts, part = begin % j->parts;
     for (int d = j->outer - 1; d >= 0; d--) {
         at[d] = rest % copy->dims[d];
         rest /= copy->dims[d];
@@ -263,7 +280,13 @@ static void copy_planes(void *context, size_t begin, size_t end)
         to += (ptrdiff_t)at[d] * copy->to[d];
     }
     for (size_t i = begin; i < end; i++) {
-        run_plane(j, j->from + from, j->to + to);
+        if (j->parts == 1)
+            run_plane(j, j->from + from, j->to + to);
+        else
+            run_part(j, part, j->from + from, j->to + to);
+        if (++part < j->parts)
+            continue;
+        part = 0;
         for (int d = j->outer - 1; d >= 0; d--) {
             from += copy->from[d];
             to += copy->to[d];
@@ -278,13 +301,14 @@ static void copy_planes(void *context, size_t begin, size_t end)
 
 void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads)
 {
+    enum { PARTS = 2 }; /* for a thread, at least */
     int rank = copy->rank;
-    size_t bytes = copy->run;
+    size_t runs = 1, planes = 1;
     for (int d = 0; d < rank; d++)
-        bytes *= copy->dims[d];
-    if (bytes == 0)
+        runs *= copy->dims[d];
+    if (runs * copy->run == 0)
         return;
-    job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, from, to};
+    job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, 1, from, to};
     if (rank >= 1) {
         j.plane.columns = copy->dims[rank - 1];
         j.plane.column_from = copy->from[rank - 1];
@@ -295,11 +319,12 @@ void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int thr
         j.plane.row_from = copy->from[rank - 2];
         j.plane.row_to = copy->to[rank - 2];
     }
-    size_t planes = 1;
     for (int d = 0; d < j.outer; d++)
         planes *= copy->dims[d];
-    if (bytes < THREAD_BYTES)
-        copy_planes(&j, 0, planes);
-    else
-        tq_parallel_for(planes, 1, threads, copy_planes, &j);
+    const size_t cost = copy->run * BYTE_COST + RUN_COST;
+    const size_t wanted = (size_t)tq_paying_threads(runs, cost, threads) * PARTS;
+    if (wanted > PARTS && planes < wanted)
+        j.parts =
+            tq_min_size(wanted / planes + (wanted % planes != 0), j.plane.rows > 1 ? j.plane.rows : j.plane.columns);
+    tq_parallel_work(planes * j.parts, 1, runs / (planes * j.parts) * cost, threads, copy_parts, &j);
 }

@@ -76,30 +76,26 @@ static void pack(const product *p, const tq_node *node, const void *b, tq_gemm *
     tq_gemm_pack(gemm, &weights, memory);
 }
 
-static void scale_rows(void *context, size_t begin, size_t end)
-{
-    const product *p = context;
-    tq_hybrid_output output = {.weights = p->node->in[RIGHT], .fused = p->rule == tq_hybrid_even};
-    for (size_t m = begin; m < end; m++) {
-        float *y = (float *)(void *)p->out + m * p->n;
-        tq_hybrid_store(&output, (const int32_t *)(const void *)y, tq_gemm_weight_sums(&p->gemm), p->rows[m], 0, p->n,
-                        y);
-    }
-}
-
 static void multiply(product *p)
 {
     const tq_node *node = p->node;
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
     int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
-        for (size_t m = 0; m < p->m && !tq_stop_after(p->k); m++)
-            p->rows[m] = p->rule((const float *)p->a + m * p->k, p->k, 1, quantized + m * p->k);
+        tq_hybrid_quantize(p->rule, p->a, p->m, p->k, node->threads, quantized, p->rows);
         rows.data = quantized;
     }
-    tq_gemm_run(&p->gemm, &rows, &p->store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
-    if (p->rule)
-        tq_parallel_for(p->m, tq_grain(p->n), node->threads, scale_rows, p);
+    tq_gemm_scaling scaling;
+    tq_gemm_store store = p->store;
+    if (p->rule) {
+        scaling =
+            tq_hybrid_scaling(p->rule == tq_hybrid_even ? TQ_SCALE_FUSED : TQ_SCALE_PLAIN, node->in[RIGHT], NULL, 0);
+        scaling.row = p->rows;
+        scaling.row_step = 1;
+        scaling.weight_sums = tq_gemm_weight_sums(&p->gemm);
+        store.scaling = &scaling;
+    }
+    tq_gemm_run(&p->gemm, &rows, &store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
 }
 
 /* ---- int16 by int16 ---- */
@@ -331,11 +327,10 @@ static tq_status prepare_quantized(tq_node *node, product *p, tq_error *error)
 static tq_status choose(tq_node *node, product *p, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
-    if (b->type == TQ_TensorType_FLOAT32) {
-        p->store = (tq_gemm_store){.out = TQ_f32, .floor = -INFINITY, .ceiling = INFINITY};
+    p->store = (tq_gemm_store){
+        .out = a->type == TQ_TensorType_FLOAT32 ? TQ_f32 : TQ_i32, .floor = -INFINITY, .ceiling = INFINITY};
+    if (b->type == TQ_TensorType_FLOAT32)
         return TQ_OK;
-    }
-    p->store.out = TQ_i32;
     if (a->type == TQ_TensorType_FLOAT32) {
         p->rule = tq_hybrid_rule_of(
             node, tq_get_int(&node->options.table, TQ_BatchMatMulOptions_asymmetric_quantize_inputs) != 0);

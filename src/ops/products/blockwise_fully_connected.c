@@ -12,6 +12,7 @@
  */
 #include "ops/products/blockwise_fully_connected.h"
 
+#include "base/sizes.h"
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/half.h"
 #include "ops/check.h"
@@ -19,17 +20,21 @@
 #include "ops/products/hybrid.h"
 #include "ops/scratch.h"
 
+enum { SOME = 32 }; /* rows that are multiplied with a panel while the cache has it */
+
 typedef struct product {
     size_t rows;
     tq_hybrid_rule rule;
     int64_t activation;
     tq_blockwise plan;
     float *scales, *sums;             /* [units][blocks], [units] */
-    uint64_t row_at, quantized_at;    /* offsets in scratch: one row's steps, one row's quantized values */
+    uint64_t row_bytes;               /* of a row's steps */
+    uint64_t row_at, quantized_at;    /* offsets in scratch: steps of SOME rows, one row's quantized values */
     /* set by eval */
     const tq_node *node;
     tq_blockwise_weights weights;
-    tq_blockwise_row row;
+    const tq_blockwise_row *row; /* [count] */
+    size_t count;
     float *out;
 } product;
 
@@ -43,7 +48,7 @@ static void run_panels(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const tq_tensor *bias = p->node->in_count > 2 ? p->node->in[2] : NULL;
-    tq_blockwise_run(&p->plan, &p->weights, &p->row, bias ? bias->data : NULL, begin, end, p->out);
+    tq_blockwise_run(&p->plan, &p->weights, p->row, p->count, bias ? bias->data : NULL, begin, end, p->out);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -54,12 +59,21 @@ static tq_status eval(tq_node *node, tq_error *error)
     int8_t *quantized = tq_scratch_at(node, p.quantized_at);
     p.node = node;
     p.weights = tq_blockwise_packed(&p.plan, node->prepacked);
-    for (size_t r = 0; r < p.rows && !tq_stop_after(columns); r++) {
-        const tq_hybrid_row row = p.rule((const float *)node->in[0]->data + r * columns, columns, 1, quantized);
-        p.row = tq_blockwise_row_make(&p.plan, quantized, row.scale, row.zero_point, tq_scratch_at(node, p.row_at));
+    tq_blockwise_row row[SOME];
+    p.row = row;
+    for (size_t r = 0; r < p.rows; r += p.count) {
+        const float *x = (const float *)node->in[0]->data + r * columns;
+        p.count = tq_min_size(SOME, p.rows - r);
+        for (size_t i = 0; i < p.count; i++) {
+            if (tq_stop_after(columns))
+                return TQ_OK;
+            const tq_hybrid_row by = p.rule(x + i * columns, columns, 1, quantized);
+            row[i] = tq_blockwise_row_make(&p.plan, quantized, by.scale, by.zero_point,
+                                           (char *)tq_scratch_at(node, p.row_at) + i * p.row_bytes);
+        }
         p.out = (float *)node->out[0]->data + r * units;
-        tq_parallel_for(p.plan.panels, tq_grain(columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);
-        tq_activate(p.activation, p.out, units);
+        tq_parallel_for(p.plan.panels, tq_grain(p.count * columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);
+        tq_activate(p.activation, p.out, p.count * units);
     }
     return TQ_OK;
 }
@@ -123,7 +137,8 @@ tq_status tq_prepare_blockwise_rows(tq_node *node, size_t rows, size_t columns, 
                            (int64_t)columns,         (int64_t)block,         fused};
     TQ_TRY(tq_node_prepack(node, p->plan.packed_bytes, prepack, key, 6, error));
     uint64_t total = 0;
-    p->row_at = tq_scratch_part(&total, 1, p->plan.row_bytes);
+    p->row_bytes = tq_round_up(p->plan.row_bytes, 64);
+    p->row_at = tq_scratch_part(&total, tq_min_size(rows, SOME), p->row_bytes);
     p->quantized_at = tq_scratch_part(&total, 1, columns);
     node->eval = eval;
     return tq_node_scratch(node, total, error);

@@ -4,7 +4,24 @@
 #include <math.h>
 
 #include "ops/check.h"
-#include "ops/products/window.h"
+
+tq_scan tq_scan_of(const tq_window *down, const tq_window *right)
+{
+    if (right->in == 1 && right->filter == 1 && right->out == 1 && (down->in != 1 || down->filter != 1))
+        return tq_scan_of(right, down);
+    return (tq_scan){.in_h = down->in,
+                     .in_w = right->in,
+                     .out_h = down->out,
+                     .out_w = right->out,
+                     .filter_h = down->filter,
+                     .filter_w = right->filter,
+                     .stride_h = down->stride,
+                     .stride_w = right->stride,
+                     .dilation_h = down->dilation,
+                     .dilation_w = right->dilation,
+                     .pad_h = down->pad,
+                     .pad_w = right->pad};
+}
 
 tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *options, tq_product_plan *plan,
                              tq_error *error)
@@ -17,20 +34,7 @@ tq_status tq_convolution_fit(tq_node *node, const tq_convolution_options *option
     TQ_TRY(tq_window_fit(node, "height", options->padding, &rows, error));
     TQ_TRY(tq_window_fit(node, "width", options->padding, &columns, error));
     plan->scans = true;
-    plan->scan = (tq_scan){
-        .in_h = x[1],
-        .in_w = x[2],
-        .out_h = rows.out,
-        .out_w = columns.out,
-        .filter_h = w[1],
-        .filter_w = w[2],
-        .stride_h = rows.stride,
-        .stride_w = columns.stride,
-        .dilation_h = rows.dilation,
-        .dilation_w = columns.dilation,
-        .pad_h = rows.pad,
-        .pad_w = columns.pad,
-    };
+    plan->scan = tq_scan_of(&rows, &columns);
     plan->taps = tq_scan_taps(&plan->scan);
     plan->row_stride = (size_t)x[3];
     tq_shape out = {4, {x[0], rows.out, columns.out, (int32_t)plan->channels}};

@@ -5,9 +5,7 @@
 #include "ops/products/hybrid.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/elementwise/eigen_functions.h"
 
@@ -38,83 +36,14 @@ void tq_row_sums(const int8_t *quantized, size_t count, size_t n, int32_t *sums)
     }
 }
 
-static inline int32_t without_zero(int32_t sum, int32_t zero_point, int32_t weight_sum)
+tq_gemm_scaling tq_hybrid_scaling(tq_scale_order order, const tq_tensor *weights, const tq_tensor *bias, size_t first)
 {
-    return (int32_t)((uint32_t)sum - (uint32_t)zero_point * (uint32_t)weight_sum);
-}
-
-enum { STORED = 16 }; /* results that are computed at once */
-
-/* The sums of one row of outputs. */
-typedef struct sums_of_row {
-    const int32_t *sums, *weight_sums;
-    tq_hybrid_row row;
-    const float *scales, *bias; /* bias may be NULL */
-    size_t scale_step, count;
-    float *y;
-} sums_of_row;
-
-/* Results c to c + n - 1, which are computed before they are stored: y may be the sums' memory, and compilers vectorize
-   only what cannot overlap. */
-TQ_BODY void scale_sums(const sums_of_row *o, size_t c, const size_t n, const bool fused, const bool row_scale_last,
-                        float *restrict y)
-{
-    const int32_t *sums = o->sums + c, *weight_sums = o->weight_sums + c;
-    const float *scales = o->scales + o->scale_step * c, *bias = o->bias ? o->bias + c : NULL;
-    float scale[STORED];
-    for (size_t i = 0; i < n; i++)
-        scale[i] = o->scale_step ? scales[i] : *scales;
-    for (size_t i = 0; i < n; i++) {
-        const float sum = (float)without_zero(sums[i], o->row.zero_point, weight_sums[i]);
-        y[i] = fused            ? fmaf(sum * o->row.scale, scale[i], bias ? bias[i] : 0)
-               : row_scale_last ? sum * scale[i] * o->row.scale
-                                : sum * (scale[i] * o->row.scale);
-    }
-    for (size_t i = 0; !fused && bias && i < n; i++)
-        y[i] = bias[i] + y[i];
-}
-
-/* Whole blocks; the last one, which may overlap the one before, is computed first. */
-TQ_BODY void store_sums(const sums_of_row *o, const bool fused, const bool row_scale_last)
-{
-    float y[STORED], last[STORED];
-    if (o->count < STORED) {
-        scale_sums(o, 0, o->count, fused, row_scale_last, y);
-        memcpy(o->y, y, o->count * sizeof *y);
-        return;
-    }
-    scale_sums(o, o->count - STORED, STORED, fused, row_scale_last, last);
-    for (size_t c = 0; c + STORED <= o->count; c += STORED) {
-        scale_sums(o, c, STORED, fused, row_scale_last, y);
-        memcpy(o->y + c, y, sizeof y);
-    }
-    memcpy(o->y + o->count - STORED, last, sizeof last);
-}
-
-#define STORE(name, target, fused, row_scale_last) \
-    target static void name(const sums_of_row *o)  \
-    {                                              \
-        store_sums(o, fused, row_scale_last);      \
-    }
-TQ_ISA_DEFINE(STORE, store_fused, true, false)
-TQ_ISA_DEFINE(STORE, store_last, false, true)
-TQ_ISA_DEFINE(STORE, store_first, false, false)
-
-void tq_hybrid_store(const tq_hybrid_output *o, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
-                     size_t first, size_t count, float *y)
-{
-    static void (*const stores[][TQ_ISAS])(const sums_of_row *) = {
-        TQ_ISA_FUNCTIONS(store_first), TQ_ISA_FUNCTIONS(store_last), TQ_ISA_FUNCTIONS(store_fused)};
-    const size_t step = o->weights->quantization.count > 1;
-    const sums_of_row of = {.sums = sums,
-                            .weight_sums = weight_sums,
-                            .row = row,
-                            .scales = o->weights->quantization.scale + step * first,
-                            .bias = o->bias ? o->bias + first : NULL,
-                            .scale_step = step,
-                            .count = count,
-                            .y = y};
-    stores[o->fused ? 2 : o->row_scale_last][tq_isa()](&of);
+    const tq_affine *q = &weights->quantization;
+    const size_t step = q->count > 1;
+    return (tq_gemm_scaling){.order = order,
+                             .scale = q->scale + step * first,
+                             .scale_step = step,
+                             .bias = bias ? (const float *)bias->data + first : NULL};
 }
 
 /* x clamped to [low, high]; NaN becomes `low`, as in the reference. */
@@ -124,31 +53,28 @@ static inline float clamp_f32(float x, float low, float high)
     return x > low ? x : low;
 }
 
+bool tq_activation_is_clamp(int64_t activation, float *low, float *high)
+{
+    const bool unit = activation == TQ_ActivationFunctionType_RELU_N1_TO_1;
+    const bool six = activation == TQ_ActivationFunctionType_RELU6;
+    const bool is_clamp = unit || six || activation == TQ_ActivationFunctionType_RELU;
+    *low = unit ? -1 : is_clamp ? 0 : -INFINITY;
+    *high = unit ? 1 : six ? 6 : INFINITY;
+    return is_clamp;
+}
+
 void tq_activate(int64_t activation, float *values, size_t n)
 {
-    switch (activation) {
-    case TQ_ActivationFunctionType_RELU:
+    float low, high;
+    if (tq_activation_is_clamp(activation, &low, &high))
         for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], 0, INFINITY);
-        return;
-    case TQ_ActivationFunctionType_RELU_N1_TO_1:
-        for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], -1, 1);
-        return;
-    case TQ_ActivationFunctionType_RELU6:
-        for (size_t i = 0; i < n; i++)
-            values[i] = clamp_f32(values[i], 0, 6);
-        return;
-    case TQ_ActivationFunctionType_TANH:
+            values[i] = clamp_f32(values[i], low, high);
+    else if (activation == TQ_ActivationFunctionType_TANH)
         for (size_t i = 0; i < n; i++)
             values[i] = tq_eigen_tanh(values[i]);
-        return;
-    case TQ_ActivationFunctionType_SIGN_BIT:
+    else if (activation == TQ_ActivationFunctionType_SIGN_BIT)
         for (size_t i = 0; i < n; i++)
             values[i] = signbit(values[i]) ? 1.0f : 0.0f;
-        return;
-    default: return;
-    }
 }
 
 tq_status tq_check_activation(const tq_node *node, int64_t activation, tq_error *error)

@@ -13,13 +13,10 @@
 #ifndef TQ_OPS_PRODUCTS_HYBRID_H
 #define TQ_OPS_PRODUCTS_HYBRID_H
 
+#include "kernels/gemm/gemm.h"
 #include "ops/op.h"
 
-/* Quantization of a row: real = scale * (q - zero_point). */
-typedef struct tq_hybrid_row {
-    float scale;
-    int32_t zero_point;
-} tq_hybrid_row;
+typedef tq_quantized_row tq_hybrid_row;
 
 /* Quantizes values[0 .. n) to quantized[0 .. n), n >= 0; returns the row's parameters.  For a row with NaN or an
    infinity all quantized values are 0 and the scale is NaN, so that its products are NaN.  threads: at most, 1 and
@@ -34,6 +31,11 @@ tq_hybrid_row tq_hybrid_away(const float *values, size_t n, int threads, int8_t 
 /* As XNNPACK: asymmetric, in float32, ties to even. */
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized);
 
+/* Quantizes `count` rows of n values, one after the other, each by `rule`; *rows: their parameters.  threads: at most.
+ */
+void tq_hybrid_quantize(tq_hybrid_rule rule, const float *values, size_t count, size_t n, int threads,
+                        int8_t *quantized, tq_hybrid_row *rows);
+
 /* The rule of this node's numerics.  asymmetric: the option asymmetric_quantize_inputs; XNNPACK ignores it. */
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric);
 
@@ -44,19 +46,23 @@ tq_status tq_check_weight_scales(const tq_node *node, int i, int axis, tq_error 
 /* sums[0 .. count): the sums of `count` rows of n values, saturated to int32. */
 void tq_row_sums(const int8_t *quantized, size_t count, size_t n, int32_t *sums);
 
-/* How tq_hybrid_store computes y[c] = bias[c] + f32(sums[c] - zero_point * weight_sums[c]) * scales: one of three
-   orders. */
-typedef struct tq_hybrid_output {
-    const tq_tensor *weights; /* for their scales */
-    const float *bias;        /* of channel 0 on; NULL: none */
-    bool row_scale_last;      /* sum * scale * row scale; else sum * (scale * row scale) */
-    bool fused;               /* as XNNPACK: fma(sum * row scale, scale, bias) */
-} tq_hybrid_output;
+/* The scaling of products with `weights`, from channel `first` on; its rows and weight sums remain to be set.  bias:
+   NULL: none. */
+tq_gemm_scaling tq_hybrid_scaling(tq_scale_order order, const tq_tensor *weights, const tq_tensor *bias, size_t first);
 
-/* Integer sums of one row to float32, for channels [first, first + count): arrays of `count` values, from channel
-   `first` on.  weight_sums: sums of weights.  y may be `sums`. */
-void tq_hybrid_store(const tq_hybrid_output *output, const int32_t *sums, const int32_t *weight_sums, tq_hybrid_row row,
-                     size_t first, size_t count, float *y);
+/* Whether a fused activation is a clamp to [*low, *high]; if not, these are infinities. */
+bool tq_activation_is_clamp(int64_t activation, float *low, float *high);
+
+/* Sums of an image's pixels to floats, in place. */
+typedef struct tq_hybrid_pixels {
+    size_t count, channels;
+    size_t remainder; /* the last channels, so many, have sum * row scale * scale */
+    float low, high;  /* of the fused activation */
+    float *values;    /* [count, channels]: integer sums, then results */
+} tq_hybrid_pixels;
+
+/* scaling: of order PLAIN or ROW_LAST, with one row. */
+void tq_hybrid_scale_pixels(const tq_gemm_scaling *scaling, const tq_hybrid_pixels *to, int threads);
 
 /* Applies a fused activation, TQ_ActivationFunctionType_x, also TANH and SIGN_BIT, to values[0 .. n), in place; other
    values of `activation`: none. */

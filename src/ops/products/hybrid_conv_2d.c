@@ -19,12 +19,11 @@
 
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
+#include "ops/products/convolution.h"
 #include "ops/products/hybrid.h"
 #include "ops/products/hybrid_fully_connected.h"
-#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
-#include "ops/products/window.h"
 
 typedef struct convolution {
     tq_scan scan;
@@ -39,11 +38,10 @@ typedef struct convolution {
     uint64_t packed_at;                         /* constant: offset in node->prepacked; else in scratch */
     /* set by eval */
     const tq_node *node;
-    tq_hybrid_output output;
+    tq_scale_order order;
     tq_hybrid_row image;
-    const int32_t *sums;
-    size_t first, each; /* channels of a group */
-    float *out;         /* of an image */
+    size_t each; /* channels of a group */
+    float *out;  /* of an image */
 } convolution;
 
 static uint64_t packed_bytes(const convolution *c)
@@ -82,33 +80,19 @@ static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t b
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
-/* Integer sums are stored in the output, and scaled in place. */
-static void scale_pixels(void *context, size_t begin, size_t end)
-{
-    const convolution *c = context;
-    const float low = c->low, high = c->high;
-    for (size_t pixel = begin; pixel < end; pixel++) {
-        float *y = c->out + pixel * c->out_channels + c->first;
-        tq_hybrid_store(&c->output, (const int32_t *)(const void *)y, c->sums, c->image, c->first, c->each, y);
-        for (size_t o = 0; o < c->each; o++) {
-            const float x = y[o] < low ? low : y[o];
-            y[o] = x > high ? high : x;
-        }
-    }
-}
-
-static void eval_group(convolution *c, const int8_t *quantized, size_t group)
+static void eval_group(const convolution *c, const int8_t *quantized, size_t group)
 {
     const tq_node *node = c->node;
+    const size_t first = group * c->each;
     tq_gemm padded =
         tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
     tq_gemm_rows rows = {quantized + group * c->depth, c->out_pixels, c->channels, &c->scan};
-    tq_gemm_store store = {.out = TQ_i32};
-    c->first = group * c->each;
-    c->sums = tq_gemm_weight_sums(&padded);
-    tq_gemm_run(&padded, &rows, &store, c->out + c->first, c->out_channels, tq_scratch_at(node, c->work_at),
+    tq_gemm_scaling scaling = tq_hybrid_scaling(c->order, node->in[1], node->in_count > 2 ? node->in[2] : NULL, first);
+    scaling.row = &c->image;
+    scaling.weight_sums = tq_gemm_weight_sums(&padded);
+    const tq_gemm_store store = {.out = TQ_f32, .floor = c->low, .ceiling = c->high, .scaling = &scaling};
+    tq_gemm_run(&padded, &rows, &store, c->out + first, c->out_channels, tq_scratch_at(node, c->work_at),
                 node->threads);
-    tq_parallel_for(c->out_pixels, tq_grain(c->each), node->threads, scale_pixels, c);
 }
 
 /* The optimized kernel has no groups. */
@@ -123,7 +107,6 @@ static tq_status eval(tq_node *node, tq_error *error)
     convolution c = *(const convolution *)node->state;
     int8_t *quantized = tq_scratch_at(node, c.quantized_at);
     size_t size = c.in_pixels * c.channels;
-    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
     if (c.out_pixels == 0)
         return TQ_OK;
     if (c.constant)
@@ -131,10 +114,9 @@ static tq_status eval(tq_node *node, tq_error *error)
     else
         pack(&c, node->in[1], c.gemm, tq_scratch_at(node, c.packed_at));
     c.node = node;
-    c.output = (tq_hybrid_output){.weights = node->in[1],
-                                  .bias = bias ? bias->data : NULL,
-                                  .row_scale_last = c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c),
-                                  .fused = c.rule == tq_hybrid_even};
+    c.order = c.rule == tq_hybrid_even                                           ? TQ_SCALE_FUSED
+              : c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c) ? TQ_SCALE_ROW_LAST
+                                                                                 : TQ_SCALE_PLAIN;
     c.each = c.out_channels / c.groups;
     for (size_t b = 0; b < c.batches; b++) {
         c.image = c.rule((const float *)node->in[0]->data + b * size, size, node->threads, quantized);
@@ -197,18 +179,7 @@ static tq_status fit(tq_node *node, convolution *c, tq_error *error)
                        0};
     TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
     TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
-    c->scan = (tq_scan){.in_h = x[1],
-                        .in_w = x[2],
-                        .out_h = down.out,
-                        .out_w = right.out,
-                        .filter_h = w[1],
-                        .filter_w = w[2],
-                        .stride_h = down.stride,
-                        .stride_w = right.stride,
-                        .dilation_h = down.dilation,
-                        .dilation_w = right.dilation,
-                        .pad_h = down.pad,
-                        .pad_w = right.pad};
+    c->scan = tq_scan_of(&down, &right);
     tq_shape out = {4, {x[0], down.out, right.out, w[0]}};
     TQ_TRY(tq_output_shape(node, 0, &out, error));
     c->batches = (size_t)x[0];

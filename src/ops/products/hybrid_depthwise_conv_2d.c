@@ -14,129 +14,90 @@
  */
 #include "ops/products/hybrid_depthwise_conv_2d.h"
 
-#include <string.h>
-
-#include "base/threads.h"
-#include "kernels/isa.h"
+#include "kernels/depthwise/depthwise.h"
 #include "ops/check.h"
-#include "ops/products/dot.h"
+#include "ops/products/convolution.h"
 #include "ops/products/hybrid.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
-#include "ops/products/window.h"
-
-/* Products of a pixel, some milliseconds, above which eval hears Ctrl-C within the pixel. */
-enum { LARGE = 1 << 20 };
 
 typedef struct depthwise {
-    tq_window y, x;
-    size_t batches, channels, out_channels;
-    size_t tasks;
+    tq_scan scan;
+    size_t batches, in_pixels, out_pixels; /* of an image */
+    size_t channels, out_channels;
     float low, high;
-    uint64_t images_at, quantized_at, sums_at; /* in scratch */
-    /* set by eval */
-    const tq_node *node;
-    const int8_t *quantized;
-    const tq_hybrid_row *image;
-    int32_t *sums; /* out_channels for each task */
+    tq_depthwise plan;
+    bool constant; /* node->prepacked has `packed` at its front */
+    uint64_t packed_at, quantized_at, padding_at, work_at; /* in scratch */
 } depthwise;
 
-/* sums[o] += (cell[o / m] - z) * w[o], modulo 2^32 as in the reference.  |product| < 2^16, so a sum of fewer
-   than 2^15 taps does not wrap. */
-TQ_BODY void add_tap(const int8_t *cell, const int8_t *w, size_t channels, size_t multiplier, int32_t zero_point,
-                     int32_t *sums)
+/* The packed filter, with the sums of the channels' weights and then their packed form behind it. */
+typedef struct packed {
+    tq_depthwise kernel;
+    int32_t sums[];
+} packed;
+
+static uint64_t packed_bytes(const depthwise *d, uint64_t *weights_at)
 {
-    if (multiplier == 1) {
-        for (size_t c = 0; c < channels; c++)
-            sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)((cell[c] - zero_point) * w[c]));
-        return;
-    }
-    for (size_t c = 0; c < channels; c++)
-        for (size_t i = 0; i < multiplier; i++, sums++, w++)
-            *sums = (int32_t)((uint32_t)*sums + (uint32_t)((cell[c] - zero_point) * *w));
+    uint64_t total = 0;
+    tq_scratch_part(&total, 1, sizeof(packed) + (uint64_t)d->out_channels * sizeof(int32_t));
+    *weights_at = tq_scratch_part(&total, d->plan.packed_bytes, 1);
+    return total;
 }
 
-TQ_BODY void eval_pixel(const depthwise *d, size_t batch, int32_t out_y, int32_t out_x, int32_t *sums)
+static void pack(const depthwise *d, const tq_tensor *filter, packed *to)
 {
-    const int8_t *filter = d->node->in[1]->data;
-    const int8_t *image = d->quantized + batch * (size_t)d->y.in * (size_t)d->x.in * d->channels;
-    int32_t y0, y1, x0, x1;
-    tq_window_taps(&d->y, out_y, &y0, &y1);
-    tq_window_taps(&d->x, out_x, &x0, &x1);
-    memset(sums, 0, d->out_channels * sizeof *sums);
-    const size_t row = y0 < y1 && x0 < x1 ? (size_t)(x1 - x0) * d->out_channels : 0;
-    const bool large = row * (size_t)(y1 - y0) > LARGE;
-    for (int32_t ky = y0; ky < y1 && !(large && tq_stop_after(row / 4)); ky++)
-        for (int32_t kx = x0; kx < x1; kx++) {
-            size_t y = (size_t)(tq_window_origin(&d->y, out_y) + (int64_t)ky * d->y.dilation);
-            size_t x = (size_t)(tq_window_origin(&d->x, out_x) + (int64_t)kx * d->x.dilation);
-            add_tap(image + (y * (size_t)d->x.in + x) * d->channels,
-                    filter + ((size_t)ky * (size_t)d->x.filter + (size_t)kx) * d->out_channels, d->channels,
-                    d->out_channels / d->channels, d->image[batch].zero_point, sums);
-        }
-}
-
-TQ_BODY float scaled(bool optimized, size_t o, size_t channels, float sum, float weight, float image)
-{
-    if (!optimized)
-        return sum * (weight * image);
-    return o < channels - channels % 4 ? sum * weight * image : sum * image * weight;
-}
-
-TQ_BODY void store(const depthwise *d, size_t batch, const int32_t *sums, float *out)
-{
-    const tq_tensor *bias = d->node->in_count > 2 ? d->node->in[2] : NULL;
-    const tq_affine *q = &d->node->in[1]->quantization;
-    const float *added = bias ? bias->data : NULL, *weight = q->scale;
-    const bool optimized = d->node->numerics == TQ_NUMERICS_OPTIMIZED, many = q->count > 1;
-    const float low = d->low, high = d->high, image = d->image[batch].scale;
-    const size_t channels = d->out_channels;
-    for (size_t o = 0; o < channels; o++) {
-        float y = scaled(optimized, o, channels, (float)sums[o], weight[many ? o : 0], image);
-        y = added ? y + added[o] : y;
-        y = y < low ? low : y;
-        out[o] = y > high ? high : y;
+    const int8_t *w = filter->data;
+    const tq_gemm_weights weights = {.data = w, .type = TQ_i8, .channel_stride = 1, .k_stride = d->out_channels};
+    uint64_t weights_at;
+    packed_bytes(d, &weights_at);
+    to->kernel = d->plan;
+    tq_depthwise_pack(&to->kernel, &weights, (char *)to + weights_at);
+    for (size_t o = 0; o < d->out_channels && !tq_stop_after(d->plan.taps); o++) {
+        uint32_t sum = 0;
+        for (size_t t = 0; t < d->plan.taps; t++)
+            sum += (uint32_t)w[t * d->out_channels + o];
+        to->sums[o] = (int32_t)sum;
     }
 }
 
-TQ_BODY void eval_range(const depthwise *d, size_t begin, size_t end)
+static void prepack(tq_node *node)
 {
-    size_t height = (size_t)d->y.out, rows = d->batches * height;
-    float *out = d->node->out[0]->data;
-    size_t work = 0;
-    for (size_t task = begin; task < end; task++) {
-        int32_t *sums = d->sums + task * d->out_channels;
-        for (size_t row = task; row < rows; row += d->tasks)
-            for (int32_t x = 0; x < d->x.out && !tq_stop_count(&work, d->out_channels); x++) {
-                eval_pixel(d, row / height, (int32_t)(row % height), x, sums);
-                store(d, row / height, sums, out + (row * (size_t)d->x.out + (size_t)x) * d->out_channels);
-            }
-    }
+    pack(node->state, node->in[1], node->prepacked);
 }
 
-#define EVAL_TASKS(isa, target)                                                  \
-    static target void eval_tasks_##isa(void *context, size_t begin, size_t end) \
-    {                                                                            \
-        eval_range(context, begin, end);                                         \
-    }
-TQ_EVERY_ISA(EVAL_TASKS)
-
+/* Integer sums are stored in the output, and scaled in place. */
 static tq_status eval(tq_node *node, tq_error *error)
 {
-    static void (*const tasks[TQ_ISAS])(void *, size_t, size_t) = TQ_ISA_FUNCTIONS(eval_tasks);
     (void)error;
-    depthwise d = *(const depthwise *)node->state;
-    tq_hybrid_row *image = tq_scratch_at(node, d.images_at);
-    int8_t *quantized = tq_scratch_at(node, d.quantized_at);
-    size_t size = (size_t)d.y.in * (size_t)d.x.in * d.channels;
-    for (size_t b = 0; b < d.batches && !tq_stop_after(size); b++)
-        image[b] = tq_hybrid_asymmetric((const float *)node->in[0]->data + b * size, size, node->threads,
-                                        quantized + b * size);
-    d.node = node;
-    d.quantized = quantized;
-    d.image = image;
-    d.sums = tq_scratch_at(node, d.sums_at);
-    tq_parallel_for(d.tasks, 1, node->threads, tasks[tq_isa()], &d);
+    const depthwise *d = node->state;
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED;
+    const size_t size = d->in_pixels * d->channels;
+    const tq_gemm_store store = {.out = TQ_i32};
+    const packed *filter = node->prepacked;
+    if (d->out_pixels == 0)
+        return TQ_OK;
+    if (!d->constant) {
+        pack(d, node->in[1], tq_scratch_at(node, d->packed_at));
+        filter = tq_scratch_at(node, d->packed_at);
+    }
+    int8_t *quantized = tq_scratch_at(node, d->quantized_at);
+    tq_gemm_scaling scaling = tq_hybrid_scaling(optimized ? TQ_SCALE_ROW_LAST : TQ_SCALE_PLAIN, node->in[1], bias, 0);
+    scaling.weight_sums = filter->sums;
+    for (size_t b = 0; b < d->batches && !tq_stop_after(size); b++) {
+        const float *image = (const float *)node->in[0]->data + b * size;
+        const tq_hybrid_row row = tq_hybrid_asymmetric(image, size, node->threads, quantized);
+        const tq_depthwise padded =
+            tq_depthwise_with_padding(&filter->kernel, (int8_t)row.zero_point, tq_scratch_at(node, d->padding_at));
+        const tq_gemm_rows rows = {quantized, d->out_pixels, d->channels, &d->scan};
+        float *out = (float *)node->out[0]->data + b * d->out_pixels * d->out_channels;
+        const size_t remainder = optimized ? d->out_channels % 4 : 0;
+        const tq_hybrid_pixels to = {d->out_pixels, d->out_channels, remainder, d->low, d->high, out};
+        tq_depthwise_run(&padded, &rows, &store, out, d->out_channels, tq_scratch_at(node, d->work_at), node->threads);
+        scaling.row = &row;
+        tq_hybrid_scale_pixels(&scaling, &to, node->threads);
+    }
     return TQ_OK;
 }
 
@@ -162,41 +123,74 @@ static tq_status check(const tq_node *node, tq_error *error)
     return tq_check_weight_scales(node, 1, 3, error);
 }
 
-tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
+static tq_status fit(tq_node *node, depthwise *d, tq_error *error)
 {
-    TQ_TRY(check(node, error));
-    depthwise *d;
-    TQ_TRY(tq_node_state(node, sizeof *d, &d, error));
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
     int64_t padding = tq_get_int(options, TQ_DepthwiseConv2DOptions_padding);
-    d->y = (tq_window){x[1],
-                       w[1],
-                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
-                       (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_h_factor),
-                       0,
-                       0};
-    d->x = (tq_window){x[2],
+    tq_window down = {x[1],
+                      w[1],
+                      (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_h),
+                      (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_h_factor),
+                      0,
+                      0};
+    tq_window right = {x[2],
                        w[2],
                        (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_stride_w),
                        (int32_t)tq_get_int(options, TQ_DepthwiseConv2DOptions_dilation_w_factor),
                        0,
                        0};
-    TQ_TRY(tq_window_fit(node, "height", padding, &d->y, error));
-    TQ_TRY(tq_window_fit(node, "width", padding, &d->x, error));
+    TQ_TRY(tq_window_fit(node, "height", padding, &down, error));
+    TQ_TRY(tq_window_fit(node, "width", padding, &right, error));
+    d->scan = tq_scan_of(&down, &right);
     d->batches = (size_t)x[0];
+    d->in_pixels = (size_t)x[1] * (size_t)x[2];
+    d->out_pixels = (size_t)down.out * (size_t)right.out;
     d->channels = (size_t)x[3];
     d->out_channels = (size_t)w[3];
-    tq_activation_range_f32(node, tq_get_int(options, TQ_DepthwiseConv2DOptions_fused_activation_function), &d->low,
-                            &d->high);
-    tq_shape out = {4, {x[0], d->y.out, d->x.out, w[3]}};
-    TQ_TRY(tq_output_shape(node, 0, &out, error));
-    size_t rows = d->batches * (size_t)d->y.out;
-    d->tasks = rows < (size_t)node->threads ? rows : (size_t)node->threads;
-    uint64_t total = 0;
-    d->images_at = tq_scratch_part(&total, d->batches, sizeof(tq_hybrid_row));
-    d->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[0]), 1);
-    d->sums_at = tq_scratch_part(&total, d->tasks * d->out_channels, sizeof *d->sums);
+    tq_shape out = {4, {x[0], down.out, right.out, w[3]}};
+    return tq_output_shape(node, 0, &out, error);
+}
+
+static tq_status request_prepack(tq_node *node, const depthwise *d, uint64_t bytes, tq_error *error)
+{
+    const tq_scan *s = &d->scan; /* weights are packed for it */
+    const int64_t key[] = {(intptr_t)d->plan.kernel,
+                           (int64_t)d->channels,
+                           (int64_t)d->out_channels,
+                           s->filter_h,
+                           s->filter_w,
+                           s->in_h,
+                           s->in_w,
+                           s->out_h,
+                           s->out_w,
+                           s->stride_h,
+                           s->stride_w,
+                           s->dilation_h,
+                           s->dilation_w,
+                           s->pad_h,
+                           s->pad_w};
+    return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
+}
+
+tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
+{
+    TQ_TRY(check(node, error));
+    depthwise *d;
+    uint64_t total = 0, weights_at;
+    TQ_TRY(tq_node_state(node, sizeof *d, &d, error));
+    TQ_TRY(fit(node, d, error));
+    tq_activation_range_f32(node, tq_get_int(&node->options.table, TQ_DepthwiseConv2DOptions_fused_activation_function),
+                            &d->low, &d->high);
+    TQ_TRY(tq_depthwise_plan(&d->plan, TQ_i8, d->out_channels, d->out_channels / d->channels, &d->scan, 0, error));
+    const uint64_t bytes = packed_bytes(d, &weights_at);
+    d->constant = tq_is_constant(node->in[1]);
+    d->packed_at = tq_scratch_part(&total, d->constant ? 0 : bytes, 1);
+    d->quantized_at = tq_scratch_part(&total, d->in_pixels * d->channels, 1);
+    d->padding_at = tq_scratch_part(&total, tq_depthwise_padding_bytes(&d->plan), 1);
+    d->work_at = tq_scratch_part(&total, tq_depthwise_scratch_bytes(&d->plan, d->in_pixels, node->threads), 1);
     node->eval = eval;
+    if (d->constant)
+        TQ_TRY(request_prepack(node, d, bytes, error));
     return tq_node_scratch(node, total, error);
 }

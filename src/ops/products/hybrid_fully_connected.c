@@ -48,8 +48,6 @@ static const tq_tensor *bias_of(const tq_node *node)
     return node->in_count > 2 ? node->in[2] : NULL;
 }
 
-/* ---- integer sums are stored in the output, and scaled in place ---- */
-
 static void pack(const tq_node *node, tq_gemm *gemm, size_t cols, void *memory)
 {
     tq_gemm_weights weights = {
@@ -93,23 +91,34 @@ static void store_4_bits(const product *p, const int32_t *sums, const int8_t *qu
     }
 }
 
+/* The sums of weights that are sparse in the file, and of the optimized kernel for 4 bits. */
 static void scale_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
-    const tq_tensor *bias = bias_of(p->node);
-    tq_hybrid_output output = {
-        .weights = p->node->in[1], .bias = bias ? bias->data : NULL, .fused = p->rule == tq_hybrid_even};
     for (size_t r = begin; r < end; r++) {
         float *y = (float *)p->node->out[0]->data + r * p->units;
-        const int32_t *sums = (const int32_t *)(const void *)y, *weight_sums = tq_gemm_weight_sums(&p->gemm);
+        const int32_t *sums = (const int32_t *)(const void *)y;
         if (p->rule == tq_hybrid_away)
             store_4_bits(p, sums, p->quantized + r * p->cols, p->row[r].scale, y);
-        else if (p->sparse)
-            store_sparse(p, sums, weight_sums, p->row[r], y);
         else
-            tq_hybrid_store(&output, sums, weight_sums, p->row[r], 0, p->units, y);
+            store_sparse(p, sums, tq_gemm_weight_sums(&p->gemm), p->row[r], y);
         tq_activate(p->activation, y, p->units);
     }
+}
+
+static void eval_in_place(const product *p, const tq_gemm_rows *rows, void *work)
+{
+    const tq_node *node = p->node;
+    const tq_gemm_store store = {.out = TQ_i32};
+    tq_gemm_run(&p->gemm, rows, &store, node->out[0]->data, p->units, work, node->threads);
+    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, (void *)p);
+}
+
+/* A fused activation that is no clamp. */
+static void activate_rows(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    tq_activate(p->activation, (float *)p->node->out[0]->data + begin * p->units, (end - begin) * p->units);
 }
 
 static void eval_units(product *p)
@@ -119,10 +128,22 @@ static void eval_units(product *p)
         p->gemm = *(const tq_gemm *)node->prepacked;
     else
         pack(node, &p->gemm, p->cols, tq_scratch_at(node, p->packed_at));
-    tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
-    tq_gemm_store store = {.out = TQ_i32};
-    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, tq_scratch_at(node, p->work_at), node->threads);
-    tq_parallel_for(p->rows, tq_grain(p->units), node->threads, scale_rows, p);
+    const tq_gemm_rows rows = {p->quantized, p->rows, p->cols, NULL};
+    void *work = tq_scratch_at(node, p->work_at);
+    if (p->rule == tq_hybrid_away || p->sparse) {
+        eval_in_place(p, &rows, work);
+        return;
+    }
+    tq_gemm_scaling scaling =
+        tq_hybrid_scaling(p->rule == tq_hybrid_even ? TQ_SCALE_FUSED : TQ_SCALE_PLAIN, node->in[1], bias_of(node), 0);
+    scaling.row = p->row;
+    scaling.row_step = 1;
+    scaling.weight_sums = tq_gemm_weight_sums(&p->gemm);
+    tq_gemm_store store = {.out = TQ_f32, .scaling = &scaling};
+    scaling.drops_nan = tq_activation_is_clamp(p->activation, &store.floor, &store.ceiling);
+    tq_gemm_run(&p->gemm, &rows, &store, node->out[0]->data, p->units, work, node->threads);
+    if (!scaling.drops_nan && p->activation != TQ_ActivationFunctionType_NONE)
+        tq_parallel_for(p->rows, tq_grain(p->units), node->threads, activate_rows, p);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -131,9 +152,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     product p = *(const product *)node->state;
     tq_hybrid_row *row = tq_scratch_at(node, p.rows_at);
     int8_t *quantized = tq_scratch_at(node, p.quantized_at);
-    const float *x = node->in[0]->data;
-    for (size_t r = 0; r < p.rows && !tq_stop_after(p.cols); r++)
-        row[r] = p.rule(x + r * p.cols, p.cols, 1, quantized + r * p.cols);
+    tq_hybrid_quantize(p.rule, node->in[0]->data, p.rows, p.cols, node->threads, quantized, row);
     p.node = node;
     p.quantized = quantized;
     p.row = row;

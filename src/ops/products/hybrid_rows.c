@@ -262,6 +262,28 @@ tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t 
     return made;
 }
 
+typedef struct many_rows {
+    tq_hybrid_rule rule;
+    const float *values;
+    size_t n;
+    int8_t *quantized;
+    tq_hybrid_row *rows;
+} many_rows;
+
+static void quantize_rows(void *context, size_t begin, size_t end)
+{
+    const many_rows *x = context;
+    for (size_t r = begin; r < end && !tq_stop_after(x->n); r++)
+        x->rows[r] = x->rule(x->values + r * x->n, x->n, 1, x->quantized + r * x->n);
+}
+
+void tq_hybrid_quantize(tq_hybrid_rule rule, const float *values, size_t count, size_t n, int threads,
+                        int8_t *quantized, tq_hybrid_row *rows)
+{
+    many_rows x = {rule, values, n, quantized, rows};
+    tq_parallel_for(count, tq_grain(n), threads, quantize_rows, &x);
+}
+
 tq_hybrid_rule tq_hybrid_rule_of(const tq_node *node, bool asymmetric)
 {
     if (node->numerics == TQ_NUMERICS_XNNPACK)

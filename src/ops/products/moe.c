@@ -127,7 +127,7 @@ static void run_expert(const tq_node *node, const mixture *s, size_t expert, siz
     multiply(node, s, &s->gate, x, rows, gate);
     multiply(node, s, &s->ff1, x, rows, ff1);
     TQ_EACH (i, rows * s->hidden)
-        gate[i] = (s->by_tanh ? gelu_by_tanh(gate[i]) : tq_gelu_by_erfc(gate[i])) * ff1[i];
+        gate[i] = (s->by_tanh ? gelu_by_tanh(gate[i]) : tq_gelu_libm(gate[i])) * ff1[i];
     multiply(node, s, &s->linear, gate, rows, y);
     for (size_t r = 0; r < rows && !tq_stop_after(s->model); r++) {
         const float factor = scale * route_weights[route[r]];

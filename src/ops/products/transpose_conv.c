@@ -23,16 +23,12 @@
 #include "ops/check.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
+#include "ops/products/transpose_conv.h"
 #include "ops/products/transpose_conv_gather.h"
 #include "ops/products/transpose_conv_gemm.h"
 #include "ops/quantized.h"
 
-enum {
-    SHAPE = TQ_TRANSPOSE_CONV_SHAPE,
-    WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS,
-    INPUT = TQ_TRANSPOSE_CONV_INPUT,
-    BIAS = TQ_TRANSPOSE_CONV_BIAS
-};
+enum { SHAPE, WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS, INPUT, BIAS }; /* the inputs */
 
 typedef struct transpose_conv {
     tq_transpose_conv conv; /* the first member */
@@ -40,6 +36,20 @@ typedef struct transpose_conv {
     size_t double_channels; /* the last channels, so many, have the rule DOUBLE */
     tq_transpose_conv_gemm gemm;
 } transpose_conv;
+
+/* node->state and the sizes of a convolution of these inputs. */
+static tq_status new_state(tq_node *node, int input, int bias, transpose_conv **state, tq_error *error)
+{
+    TQ_TRY(tq_node_state(node, sizeof **state, state, error));
+    const tq_shape *weights = &node->in[WEIGHTS]->shape;
+    (*state)->conv = (tq_transpose_conv){.input = input,
+                                         .bias = bias,
+                                         .batches = (size_t)node->in[input]->shape.dims[0],
+                                         .channels = (size_t)weights->dims[3],
+                                         .out_channels = (size_t)weights->dims[0],
+                                         .taps = tq_shape_span(weights, 1, 3)};
+    return TQ_OK;
+}
 
 /* ---- the contract ---- */
 
@@ -83,9 +93,14 @@ static tq_status check_types(const tq_node *node, tq_error *error)
     }
 }
 
+static const tq_tensor *bias_of(const tq_node *node)
+{
+    return node->in_count > BIAS ? node->in[BIAS] : NULL;
+}
+
 static tq_status check_bias(const tq_node *node, tq_error *error)
 {
-    const tq_tensor *bias = tq_transpose_conv_bias(node);
+    const tq_tensor *bias = bias_of(node);
     if (!bias)
         return TQ_OK;
     int32_t type = node->in[INPUT]->type;
@@ -129,7 +144,7 @@ static tq_status check_shapes(const tq_node *node, tq_error *error)
 /* 16x8: accumulators have 64 bits, unless quantized_bias_type or the bias is INT32. */
 static tq_status choose_width(const tq_node *node, tq_transpose_conv *conv, tq_error *error)
 {
-    const tq_tensor *bias = tq_transpose_conv_bias(node);
+    const tq_tensor *bias = bias_of(node);
     if (node->in[INPUT]->type != TQ_TensorType_INT16)
         return TQ_OK;
     int64_t bias_type = tq_get_int(&node->options.table, TQ_TransposeConvOptions_quantized_bias_type);
@@ -204,7 +219,7 @@ static tq_status prepare_quantized(tq_node *node, transpose_conv *s, int64_t act
     conv->zero_point = tq_zero_point_of(output);
     conv->weights_zero_point = u8 ? tq_transpose_conv_zero_point(node, WEIGHTS) : 0;
     tq_activation_range(node, activation, &conv->low_q, &conv->high_q);
-    const tq_tensor *bias = tq_transpose_conv_bias(node);
+    const tq_tensor *bias = bias_of(node);
     double s_x = tq_scale_of(input), s_o = tq_scale_of(output);
     if (u8 && bias && node->numerics != TQ_NUMERICS_XNNPACK &&
         fabs(s_x * (double)tq_scale_of(weights) - (double)tq_scale_of(bias)) / s_o > 0.02)
@@ -247,14 +262,14 @@ static tq_status eval_gemm(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* Whether weights, bias and shape are constant, so that weights can be prepacked, and the matrix kernel has this
-   arithmetic. */
+/* Whether weights and bias are constant, so that weights can be prepacked, and the matrix kernel has this arithmetic.
+ */
 static bool suits_gemm(const tq_node *node, const tq_transpose_conv *conv)
 {
-    const tq_tensor *bias = tq_transpose_conv_bias(node);
-    if (!tq_is_constant(node->in[WEIGHTS]) || !tq_is_constant(node->in[SHAPE]) || (bias && !tq_is_constant(bias)) ||
-        is_outside(node, INPUT) || conv->form == TQ_TRANSPOSE_CONV_HYBRID ||
-        conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED || !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
+    const tq_tensor *bias = tq_transpose_conv_bias(node, conv);
+    if (!tq_is_constant(node->in[WEIGHTS]) || (bias && !tq_is_constant(bias)) || is_outside(node, conv->input) ||
+        conv->form == TQ_TRANSPOSE_CONV_HYBRID || conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED ||
+        !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
         return false;
     for (size_t o = 0; conv->multipliers && o < conv->out_channels; o++)
         if (!(multiplier_of(node, o) < 1e9))
@@ -287,10 +302,12 @@ static tq_status prepare_store(tq_node *node, const transpose_conv *s, tq_gemm_s
 static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
 {
     tq_transpose_conv *conv = &s->conv;
-    const tq_tensor *input = node->in[INPUT], *bias = tq_transpose_conv_bias(node);
+    const tq_tensor *input = node->in[conv->input], *bias = tq_transpose_conv_bias(node, conv);
     bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
     tq_transpose_conv_gemm *t = &s->gemm;
-    *t = (tq_transpose_conv_gemm){.y = &conv->y,
+    *t = (tq_transpose_conv_gemm){.input = conv->input,
+                                  .bias = conv->bias,
+                                  .y = &conv->y,
                                   .x = &conv->x,
                                   .batches = conv->batches,
                                   .channels = conv->channels,
@@ -302,7 +319,7 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
                                            : u8   ? TQ_u8
                                                   : TQ_i8,
                                    .zero_point = conv->weights_zero_point,
-                                   .row_zero_point = floats ? 0 : tq_transpose_conv_zero_point(node, INPUT),
+                                   .row_zero_point = floats ? 0 : tq_transpose_conv_zero_point(node, conv->input),
                                    .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
@@ -320,15 +337,25 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
     TQ_TRY(check_types(node, error));
     TQ_TRY(check_shapes(node, error));
     transpose_conv *s;
-    TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
-    const tq_shape *weights = &node->in[WEIGHTS]->shape;
-    s->conv.batches = (size_t)node->in[INPUT]->shape.dims[0];
-    s->conv.channels = (size_t)weights->dims[3];
-    s->conv.out_channels = (size_t)weights->dims[0];
-    s->conv.taps = tq_shape_span(weights, 1, 3);
+    TQ_TRY(new_state(node, INPUT, BIAS, &s, error));
     int64_t activation = tq_get_int(&node->options.table, TQ_TransposeConvOptions_fused_activation_function);
     TQ_TRY(choose_form(node, s, activation, error));
     TQ_TRY(tq_shape_from_values(node, 1u << SHAPE, fit, error));
-    return suits_gemm(node, &s->conv) ? prepare_gemm(node, s, error)
-                                      : tq_transpose_conv_gather_prepare(node, &s->conv, error);
+    return tq_is_constant(node->in[SHAPE]) && suits_gemm(node, &s->conv)
+               ? prepare_gemm(node, s, error)
+               : tq_transpose_conv_gather_prepare(node, &s->conv, error);
+}
+
+tq_status tq_transpose_conv_prepare_fused(tq_node *node, int input, int bias, const tq_window *y, const tq_window *x,
+                                          tq_error *error)
+{
+    transpose_conv *s;
+    TQ_TRY(new_state(node, input, bias, &s, error));
+    tq_transpose_conv *conv = &s->conv;
+    conv->form = TQ_TRANSPOSE_CONV_FUSED;
+    conv->y = *y;
+    conv->x = *x;
+    conv->low = -INFINITY;
+    conv->high = INFINITY;
+    return suits_gemm(node, conv) ? prepare_gemm(node, s, error) : tq_transpose_conv_gather_prepare(node, conv, error);
 }

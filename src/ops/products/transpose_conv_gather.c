@@ -5,13 +5,16 @@
 #include <string.h>
 
 #include "base/threads.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
 
-enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS, INPUT = TQ_TRANSPOSE_CONV_INPUT };
+enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS };
+
+enum { BLOCK = 16 }; /* output channels that are computed at once */
 
 typedef struct form_row form_row;
 
@@ -57,6 +60,16 @@ static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights,
             to[i * conv->out_channels + o] = *from++;
 }
 
+/* The same as floats. */
+static void pack_hybrid_floats(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
+{
+    const int8_t *from = weights->data;
+    float *to = packed;
+    for (size_t o = 0; o < conv->out_channels; o++)
+        for (size_t i = 0; i < conv->taps * conv->channels; i++)
+            to[i * conv->out_channels + o] = *from++;
+}
+
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
 {
     int32_t q =
@@ -91,17 +104,46 @@ static void pack_quantized(const tq_transpose_conv *conv, const tq_tensor *weigh
 ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
 ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
+/* sum[o] += f32(difference * w[o]) * s_w[o] * s_x for n output channels from `first` on.  |difference * w| < 2^16 is
+   exact in float32. */
+TQ_BODY void add_channels(const tq_transpose_conv *conv, const int8_t *x, const float *w, const tq_affine *q,
+                          tq_hybrid_row image, size_t first, const size_t n, float *sums)
+{
+    float sum[BLOCK], scale[BLOCK];
+    memcpy(sum, sums + first, n * sizeof *sum);
+    for (size_t o = 0; o < n; o++)
+        scale[o] = q->scale[q->count > 1 ? first + o : 0];
+    w += first;
+    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels) {
+        const float difference = (float)(x[c] - image.zero_point);
+        for (size_t o = 0; o < n; o++)
+            sum[o] += difference * w[o] * scale[o] * image.scale;
+    }
+    memcpy(sums + first, sum, n * sizeof *sum);
+}
+
+#define ADD_HYBRID(isa, target)                                                                              \
+    target static void add_hybrid_##isa(const running *r, size_t batch, size_t cell, size_t tap, void *sums) \
+    {                                                                                                        \
+        const tq_transpose_conv *conv = r->conv;                                                             \
+        const int8_t *x = (const int8_t *)r->input + cell * conv->channels;                                  \
+        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;              \
+        const tq_affine *q = &r->node->in[WEIGHTS]->quantization;                                            \
+        size_t o = 0;                                                                                        \
+        for (; o + BLOCK <= conv->out_channels; o += BLOCK)                                                  \
+            add_channels(conv, x, w, q, r->image[batch], o, BLOCK, sums);                                    \
+        for (; o + BLOCK / 2 <= conv->out_channels; o += BLOCK / 2)                                          \
+            add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 2, sums);                                \
+        for (; o < conv->out_channels; o++)                                                                  \
+            add_channels(conv, x, w, q, r->image[batch], o, 1, sums);                                        \
+    }
+TQ_EVERY_ISA(ADD_HYBRID)
+
 static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
 {
-    const tq_transpose_conv *conv = r->conv;
-    const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
-    const int8_t *w = (const int8_t *)r->weights + tap * conv->channels * conv->out_channels;
-    const tq_tensor *weights = r->node->in[WEIGHTS];
-    const tq_hybrid_row *image = r->image + batch;
-    float *sum = sums;
-    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)
-        for (size_t o = 0; o < conv->out_channels; o++)
-            sum[o] += (float)((x[c] - image->zero_point) * w[o]) * tq_scale_at(weights, o) * image->scale;
+    static void (*const bodies[TQ_ISAS])(const running *, size_t, size_t, size_t, void *) =
+        TQ_ISA_FUNCTIONS(add_hybrid);
+    bodies[tq_isa()](r, batch, cell, tap, sums);
 }
 
 /* XNNPACK sums products as integers, modulo 2^32. */
@@ -137,7 +179,7 @@ static void store_floats(const running *r, size_t batch, const void *sums, size_
     (void)batch;
     const tq_transpose_conv *conv = r->conv;
     const float *sum = sums;
-    const tq_tensor *bias = conv->form == TQ_TRANSPOSE_CONV_FUSED ? NULL : tq_transpose_conv_bias(r->node);
+    const tq_tensor *bias = conv->form == TQ_TRANSPOSE_CONV_FUSED ? NULL : tq_transpose_conv_bias(r->node, r->conv);
     float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
     for (size_t o = 0; o < conv->out_channels; o++) {
         float y = bias ? sum[o] + ((const float *)bias->data)[o] : sum[o];
@@ -149,7 +191,7 @@ static void store_floats(const running *r, size_t batch, const void *sums, size_
 static void store_hybrid_fused(const running *r, size_t batch, const void *sums, size_t pixel)
 {
     const tq_transpose_conv *conv = r->conv;
-    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *weights = r->node->in[WEIGHTS];
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node, r->conv), *weights = r->node->in[WEIGHTS];
     float *out = (float *)r->node->out[0]->data + pixel * conv->out_channels;
     for (size_t o = 0; o < conv->out_channels; o++) {
         float sum = (float)(int32_t)((const uint32_t *)sums)[o] * r->image[batch].scale;
@@ -169,7 +211,7 @@ static void store_quantized(const running *r, size_t batch, const void *sums, si
     (void)batch;
     const tq_transpose_conv *conv = r->conv;
     const int64_t *sum = sums;
-    const tq_tensor *bias = tq_transpose_conv_bias(r->node), *output = r->node->out[0];
+    const tq_tensor *bias = tq_transpose_conv_bias(r->node, r->conv), *output = r->node->out[0];
     for (size_t o = 0; o < conv->out_channels; o++) {
         int64_t acc = tq_add_wrap_i64(sum[o], bias_at(bias, o));
         const tq_multiplier *m = &conv->multipliers[o];
@@ -204,8 +246,8 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
     sources(&conv->x, out_x, &x0, &x1);
     const bool fused = conv->form == TQ_TRANSPOSE_CONV_FUSED;
     memset(sums, 0, conv->out_channels * r->row->sum_size);
-    if (fused && tq_transpose_conv_bias(r->node))
-        memcpy(sums, tq_transpose_conv_bias(r->node)->data, conv->out_channels * sizeof(float));
+    if (fused && tq_transpose_conv_bias(r->node, r->conv))
+        memcpy(sums, tq_transpose_conv_bias(r->node, r->conv)->data, conv->out_channels * sizeof(float));
     for (int64_t i = y0; i < y1; i++)
         for (int64_t j = x0; j < x1; j++) {
             const int64_t y = fused ? y0 + y1 - 1 - i : i, x = fused ? x0 + x1 - 1 - j : j;
@@ -239,7 +281,7 @@ static void run_tasks(void *context, size_t begin, size_t end)
 static const form_row rows[] = {
     [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
     [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), 1, 1},
+    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid_floats, add_hybrid, store_floats, sizeof(float), sizeof(float), 1},
     [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), 1, 1},
     [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, sizeof(int64_t), sizeof(int16_t),
                                      sizeof(int16_t)},
@@ -248,13 +290,13 @@ static const form_row rows[] = {
 /* INT16 values are read in place: their zero point is 0. */
 static size_t quantized_bytes(const tq_node *node, const tq_transpose_conv *conv)
 {
-    return node->in[INPUT]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
+    return node->in[conv->input]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
 }
 
 /* The input of `add`: in place, quantized, or less its zero point. */
 static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, tq_hybrid_row *images)
 {
-    const tq_tensor *input = node->in[INPUT];
+    const tq_tensor *input = node->in[conv->input];
     size_t count = tq_tensor_count(input), size = conv->batches ? count / conv->batches : 0;
     if (!quantized_bytes(node, conv))
         return input->data;
@@ -266,7 +308,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
                 rule((const float *)input->data + b * size, size, node->threads, (int8_t *)quantized + b * size);
         return quantized;
     }
-    int32_t zero_point = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
+    int32_t zero_point = tq_transpose_conv_zero_point(node, conv->input);
     TQ_EACH (i, count)
         ((int16_t *)quantized)[i] = difference(input, i, zero_point);
     return quantized;
@@ -277,12 +319,12 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
 /* The accumulator of one uint8 output element, from the unpacked tensors. */
 static int32_t sum_at(const tq_node *node, const tq_transpose_conv *conv, size_t pixel, size_t o)
 {
-    const tq_tensor *x = node->in[INPUT], *w = node->in[WEIGHTS];
+    const tq_tensor *x = node->in[conv->input], *w = node->in[WEIGHTS];
     const size_t width = (size_t)conv->x.in, row = pixel / width, batch = row / (size_t)conv->y.in;
     const int64_t out_y = (int64_t)(row % (size_t)conv->y.in), out_x = (int64_t)(pixel % width);
-    const int32_t zero_x = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_INPUT);
-    const int32_t zero_w = tq_transpose_conv_zero_point(node, TQ_TRANSPOSE_CONV_WEIGHTS);
-    int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node), o);
+    const int32_t zero_x = tq_transpose_conv_zero_point(node, conv->input);
+    const int32_t zero_w = tq_transpose_conv_zero_point(node, WEIGHTS);
+    int64_t y0, y1, x0, x1, sum = bias_at(tq_transpose_conv_bias(node, conv), o);
     sources(&conv->y, (int32_t)out_y, &y0, &y1);
     sources(&conv->x, (int32_t)out_x, &x0, &x1);
     for (int64_t i = y0; i < y1; i++)
@@ -343,12 +385,12 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
     conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
-    const int64_t key[] = {row->pack == pack_floats, row->pack == pack_hybrid,    (int64_t)conv->taps,
-                           (int64_t)conv->channels,  (int64_t)conv->out_channels, conv->weights_zero_point};
+    const int64_t key[] = {conv->form, (int64_t)conv->taps, (int64_t)conv->channels, (int64_t)conv->out_channels,
+                           conv->weights_zero_point};
     if (conv->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
-    conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[INPUT]), element);
-    conv->images_at = tq_scratch_part(&total, row->pack == pack_hybrid ? conv->batches : 0, sizeof(tq_hybrid_row));
+    conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[conv->input]), element);
+    conv->images_at = tq_scratch_part(&total, row->quantized_size == 1 ? conv->batches : 0, sizeof(tq_hybrid_row));
     conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);
     node->eval = eval;
     return tq_node_scratch(node, total, error);

@@ -12,14 +12,7 @@
 #include "ops/products/window.h"
 #include "quant/rounding.h"
 
-/* The inputs of TRANSPOSE_CONV. */
-enum { TQ_TRANSPOSE_CONV_SHAPE, TQ_TRANSPOSE_CONV_WEIGHTS, TQ_TRANSPOSE_CONV_INPUT, TQ_TRANSPOSE_CONV_BIAS };
-
-/* The bias; NULL: none. */
-static inline const tq_tensor *tq_transpose_conv_bias(const tq_node *node)
-{
-    return node->in_count > TQ_TRANSPOSE_CONV_BIAS ? node->in[TQ_TRANSPOSE_CONV_BIAS] : NULL;
-}
+enum { TQ_TRANSPOSE_CONV_WEIGHTS = 1 }; /* the input */
 
 /* The zero point of weights or input, which the optimized kernels' matrix library cuts to 8 bits. */
 static inline int32_t tq_transpose_conv_zero_point(const tq_node *node, int i)
@@ -38,6 +31,7 @@ typedef enum tq_transpose_conv_form {
 } tq_transpose_conv_form;
 
 typedef struct tq_transpose_conv {
+    int input, bias; /* inputs of the node; it has no bias if it has no such input */
     tq_window y, x; /* of the convolution from the output to the input */
     size_t batches, channels, out_channels, taps;
     tq_transpose_conv_form form;
@@ -56,6 +50,12 @@ typedef struct tq_transpose_conv {
     uint64_t packed_at, quantized_at, images_at, sums_at;
     size_t tasks;  /* task t computes output rows t, t + tasks, ...; each task has its own sums */
 } tq_transpose_conv;
+
+/* The bias; NULL: none. */
+static inline const tq_tensor *tq_transpose_conv_bias(const tq_node *node, const tq_transpose_conv *conv)
+{
+    return conv->bias < node->in_count ? node->in[conv->bias] : NULL;
+}
 
 /* Requests memory and sets node->eval.  conv: the first member of the node's state; the caller has set all fields above
    the line "set by". */

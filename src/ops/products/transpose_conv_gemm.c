@@ -2,46 +2,52 @@
  *
  * Transposed convolutions by the matrix kernel.
  */
+#include "ops/products/transpose_conv_gemm.h"
+
 #include <string.h>
 
 #include "ops/check.h"
-#include "ops/parallel.h"
+#include "ops/movement/strided_copy.h"
 #include "ops/scratch.h"
-#include "ops/products/transpose_conv_gemm.h"
 
 /* One dimension of a phase: outputs first, first + stride, ... use the taps rest, rest + stride, ...; `count` outputs,
-   `taps` taps. */
+   `taps` taps.  So do, with rest and first one higher each, `members` neighbours. */
 typedef struct side {
-    int32_t rest, first, count, taps, pad;
+    int32_t rest, first, members, count, taps, pad;
 } side;
 
 struct tq_transpose_conv_phase {
     side y, x;
+    size_t channels; /* of all members */
     tq_gemm gemm;
     tq_scan scan;
     uint64_t packed_at; /* in node->prepacked */
 };
-
-/* Arguments of spread_rows: copies a phase's pixels to their positions in the output. */
-typedef struct spread {
-    const tq_transpose_conv_gemm *t;
-    const tq_transpose_conv_phase *phase;
-    const char *from;
-    char *to;
-    size_t bytes; /* of a pixel */
-} spread;
 
 bool tq_transpose_conv_gemm_fits(const tq_window *y, const tq_window *x)
 {
     return y->stride <= y->filter && x->stride <= x->filter && (int64_t)y->stride * x->stride <= 256;
 }
 
-static side side_of(const tq_window *w, int32_t rest)
+static side side_at(const tq_window *w, int32_t first)
 {
-    side s = {.rest = rest, .taps = (w->filter - rest + w->stride - 1) / w->stride};
-    s.first = (rest - w->pad % w->stride + w->stride) % w->stride;
-    s.count = s.first < w->in ? (w->in - s.first + w->stride - 1) / w->stride : 0;
-    s.pad = s.taps - 1 - (int32_t)(((int64_t)s.first + w->pad) / w->stride);
+    const int64_t reach = (int64_t)first + w->pad;
+    side s = {.rest = (int32_t)(reach % w->stride), .first = first, .members = 1};
+    s.count = first < w->in ? (w->in - first - 1) / w->stride + 1 : 0;
+    s.taps = (w->filter - s.rest - 1) / w->stride + 1;
+    s.pad = s.taps - 1 - (int32_t)(reach / w->stride);
+    return s;
+}
+
+/* The side of output `first`.  merged: with all neighbours that read the same inputs. */
+static side side_from(const tq_window *w, int32_t first, bool merged)
+{
+    side s = side_at(w, first);
+    for (; merged && first + s.members < w->stride; s.members++) {
+        const side next = side_at(w, first + s.members);
+        if (next.count != s.count || next.taps != s.taps || next.pad != s.pad)
+            break;
+    }
     return s;
 }
 
@@ -75,10 +81,10 @@ static tq_scan reversed(tq_scan scan)
     return scan;
 }
 
-/* to: [o][taps of y][taps of x][c].  The last tap comes first: the order of input pixels.  With TQ_GEMM_FUSED the first
-   tap comes first: XNNPACK's order. */
-static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p, const char *weights,
-                        size_t item, char *to)
+/* The weights of member (down, right), to: [o][taps of y][taps of x][c].  The last tap comes first: the order of input
+   pixels.  With TQ_GEMM_FUSED the first tap comes first: XNNPACK's order. */
+static char *gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p, int32_t down, int32_t right,
+                         const char *weights, size_t item, char *to)
 {
     size_t bytes = t->channels * item, width = (size_t)t->x->filter, area = width * (size_t)t->y->filter;
     for (size_t o = 0; o < t->out_channels; o++)
@@ -86,20 +92,29 @@ static void gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_conv
             for (int32_t j = p->x.taps; j-- > 0; to += bytes) {
                 const int32_t row = t->flags & TQ_GEMM_FUSED ? p->y.taps - 1 - i : i;
                 const int32_t column = t->flags & TQ_GEMM_FUSED ? p->x.taps - 1 - j : j;
-                size_t ky = (size_t)(p->y.rest + row * t->y->stride), kx = (size_t)(p->x.rest + column * t->x->stride);
+                size_t ky = (size_t)(p->y.rest + down + row * t->y->stride);
+                size_t kx = (size_t)(p->x.rest + right + column * t->x->stride);
                 memcpy(to, weights + (o * area + ky * width + kx) * bytes, bytes);
             }
+    return to;
 }
 
+/* Weights and biases of all members, one after the other: [down][right][o]. */
 static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
                        tq_gemm *packed)
 {
-    char *taps = tq_scratch_at(node, t->taps_at);
-    const tq_tensor *bias = node->in_count > 3 ? node->in[3] : NULL;
+    const tq_tensor *bias = t->bias < node->in_count ? node->in[t->bias] : NULL;
+    const size_t bias_bytes = bias ? t->out_channels * tq_element_bytes(bias->type) : 0;
     tq_gemm_weights weights = t->weights;
-    gather_taps(t, p, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, taps);
+    char *taps = tq_scratch_at(node, t->taps_at), *biases = tq_scratch_at(node, t->biases_at);
     weights.data = taps;
-    weights.bias = bias ? bias->data : NULL;
+    weights.bias = bias ? biases : NULL;
+    for (int32_t down = 0; down < p->y.members; down++)
+        for (int32_t right = 0; right < p->x.members; right++, biases += bias_bytes) {
+            taps = gather_taps(t, p, down, right, node->in[1]->data, t->in == TQ_f32 ? sizeof(float) : 1, taps);
+            if (bias)
+                memcpy(biases, bias->data, bias_bytes);
+        }
     weights.channel_stride = (size_t)p->y.taps * (size_t)p->x.taps * t->channels;
     weights.k_stride = 1;
     *packed = p->gemm;
@@ -113,34 +128,66 @@ void tq_transpose_conv_gemm_pack(const tq_node *node, const tq_transpose_conv_ge
         pack_phase(node, t, &t->phases[i], &packed[i]);
 }
 
+/* Plans a phase of output pixels, unless it has none; adds its weights to *prepacked. */
+static tq_status plan_phase(tq_transpose_conv_gemm *t, const side *y, const side *x, uint64_t *prepacked,
+                            tq_error *error)
+{
+    tq_transpose_conv_phase *p = &t->phases[t->count];
+    *p = (tq_transpose_conv_phase){.y = *y, .x = *x};
+    if (pixels(t, p) == 0)
+        return TQ_OK;
+    p->channels = (size_t)y->members * (size_t)x->members * t->out_channels;
+    p->scan = scan_of(t, y, x);
+    if (t->flags & TQ_GEMM_FUSED)
+        p->scan = reversed(p->scan);
+    TQ_TRY(tq_gemm_plan(&p->gemm, t->in, p->channels, (size_t)y->taps * (size_t)x->taps, t->channels, t->flags, error));
+    p->packed_at = tq_scratch_part(prepacked, p->gemm.packed_bytes, 1);
+    t->count++;
+    return TQ_OK;
+}
+
+/* Whether a phase's rows of results are the rows of the output. */
+static bool is_direct(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p)
+{
+    return t->y->stride == 1 && p->x.members == t->x->stride;
+}
+
+/* Requests scratch for the packing and running of the planned phases. */
+static void plan_scratch(const tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch)
+{
+    size_t results = 0, channels = 0;
+    uint64_t work = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        const tq_transpose_conv_phase *p = &t->phases[i];
+        const uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, node->threads);
+        const size_t elements = is_direct(t, p) ? 0 : pixels(t, p) * p->channels;
+        work = bytes > work ? bytes : work;
+        results = elements > results ? elements : results;
+        channels = p->channels > channels ? p->channels : channels;
+    }
+    t->result_at = tq_scratch_part(scratch, results, tq_element_bytes(node->out[0]->type));
+    t->work_at = tq_scratch_part(scratch, work, 1);
+    t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
+    t->biases_at = tq_scratch_part(scratch, channels, sizeof(int64_t));
+}
+
 tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch, tq_pack_fn pack,
                                          tq_error *error)
 {
-    size_t most = 0, count = (size_t)t->y->stride * (size_t)t->x->stride;
-    uint64_t work = 0, prepacked = 0;
-    TQ_TRY(tq_node_memory(node, count, sizeof *t->phases, &t->phases, error));
-    tq_scratch_part(&prepacked, count, sizeof(tq_gemm));
-    for (size_t i = 0; i < count; i++) {
-        tq_transpose_conv_phase *p = &t->phases[t->count];
-        p->y = side_of(t->y, (int32_t)(i / (size_t)t->x->stride));
-        p->x = side_of(t->x, (int32_t)(i % (size_t)t->x->stride));
-        if (pixels(t, p) == 0)
-            continue;
-        p->scan = scan_of(t, &p->y, &p->x);
-        if (t->flags & TQ_GEMM_FUSED)
-            p->scan = reversed(p->scan);
-        TQ_TRY(tq_gemm_plan(&p->gemm, t->in, t->out_channels, (size_t)p->y.taps * (size_t)p->x.taps, t->channels,
-                            t->flags, error));
-        p->packed_at = tq_scratch_part(&prepacked, p->gemm.packed_bytes, 1);
-        uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, node->threads);
-        work = bytes > work ? bytes : work;
-        most = pixels(t, p) > most ? pixels(t, p) : most;
-        t->count++;
+    const size_t most = (size_t)t->y->stride * (size_t)t->x->stride;
+    const bool merged = t->in == TQ_f32; /* stores of integers have one set of multipliers for all phases */
+    uint64_t prepacked = 0;
+    TQ_TRY(tq_node_memory(node, most, sizeof *t->phases, &t->phases, error));
+    tq_scratch_part(&prepacked, most, sizeof(tq_gemm));
+    side y, x;
+    for (int32_t down = 0; down < t->y->stride; down += y.members) {
+        y = side_from(t->y, down, merged);
+        for (int32_t right = 0; right < t->x->stride; right += x.members) {
+            x = side_from(t->x, right, merged);
+            TQ_TRY(plan_phase(t, &y, &x, &prepacked, error));
+        }
     }
-    size_t pixel = t->out_channels * tq_element_bytes(node->out[0]->type);
-    t->result_at = tq_scratch_part(scratch, count == 1 ? 0 : most, pixel);
-    t->work_at = tq_scratch_part(scratch, work, 1);
-    t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
+    plan_scratch(node, t, scratch);
     /* the filter's shape and these determine the phases */
     const int64_t key[] = {
         t->y->stride, t->y->pad, t->y->in, t->y->out,           t->x->stride,          t->x->pad,
@@ -148,36 +195,36 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
     return tq_node_prepack(node, prepacked, pack, key, (int)(sizeof key / sizeof *key), error);
 }
 
-/* Rows of a phase, counted over all images. */
-static void spread_rows(void *context, size_t begin, size_t end)
+/* Copies a phase's pixels to their positions in the output. */
+static void spread(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
+                   const void *results)
 {
-    const spread *s = context;
-    const tq_window *y = s->t->y, *x = s->t->x;
-    const side *down = &s->phase->y, *right = &s->phase->x;
-    for (size_t i = begin; i < end; i++) {
-        size_t batch = i / (size_t)down->count, row = i % (size_t)down->count;
-        size_t at = (batch * (size_t)y->in + (size_t)down->first + row * (size_t)y->stride) * (size_t)x->in;
-        const char *from = s->from + i * (size_t)right->count * s->bytes;
-        char *to = s->to + (at + (size_t)right->first) * s->bytes;
-        for (int32_t k = 0; k < right->count; k++, from += s->bytes, to += s->bytes * (size_t)x->stride)
-            memcpy(to, from, s->bytes);
-    }
+    const tq_window *y = t->y, *x = t->x;
+    const size_t down = (size_t)p->y.members, right = (size_t)p->x.members;
+    const size_t high = (size_t)p->y.count, wide = (size_t)p->x.count;
+    const ptrdiff_t pixel = (ptrdiff_t)(t->out_channels * tq_element_bytes(node->out[0]->type));
+    const ptrdiff_t row = x->in * pixel, member = p->x.members * pixel, result = p->y.members * member;
+    tq_strided copy;
+    tq_strided_begin(&copy, right * (size_t)pixel);
+    tq_strided_dim(&copy, t->batches, (ptrdiff_t)(high * wide) * result, y->in * row);
+    tq_strided_dim(&copy, high, (ptrdiff_t)wide * result, y->stride * row);
+    tq_strided_dim(&copy, down, member, row);
+    tq_strided_dim(&copy, wide, result, x->stride * pixel);
+    tq_strided_end(&copy);
+    copy.to_at = p->y.first * row + p->x.first * pixel;
+    tq_strided_copy(&copy, results, node->out[0]->data, node->threads);
 }
 
 void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
     const tq_gemm *packed = node->prepacked;
-    size_t bytes = t->out_channels * tq_element_bytes(node->out[0]->type);
-    bool direct = t->y->stride == 1 && t->x->stride == 1;
-    char *result = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);
     for (size_t i = 0; i < t->count; i++) {
         const tq_transpose_conv_phase *p = &t->phases[i];
-        tq_gemm_rows rows = {node->in[2]->data, pixels(t, p), t->channels, &p->scan};
-        tq_gemm_run(&packed[i], &rows, &t->store, result, t->out_channels, tq_scratch_at(node, t->work_at),
-                    node->threads);
-        spread s = {t, p, result, node->out[0]->data, bytes};
+        const bool direct = is_direct(t, p);
+        void *results = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);
+        tq_gemm_rows rows = {node->in[t->input]->data, pixels(t, p), t->channels, &p->scan};
+        tq_gemm_run(&packed[i], &rows, &t->store, results, p->channels, tq_scratch_at(node, t->work_at), node->threads);
         if (!direct)
-            tq_parallel_for(t->batches * (size_t)p->y.count, tq_grain((size_t)p->x.count * t->out_channels),
-                            node->threads, spread_rows, &s);
+            spread(node, t, p, results);
     }
 }

@@ -3,6 +3,7 @@
  * A transposed convolution by the matrix kernel.  Outputs whose coordinates are equal modulo the strides form a phase:
  * they use the same taps, every stride-th of the filter.  A phase is a convolution of stride 1 with these taps, last
  * first.  Sums run in the reference's order, by input pixel, then by channel; with TQ_GEMM_FUSED in XNNPACK's, by tap.
+ * Neighbouring phases of floats that read the same inputs are one phase of more channels.
  */
 #ifndef TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
@@ -15,8 +16,9 @@ typedef struct tq_transpose_conv_phase tq_transpose_conv_phase;
 
 typedef struct tq_transpose_conv_gemm {
     /* set before tq_transpose_conv_gemm_prepare */
+    int input, bias; /* inputs of the node; it has no bias if it has no such input */
     const tq_window *y, *x; /* of the convolution from the output to the input */
-    tq_gemm_weights weights; /* zero points and types; of constants: input 1, [o][kh][kw][c], and the bias, input 3 */
+    tq_gemm_weights weights; /* zero points and types; of constants: input 1, [o][kh][kw][c], and the bias */
     tq_element in;
     int flags; /* of tq_gemm_plan */
     tq_gemm_store store;
@@ -25,7 +27,7 @@ typedef struct tq_transpose_conv_gemm {
     /* set by tq_transpose_conv_gemm_prepare */
     size_t count; /* of phases */
     tq_transpose_conv_phase *phases;
-    uint64_t result_at, work_at, taps_at; /* offsets in scratch */
+    uint64_t result_at, work_at, taps_at, biases_at; /* offsets in scratch */
 } tq_transpose_conv_gemm;
 
 /* Whether every phase has a tap (stride <= filter), and there are at most 256 phases.  y, x: from tq_window_fit. */

@@ -10,6 +10,7 @@
 
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 
 /* Columns that are searched at once: their best values lie on the stack. */
 #define COLUMNS 256
@@ -139,20 +140,37 @@ static void store(const tq_tensor *out, size_t at, const int32_t *best, size_t n
             ((int32_t *)out->data)[at + i] = best[i];
 }
 
+/* Columns of one node's search, in blocks of up to COLUMNS.  With an inner of 1, columns are contiguous, and are
+   searched together too. */
+typedef struct walk {
+    const tq_node *node;
+    size_t width, blocks; /* columns side by side; their blocks */
+} walk;
+
+static void search_blocks(void *context, size_t begin, size_t end)
+{
+    const walk *w = context;
+    const search *s = w->node->state;
+    int32_t best[COLUMNS];
+    for (size_t i = begin; i < end && !tq_stop_after(s->dim * COLUMNS / 8); i++) {
+        const size_t o = i / w->blocks, c = i % w->blocks * COLUMNS;
+        const size_t n = w->width - c < COLUMNS ? w->width - c : COLUMNS;
+        const size_t from = s->inner == 1 ? c * s->dim : o * s->dim * s->inner + c;
+        s->run((const char *)w->node->in[0]->data + from * s->element, s->flip, s->dim, s->inner, n, best);
+        store(w->node->out[0], o * w->width + c, best, n);
+    }
+}
+
 static tq_status eval_search(tq_node *node, tq_error *error)
 {
+    enum { COST = 300 }; /* picoseconds an element */
     (void)error;
     const search *s = node->state;
-    int32_t best[COLUMNS];
-    /* With an inner of 1, columns are contiguous, and are searched together too. */
-    size_t blocks = s->inner == 1 ? 1 : s->outer, width = s->inner == 1 ? s->outer : s->inner;
-    for (size_t o = 0; o < blocks; o++)
-        for (size_t c = 0; c < width && !tq_stop_after(s->dim * COLUMNS / 8); c += COLUMNS) {
-            size_t n = width - c < COLUMNS ? width - c : COLUMNS;
-            size_t from = s->inner == 1 ? c * s->dim : o * s->dim * s->inner + c;
-            s->run((const char *)node->in[0]->data + from * s->element, s->flip, s->dim, s->inner, n, best);
-            store(node->out[0], o * s->inner * (s->inner != 1) + c, best, n);
-        }
+    walk w = {.node = node, .width = s->inner == 1 ? s->outer : s->inner};
+    w.blocks = (w.width + COLUMNS - 1) / COLUMNS;
+    const size_t least = w.width < COLUMNS ? w.width : COLUMNS;
+    tq_parallel_work((s->inner == 1 ? 1 : s->outer) * w.blocks, 1, s->dim * least * COST, node->threads, search_blocks,
+                     &w);
     return TQ_OK;
 }
 

@@ -10,13 +10,13 @@
  */
 #include <math.h>
 
-#include "base/threads.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/quantized.h"
 #include "quant/fixed_math.h"
 
-#define THREAD_PAYS 50000 /* elements */
+#define COST 500 /* picoseconds an element */
 
 typedef struct state state;
 typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
@@ -135,7 +135,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
     walk w = {node->state, in->data, node->out[0]->data, depth, depth * tq_element_bytes(in->type)};
     if (count > 0)
-        tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
+        tq_parallel_work(count / depth, 1, depth * COST, node->threads, run_rows, &w);
     return TQ_OK;
 }
 

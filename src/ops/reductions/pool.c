@@ -17,17 +17,16 @@
 
 #include "base/sizes.h"
 #include "base/stop.h"
-#include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
 
-/* Elements of input from which on threads pay. */
-#define THREAD_ELEMENTS ((int64_t)1 << 15)
+#define COST 60 /* picoseconds for an element of a window */
 
 typedef struct window {
     int64_t cells;          /* n */
@@ -214,15 +213,14 @@ static void pool_rows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
     const pool *p = &j->s->pool;
-    const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
-    const size_t depth = (size_t)in[3], row = (size_t)in[2] * depth;
-    line l = {.window = {.row_step = row, .step = depth}, .columns = in[2], .width = out[2]};
+    const size_t depth = (size_t)j->in->shape.dims[3], row = (size_t)p->in_w * depth;
+    line l = {.window = {.row_step = row, .step = depth}, .columns = p->in_w, .width = p->out_w};
     for (size_t unit = begin; unit < end && !tq_stop_after(depth); unit++) {
-        int64_t first, batch = (int64_t)unit / out[1], out_y = (int64_t)unit % out[1];
-        l.window.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, in[1], &first);
+        int64_t first, batch = (int64_t)unit / p->out_h, out_y = (int64_t)unit % p->out_h;
+        l.window.height = tq_pool_clip(out_y, p->stride_h, p->pad_h, p->filter_h, p->in_h, &first);
         l.window.top = first - (out_y * p->stride_h - p->pad_h);
-        l.in = (const float *)j->in->data + ((size_t)batch * (size_t)in[1] + (size_t)first) * row;
-        j->s->run(p, &l, (float *)j->out->data + unit * (size_t)out[2] * depth);
+        l.in = (const float *)j->in->data + ((size_t)batch * (size_t)p->in_h + (size_t)first) * row;
+        j->s->run(p, &l, (float *)j->out->data + unit * (size_t)p->out_w * depth);
     }
 }
 
@@ -231,10 +229,10 @@ static tq_status eval_pool(tq_node *node, tq_error *error)
     (void)error;
     job j = {node->state, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
-    if (tq_tensor_count(node->out[0]) == 0)
-        return TQ_OK;
-    bool large = (int64_t)tq_tensor_count(node->in[0]) >= THREAD_ELEMENTS;
-    tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, large ? node->threads : 1, pool_rows, &j);
+    const pool *p = &j.s->pool;
+    const size_t row = (size_t)out[2] * (size_t)out[3] * (size_t)p->filter_h * (size_t)p->filter_w;
+    if (tq_tensor_count(node->out[0]) > 0)
+        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, pool_rows, &j);
     return TQ_OK;
 }
 
@@ -260,6 +258,14 @@ static void bounds(const tq_node *node, pool *p)
     const bool cuts = node->row.code == TQ_BuiltinOperator_MAX_POOL_2D && node->numerics != TQ_NUMERICS_XNNPACK;
     (cuts ? tq_activation_range_cut : tq_activation_range)(node, activation, &p->low, &p->high);
     tq_activation_range_f32(node, activation, &p->float_low, &p->float_high);
+}
+
+static pool turned(const pool *p)
+{
+    pool t = *p;
+    t.in_h = p->in_w, t.out_h = p->out_w, t.stride_h = p->stride_w, t.filter_h = p->filter_w, t.pad_h = p->pad_w;
+    t.in_w = p->in_h, t.out_w = p->out_h, t.stride_w = p->stride_h, t.filter_w = p->filter_h, t.pad_w = p->pad_h;
+    return t;
 }
 
 /* A bound of the filter's cells that lie in the input, along one dimension. */
@@ -298,13 +304,16 @@ tq_status tq_prepare_pool(tq_node *node, tq_error *error)
     tq_shape shape = node->in[0]->shape;
     TQ_TRY(output_size(node, same, shape.dims[1], p.stride_h, p.filter_h, &p.pad_h, &shape.dims[1], error));
     TQ_TRY(output_size(node, same, shape.dims[2], p.stride_w, p.filter_w, &p.pad_w, &shape.dims[2], error));
+    p.in_h = node->in[0]->shape.dims[1], p.in_w = node->in[0]->shape.dims[2];
+    p.out_h = shape.dims[1], p.out_w = shape.dims[2];
     bounds(node, &p);
     TQ_TRY(tq_output_shape(node, 0, &shape, error));
-    const uint64_t cells =
-        cells_in(p.filter_h, node->in[0]->shape.dims[1]) * cells_in(p.filter_w, node->in[0]->shape.dims[2]);
+    const uint64_t cells = cells_in(p.filter_h, p.in_h) * cells_in(p.filter_w, p.in_w);
+    if (p.in_w == 1 && p.filter_w == 1 && p.out_w == 1) /* an image of one column lies in memory as one row does */
+        p = turned(&p);
     tq_node_work(node, tq_shape_size(&shape), cells);
     if (node->in[0]->type != TQ_TensorType_FLOAT32)
-        return tq_prepare_pool_integers(node, &p, &shape, cells, error);
+        return tq_prepare_pool_integers(node, &p, cells, error);
     state *s = NULL;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     *s = (state){p, row_of(node)->run[tq_isa()]};

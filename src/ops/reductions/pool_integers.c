@@ -6,9 +6,9 @@
  */
 #include <string.h>
 
-#include "base/threads.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "ops/reductions/pool_integers.h"
 #include "ops/scratch.h"
@@ -17,8 +17,7 @@
    overwrites it; behind the last pixel of a row stand CHUNK elements of slack. */
 #define CHUNK 16
 
-/* Elements of input from which on threads pay. */
-#define THREAD_ELEMENTS ((int64_t)1 << 15)
+#define COST 25 /* picoseconds for an element that is added to another */
 
 /* ---- down ---- */
 
@@ -249,16 +248,16 @@ static void run_job(const struct call *call, size_t job)
 {
     const struct state *s = call->s;
     const tq_pool *p = &s->pool;
-    const int32_t *in = call->in->shape.dims, *out = call->out->shape.dims;
-    const size_t count = (size_t)out[0] * (size_t)out[1], row_step = (size_t)in[2] * (size_t)in[3];
-    const size_t out_bytes = (size_t)out[2] * (size_t)out[3] * s->in_bytes;
+    const int32_t *in = call->in->shape.dims;
+    const size_t count = (size_t)in[0] * (size_t)p->out_h, row_step = (size_t)p->in_w * (size_t)in[3];
+    const size_t out_bytes = (size_t)p->out_w * (size_t)in[3] * s->in_bytes;
     char *down = call->scratch + job * s->job_bytes, *made = down + s->row_at;
     size_t work = 0;
     for (size_t unit = count * job / call->jobs; unit < count * (job + 1) / call->jobs; unit++) {
         int64_t first;
-        struct line line = {.p = p, .down = down, .columns = in[2], .depth = in[3], .width = out[2]};
-        line.rows = tq_pool_clip((int64_t)unit % out[1], p->stride_h, p->pad_h, p->filter_h, in[1], &first);
-        const size_t from = unit / (size_t)out[1] * (size_t)in[1] + (size_t)first;
+        struct line line = {.p = p, .down = down, .columns = p->in_w, .depth = in[3], .width = p->out_w};
+        line.rows = tq_pool_clip((int64_t)unit % p->out_h, p->stride_h, p->pad_h, p->filter_h, p->in_h, &first);
+        const size_t from = unit / (size_t)p->out_h * (size_t)p->in_h + (size_t)first;
         down_row(s, (const char *)call->in->data + from * row_step * s->in_bytes, row_step, line.rows, down);
         s->across(&line, made);
         memcpy((char *)call->out->data + unit * out_bytes, made, out_bytes);
@@ -278,25 +277,27 @@ static tq_status eval(tq_node *node, tq_error *error)
     (void)error;
     if (tq_tensor_count(node->out[0]) == 0)
         return TQ_OK;
-    const bool large = (int64_t)tq_tensor_count(node->in[0]) >= THREAD_ELEMENTS;
-    struct call call = {node->state, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
-    call.jobs = large && node->threads > 1 ? (size_t)node->threads : 1;
+    const struct state *s = node->state;
+    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
+    const size_t across = (size_t)out[2] * (size_t)s->pool.filter_w, down = (size_t)in[2] * (size_t)s->pool.filter_h;
+    const size_t rows = (size_t)out[0] * (size_t)out[1];
+    struct call call = {s, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
+    call.jobs = (size_t)tq_paying_threads(rows, (across + down) * (size_t)in[3] * COST, node->threads);
     tq_parallel_for(call.jobs, 1, (int)call.jobs, run_jobs, &call);
     return TQ_OK;
 }
 
-tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, const tq_shape *out, uint64_t cells,
-                                   tq_error *error)
+tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, uint64_t cells, tq_error *error)
 {
     const struct row *how = row_of(node, cells);
-    const int32_t *in = node->in[0]->shape.dims;
+    const uint64_t depth = (uint64_t)node->in[0]->shape.dims[3];
     struct state *s = NULL;
     uint64_t total = 0;
     TQ_TRY(tq_node_state(node, sizeof *s, &s, error));
     *s = (struct state){.pool = *pool, .down = how->down[tq_isa()], .across = how->across[tq_isa()]};
     s->in_bytes = tq_element_bytes(node->in[0]->type), s->down_bytes = how->down_bytes;
-    tq_scratch_part(&total, (uint64_t)in[2] * (uint64_t)in[3] + CHUNK, s->down_bytes);
-    s->row_at = tq_scratch_part(&total, (uint64_t)out->dims[2] * (uint64_t)out->dims[3] + CHUNK, s->in_bytes);
+    tq_scratch_part(&total, (uint64_t)pool->in_w * depth + CHUNK, s->down_bytes);
+    s->row_at = tq_scratch_part(&total, (uint64_t)pool->out_w * depth + CHUNK, s->in_bytes);
     s->job_bytes = total;
     node->eval = eval;
     total = 0;

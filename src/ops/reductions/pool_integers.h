@@ -8,6 +8,7 @@
 #include "ops/op.h"
 
 typedef struct tq_pool {
+    int32_t in_h, in_w, out_h, out_w; /* pixels; an image of one column counts as one row */
     int64_t stride_h, stride_w, filter_h, filter_w, pad_h, pad_w;
     int32_t low, high; /* bounds of quantized values */
     float float_low, float_high;
@@ -21,8 +22,7 @@ static inline int64_t tq_pool_clip(int64_t at, int64_t stride, int64_t pad, int6
     return (end < dim ? end : dim) - *first;
 }
 
-/* Prepares AVERAGE_POOL_2D and MAX_POOL_2D of integers.  out: the output's shape; cells: the most of a window. */
-tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, const tq_shape *out, uint64_t cells,
-                                   tq_error *error);
+/* Prepares AVERAGE_POOL_2D and MAX_POOL_2D of integers.  cells: the most of a window. */
+tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, uint64_t cells, tq_error *error);
 
 #endif

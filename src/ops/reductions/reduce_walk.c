@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "base/stop.h"
-#include "base/threads.h"
+#include "ops/parallel.h"
 
-/* Inputs from which on threads pay. */
-#define THREAD_INPUTS ((size_t)1 << 15)
+#define COST 80 /* picoseconds for an input */
 
 void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
 {
@@ -182,6 +181,6 @@ void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int thre
     }
     job j = {r, in, out, r->row ? (r->inner + TQ_REDUCE_ROW - 1) / TQ_REDUCE_ROW : 1};
     size_t outer = r->outputs / (r->row ? r->inner : 1);
-    bool large = r->outputs * r->each >= THREAD_INPUTS;
-    tq_parallel_for(outer * j.chunks, 1, large ? threads : 1, reduce_part, &j);
+    const size_t parts = outer * j.chunks;
+    tq_parallel_for(parts, 1, tq_paying_threads(r->outputs * r->each, COST, threads), reduce_part, &j);
 }

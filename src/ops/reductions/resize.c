@@ -23,15 +23,16 @@
 #include <string.h>
 
 #include "base/round.h"
-#include "base/threads.h"
+#include "base/sizes.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 
 /* Columns whose samples are computed at once, on the stack. */
 #define COLUMNS 128
 
-#define THREAD_BYTES ((size_t)1 << 17)
+#define COST 120 /* picoseconds for an element of the output */
 
 /* How one output index reads its dimension: two input indices, and the weight of the second. */
 typedef struct sample {
@@ -180,9 +181,9 @@ TQ_BODY void halve_f32(const void *const corners[4], const sample *y, const samp
 }
 
 /* Weights lie in [0, 1024], so that sums of 8-bit values fit 28 bits. */
-#define FIXED_SUM(wide)                                                                               \
-    ((wide)a[i] * (1024 - y->fixed) * (1024 - x->fixed) + (wide)b[i] * y->fixed * (1024 - x->fixed) + \
-     (wide)c[i] * (1024 - y->fixed) * x->fixed + (wide)d[i] * y->fixed * x->fixed)
+#define FIXED_SUM(wide)                                                                                   \
+    ((wide)a[i] * ((1024 - y->fixed) * (1024 - x->fixed)) + (wide)b[i] * (y->fixed * (1024 - x->fixed)) + \
+     (wide)c[i] * ((1024 - y->fixed) * x->fixed) + (wide)d[i] * (y->fixed * x->fixed))
 
 TQ_BODY void mix_i8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
 {
@@ -237,18 +238,39 @@ TQ_BODY void even_f32(const void *const corners[4], const sample *y, const sampl
 EVEN_INTEGERS(even_i8, int8_t)
 EVEN_INTEGERS(even_u8, uint8_t)
 
-#define MIX(isa, target, name)                                                                                 \
+/* Channels in blocks, of which the last may overlap the one before.  Compilers vectorize a constant number of channels
+   whose results cannot overlap the input. */
+#define MIX(isa, target, name, type, block)                                                                    \
     target static void name##_##isa(const void *const corners[4], const sample *y, const sample *x, void *out, \
                                     size_t n)                                                                  \
     {                                                                                                          \
-        name(corners, y, x, out, n);                                                                           \
+        const sample down = *y, right = *x; /* stores cannot change them */                                    \
+        if (n < block) {                                                                                       \
+            name(corners, &down, &right, out, n);                                                              \
+            return;                                                                                            \
+        }                                                                                                      \
+        for (size_t i = 0; i < n; i += block) {                                                                \
+            const size_t at = tq_min_size(i, n - block);                                                       \
+            const void *const part[4] = {(const type *)corners[0] + at, (const type *)corners[1] + at,         \
+                                         (const type *)corners[2] + at, (const type *)corners[3] + at};        \
+            type made[block];                                                                                  \
+            name(part, &down, &right, made, block);                                                            \
+            memcpy((type *)out + at, made, sizeof made);                                                       \
+        }                                                                                                      \
     }
-/* clang-format off */
-#define MIXES(isa, target)                                                                                              \
-    MIX(isa, target, mix_f32) MIX(isa, target, mix_u8) MIX(isa, target, mix_i8) MIX(isa, target, mix_i16)               \
-    MIX(isa, target, weigh_f32) MIX(isa, target, weigh_u8) MIX(isa, target, up_i8) MIX(isa, target, up_i16)             \
-    MIX(isa, target, halve_f32) MIX(isa, target, even_f32) MIX(isa, target, even_u8) MIX(isa, target, even_i8)
-/* clang-format on */
+#define MIXES(isa, target)                  \
+    MIX(isa, target, mix_f32, float, 8)     \
+    MIX(isa, target, mix_u8, uint8_t, 16)   \
+    MIX(isa, target, mix_i8, int8_t, 16)    \
+    MIX(isa, target, mix_i16, int16_t, 16)  \
+    MIX(isa, target, weigh_f32, float, 8)   \
+    MIX(isa, target, weigh_u8, uint8_t, 16) \
+    MIX(isa, target, up_i8, int8_t, 16)     \
+    MIX(isa, target, up_i16, int16_t, 16)   \
+    MIX(isa, target, halve_f32, float, 8)   \
+    MIX(isa, target, even_f32, float, 8)    \
+    MIX(isa, target, even_u8, uint8_t, 16)  \
+    MIX(isa, target, even_i8, int8_t, 16)
 TQ_EVERY_ISA(MIXES)
 
 typedef sample (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
@@ -376,10 +398,9 @@ static tq_status eval_resize(tq_node *node, tq_error *error)
     const scaler *s = node->state;
     job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
-    size_t bytes = tq_tensor_count(node->out[0]) * s->element;
-    if (bytes == 0)
-        return TQ_OK;
-    tq_parallel_for((size_t)out[0] * (size_t)out[1], 1, bytes < THREAD_BYTES ? 1 : node->threads, scale_rows, &j);
+    const size_t row = (size_t)out[2] * (size_t)out[3];
+    if (row > 0)
+        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, scale_rows, &j);
     return TQ_OK;
 }
 

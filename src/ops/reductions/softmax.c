@@ -2,12 +2,16 @@
  *
  * SOFTMAX and LOG_SOFTMAX along the last dimension.
  *
- *   float     e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32; XNNPACK's SOFTMAX with a
- * beta of 1: in the order and with the exponential of xnnpack_functions.h, times f32(1 / sum) 8 bits    d = q - max has
- * 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is in Q12, its reciprocal or logarithm
- * in fixed point too optimized: T[-d] = e^f32(-f32(s_i beta) -d) and their sum in order in float32; SOFTMAX f32(T f32(1
- * / f32(sum s_o))), away, + z_o; to UINT8 + 1/2, truncated LOG_SOFTMAX even(f32(f32(k q) - f32(f32(f32(s_i max) +
- * ln(sum)) / s_o))) + z_o, k = f32(s_i / s_o) INT16     e^x and 1 / (1 + x) by tables of points, the sum in Q15
+ *     float          e^((x - max) beta) / sum, and x - max - ln(sum), summed in order in float32
+ *       XNNPACK      SOFTMAX with a beta of 1: in the order and with the exponential of xnnpack_functions.h, times
+ *                    f32(1 / sum)
+ *     8 bits         d = q - max has 256 values, whose exponentials prepare computes in fixed point (Q0); their sum is
+ *                    in Q12, its reciprocal or logarithm in fixed point too
+ *       optimized    T[-d] = e^f32(-f32(s_i beta) -d), and their sum in order in float32
+ *                    SOFTMAX: f32(T f32(1 / f32(sum s_o))), ties away, + z_o; to UINT8: + 1/2, truncated
+ *                    LOG_SOFTMAX: even(f32(f32(k q) - f32(f32(f32(s_i max) + ln(sum)) / s_o))) + z_o,
+ *                    k = f32(s_i / s_o)
+ *     INT16          e^x and 1 / (1 + x) by tables of points, the sum in Q15
  *
  * The runtime's sums overflow from 512 (8 bits: it aborts), 4096 or 2^16 equal values on.  Here they have 64 bits.
  * Source: LiteRT f6745779, tflite/kernels/activations.cc, internal/reference/softmax.h, log_softmax.h,
@@ -16,16 +20,16 @@
 #include <float.h>
 #include <math.h>
 
-#include "base/threads.h"
 #include "kernels/exponentials.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/elementwise/xnnpack_functions.h"
+#include "ops/parallel.h"
 #include "ops/quantized.h"
 #include "quant/fixed_math.h"
 
-#define THREAD_PAYS 20000 /* elements */
+#define COST 400 /* picoseconds an element */
 #define CHUNK 256         /* elements between which Ctrl-C is heard */
 
 typedef struct state state;
@@ -210,25 +214,34 @@ static uint64_t sum_of(const state *s, const uint8_t *in, size_t n, uint8_t max)
 
 /* Computed once for each row, from its sum. */
 typedef struct row_sum {
-    int32_t inverse, right; /* SOFTMAX */
+    int32_t inverse, right, out_low, out_high; /* SOFTMAX */
     int32_t log_q5, least;  /* LOG_SOFTMAX: differences up to `least` give the least quantized value */
     float share;            /* optimized SOFTMAX: f32(1 / f32(sum s_o)) */
     int entries;            /* of the table; the outputs of all others are those of 0 */
 } row_sum;
 
+/* The greatest value's exponential is 1, so that over >= 0 and right >= 15. */
 static row_sum softmax_sum(const state *s, uint64_t sum)
 {
-    row_sum r = {0};
+    row_sum r = {.out_low = s->out_low, .out_high = s->out_high};
     int over;
     r.inverse = tq_reciprocal(sum, 12, &over);
-    r.right = over + 31 - s->out_bits;
+    r.right = over + 31 - s->out_bits < 62 ? over + 31 - s->out_bits : 62;
     return r;
+}
+
+/* tq_rounding_divide_by_pot(tq_q_mul(inverse, exponential), right), of factors from 0 to 2^31 - 1, which saturate
+   nowhere; the exponential is 0 where `counts` is false. */
+static inline int32_t softmax_share(const row_sum *r, int32_t exponential)
+{
+    const int64_t product = ((int64_t)r->inverse * exponential + ((int64_t)1 << 30)) >> 31;
+    const int32_t y = r->out_low + (int32_t)((product + ((int64_t)1 << (r->right - 1))) >> r->right);
+    return y < r->out_high ? y : r->out_high;
 }
 
 static inline int32_t softmax_value(const state *s, const row_sum *r, int below)
 {
-    int32_t share = tq_rounding_divide_by_pot(tq_q_mul(r->inverse, s->exponential[below]), r->right);
-    return s->counts[below] ? tq_clamp_i64((int64_t)share + s->out_low, s->out_low, s->out_high) : s->out_low;
+    return softmax_share(r, s->exponential[below]);
 }
 
 static row_sum log_softmax_sum(const state *s, uint64_t sum)
@@ -253,35 +266,78 @@ static inline int32_t log_softmax_value(const state *s, const row_sum *r, int be
 /* The quantized output at `below` = max - q, from a row's sum. */
 typedef int32_t (*value_fn)(const state *s, const row_sum *r, int below);
 
+static inline void put(void *out, bool wide, size_t i, int32_t y)
+{
+    if (wide)
+        ((int16_t *)out)[i] = (int16_t)y;
+    else
+        ((uint8_t *)out)[i] = (uint8_t)y;
+}
+
 /* Writes a row, whose greatest input is max.  Long rows compute each of the 256 values once.  wide: to INT16. */
 TQ_BODY void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, value_fn value, const row_sum *r,
                        bool wide, void *out)
 {
     int32_t values[256];
-    for (int below = 0; n >= 256 && below < 256; below++)
-        values[below] = value(s, r, below);
-    TQ_EACH (i, n) {
-        const uint8_t below = (uint8_t)(max - ordered(in[i], s));
-        const int32_t y = n >= 256 ? values[below] : value(s, r, below);
-        if (wide)
-            ((int16_t *)out)[i] = (int16_t)y;
-        else
-            ((uint8_t *)out)[i] = (uint8_t)y;
+    const row_sum own = *r; /* stores cannot change it */
+    const uint8_t top = (uint8_t)(max - s->in_bias);
+    if (n < 256) {
+        for (size_t i = 0; i < n; i++)
+            put(out, wide, i, value(s, &own, (uint8_t)(top - in[i])));
+        return;
     }
+    for (int below = 0; below < 256; below++)
+        values[below] = value(s, &own, below);
+    TQ_EACH (i, n)
+        put(out, wide, i, values[(uint8_t)(top - in[i])]);
+}
+
+/* A row of fewer than 256 elements.  Their exponentials are looked up once; the sum of them rounded to Q12 is less than
+   2^27. */
+TQ_BODY void softmax_short(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
+{
+    int32_t exponentials[256];
+    uint8_t max = 0;
+    uint32_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
+    for (size_t i = 0; i < n; i++)
+        exponentials[i] = s->exponential[(uint8_t)(max - ordered(in[i], s))];
+    for (size_t i = 0; i < n; i++)
+        sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
+    const row_sum r = softmax_sum(s, sum);
+    for (size_t i = 0; i < n; i++)
+        put(out, wide, i, softmax_share(&r, exponentials[i]));
+}
+
+#define SOFTMAX_SHORT(isa, target)                                                                            \
+    target static void softmax_short_##isa(const state *s, const uint8_t *in, size_t n, bool wide, void *out) \
+    {                                                                                                         \
+        wide ? softmax_short(s, in, n, true, out) : softmax_short(s, in, n, false, out);                      \
+    }
+TQ_EVERY_ISA(SOFTMAX_SHORT)
+
+static void softmax_8(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
+{
+    static void (*const bodies[TQ_ISAS])(const state *, const uint8_t *, size_t, bool, void *) =
+        TQ_ISA_FUNCTIONS(softmax_short);
+    if (n < 256) {
+        bodies[tq_isa()](s, in, n, wide, out);
+        return;
+    }
+    const uint8_t max = max_of(s, in, n);
+    const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
+    write_row(s, in, max, n, softmax_value, &r, wide, out);
 }
 
 static void softmax_to_8(const state *s, const void *in, void *out, size_t n)
 {
-    const uint8_t max = max_of(s, in, n);
-    const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
-    write_row(s, in, max, n, softmax_value, &r, false, out);
+    softmax_8(s, in, n, false, out);
 }
 
 static void softmax_to_16(const state *s, const void *in, void *out, size_t n)
 {
-    const uint8_t max = max_of(s, in, n);
-    const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
-    write_row(s, in, max, n, softmax_value, &r, true, out);
+    softmax_8(s, in, n, true, out);
 }
 
 static void log_softmax_to_8(const state *s, const void *in, void *out, size_t n)
@@ -426,7 +482,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type)};
     if (count == 0)
         return TQ_OK;
-    tq_parallel_for(count / depth, 1, count > THREAD_PAYS ? node->threads : 1, run_rows, &w);
+    tq_parallel_work(count / depth, 1, depth * COST, node->threads, run_rows, &w);
     return TQ_OK;
 }
 

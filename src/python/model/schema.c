@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows of schema/, base/status.def and the tables of model/ for Python: tq builds its enums from them, and tests
- * compare them with an upstream schema.
+ * The rows of schema/, base/status.def, quant/integers.def and the tables of model/ for Python: tq builds its enums
+ * from them, and tests compare them with an upstream schema.
  *
  * Rows become the lines of one text, with tabs between columns.  A C call for each row would take 80 KB of code.
  */
@@ -10,6 +10,7 @@
 #include "flatbuffer/schema.h"
 #include "model/types.h"
 #include "python/convert.h"
+#include "quant/integers.h"
 
 static const char table_lines[] =
 #define TABLE(table) #table "\n"
@@ -149,6 +150,20 @@ static PyObject *tensor_types(PyObject *module, PyObject *unused)
     return list;
 }
 
+static PyObject *integer_types(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < TQ_INTEGER_TYPES; i++) {
+        const tq_value_range range = tq_value_range_of((tq_integer_type)i, false);
+        const char *name = tq_integer_name((tq_integer_type)i);
+        if (tq_py_append(list, Py_BuildValue("(sii)", name, (int)range.low, (int)range.high)) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyMethodDef functions[] = {
     {"schema_tables", schema_tables, METH_NOARGS,
      "{table: [(field, slot, kind, default)]}, the rows of schema/tables.def."},
@@ -161,9 +176,11 @@ static PyMethodDef functions[] = {
     {"callees", callees, METH_NOARGS,
      "[(operator, options table, field, inputs, outputs)], the rows of model/callees.def: options that name subgraphs, "
      "and how\n"
-     "many tensors those take and give: SAME as the operator, ALL_BUT_ONE, NO, ONE or ANY."},
+     "many inputs and outputs these have: SAME as the operator, ALL_BUT_ONE, NO, ONE or ANY."},
     {"tensor_types", tensor_types, METH_NOARGS,
      "[(name, bits of an element, dtype)], the rows of model/types.def, by TensorType."},
+    {"integer_types", integer_types, METH_NOARGS,
+     "[(name, least value, greatest value)], the rows of quant/integers.def: the types of quantized values."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of this table is, and how rows are found."""
+"""The rows of the table of deviations, and the look-up of rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

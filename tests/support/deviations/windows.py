@@ -17,7 +17,7 @@ def far_pool(m):
 
 
 def windows(node):
-    """What each output element is made of: [row][column], an array [batch, taps, channels] of INT64."""
+    """The input values of each output element: [row][column], an array [batch, taps, channels] of INT64."""
     values, options = node.inputs[0].value.astype(np.int64), node.options
     parts = []
     for n, count, axis, name in zip(values.shape[1:3], window_counts(node), "hw", ("height", "width"), strict=True):

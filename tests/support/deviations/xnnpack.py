@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What XNNPACK does with the nodes that it takes."""
+"""Deviations of XNNPACK's kernels."""
 
 import numpy as np
 
@@ -108,7 +108,7 @@ def even_rounded(values, output, low, high):
 
 
 def even_bounds(node):
-    """Of quantized values, that a fused activation leaves: with the zero point inside the rounding."""
+    """The quantized bounds of a fused activation, with the zero point inside the rounding."""
     output = node.outputs[0]
     low, high = limits(output)
     least, most = (
@@ -119,7 +119,7 @@ def even_bounds(node):
 
 
 def layer_sums(node):
-    """Of FULLY_CONNECTED of INT8, exactly: [rows, units]."""
+    """The exact sums of an INT8 FULLY_CONNECTED: [rows, units]."""
     x, w = node.inputs[:2]
     rows = x.value.astype(np.int64).reshape(-1, w.value.shape[1]) - int(x.zero_point[0])
     sums = rows @ w.value.astype(np.int64).T

@@ -80,7 +80,7 @@ class Draft:
         return [items[i] for i in self.rng.permutation(len(items))[:count]]
 
     def activation(self):
-        """Of a fused activation: mostly none, and only those that reference kernels know."""
+        """A fused activation: mostly NONE, else one that reference kernels know."""
         return self.pick("NONE", "NONE", "NONE", "RELU", "RELU", "RELU_N1_TO_1", "RELU6", "RELU6")
 
     # ---- shapes ----
@@ -309,7 +309,7 @@ class Draft:
         return len(self.subgraphs)
 
     def case(self, operator="", kind="", seed=0, number=0):
-        """What was drafted, as a Case.  One in twenty leaves its inputs' shapes open, and resizes them."""
+        """The draft as a Case.  One in twenty leaves its inputs' shapes open, and resizes them."""
         per_axis = any("quantized_dimension" in self.parameters[index] for index in self.inputs)
         if self.chance(0.05) and not self.resized and not self.fixed and not per_axis:
             self.resized = {index: self.shape_of(index) for index in self.inputs}

@@ -25,7 +25,7 @@ KINDS = {  # kind: (activations, weights, bias)
 
 
 def given(m):
-    """What makes an input of the model as m.constant makes a constant."""
+    """A function that makes an input of the model, with the arguments of m.constant."""
 
     def make(type, values, **parameters):
         return m.input(type, np.shape(values), values, **(parameters or {"scale": None}))

@@ -81,7 +81,7 @@ class Lstm:
         return m.constant("int8", codes, scale=m.scale_for("int8", 0.8, wild=0), zero_point=0)
 
     def vector(self, size, integer="int16", scale=None):
-        """Of biases and norms: float where the arithmetic is."""
+        """A bias or a norm: of float32 where the arithmetic is."""
         m = self.m
         if self.kind != "int8":
             return m.constant("float32", m.rng.normal(0, 0.5, [size]))

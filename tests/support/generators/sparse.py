@@ -15,7 +15,7 @@ def index_vector(m, items):
 
 
 def compressed_rows(m, keep, block):
-    """What a tensor says of values [rows, places * block], of which `keep` [rows, places] are stored."""
+    """The sparsity parameters of values [rows, places * block], of which `keep` [rows, places] are stored."""
     rows, _ = keep.shape
     segments = np.concatenate([[0], np.cumsum(keep.sum(axis=1))]).tolist()
     segments, indices = (index_vector(m, items) for items in (segments, np.nonzero(keep)[1].tolist()))

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Integer sums of a tile to floats, by a scale a row and a scale a channel.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "kernels/gemm/gemm_parts.h"
+#include "kernels/isa.h"
+
+enum { BLOCK = 16, LEAST_LANES = 4 }; /* channels: of a block; of a panel */
+
+typedef struct columns {
+    float scale[BLOCK], bias[BLOCK];
+    int32_t weight_sum[BLOCK];
+} columns;
+
+/* The columns of n channels from `channel` on; those of the first channel up to BLOCK. */
+TQ_BODY void load_columns(const tq_gemm_scaling *s, size_t channel, size_t n, columns *to)
+{
+    for (size_t i = 0; i < BLOCK; i++) {
+        const size_t c = channel + (i < n ? i : 0);
+        to->scale[i] = s->scale[s->scale_step * c];
+        to->weight_sum[i] = s->weight_sums[c];
+        to->bias[i] = s->bias ? s->bias[c] : s->order == TQ_SCALE_FUSED ? 0.0f : -0.0f; /* -0 changes no sum */
+    }
+}
+
+TQ_BODY float clamped(float x, float low, float high, const bool drops_nan)
+{
+    if (drops_nan) {
+        x = x > high ? high : x;
+        return x > low ? x : low;
+    }
+    return tq_bounded(x, low, high);
+}
+
+/* A block of one row. */
+TQ_BODY void scale_sums(const int32_t *sums, const columns *col, tq_quantized_row by, float low, float high,
+                        const tq_scale_order order, const bool drops_nan, float *restrict y)
+{
+    for (size_t i = 0; i < BLOCK; i++) {
+        const uint32_t shift = (uint32_t)by.zero_point * (uint32_t)col->weight_sum[i];
+        const float sum = (float)(int32_t)((uint32_t)sums[i] - shift);
+        const float x = order == TQ_SCALE_FUSED      ? fmaf(sum * by.scale, col->scale[i], col->bias[i])
+                        : order == TQ_SCALE_ROW_LAST ? col->bias[i] + sum * col->scale[i] * by.scale
+                                                     : col->bias[i] + sum * (col->scale[i] * by.scale);
+        y[i] = clamped(x, low, high, drops_nan);
+    }
+}
+
+/* BLOCK channels of all rows, from channel `at` of the tile on, of which n are in use. */
+TQ_BODY void scale_block(const tq_tile_store *t, size_t row, size_t at, size_t n, const tq_scale_order order,
+                         const bool drops_nan, float *to, size_t out_stride)
+{
+    const tq_gemm_scaling *s = t->store->scaling;
+    const float low = t->store->floor, high = t->store->ceiling;
+    const size_t stride = t->sums_stride, row_step = s->row_step;
+    const tq_quantized_row *by = s->row + row_step * row;
+    const int32_t *sums = (const int32_t *)t->sums + at;
+    columns col;
+    load_columns(s, t->first + at, n, &col);
+    for (size_t r = t->rows; r > 0; r--, sums += stride, to += out_stride, by += row_step) {
+        float y[BLOCK];
+        scale_sums(sums, &col, *by, low, high, order, drops_nan, y);
+        memcpy(to, y, sizeof y);
+    }
+}
+
+/* TQ_GEMM_SLACK bytes follow the sums, so that the last block is whole, too. */
+TQ_BODY void scale_tile(const tq_tile_store *t, size_t row, const tq_scale_order order, const bool drops_nan)
+{
+    float *out = t->out, part[TQ_TILE_ROWS * TQ_TILE_CHANNELS / LEAST_LANES * BLOCK];
+    const size_t whole = t->channels / BLOCK * BLOCK, rest = t->channels - whole;
+    for (size_t at = 0; at < whole; at += BLOCK)
+        scale_block(t, row, at, BLOCK, order, drops_nan, out + at, t->out_stride);
+    if (!rest)
+        return;
+    scale_block(t, row, whole, rest, order, drops_nan, part, BLOCK);
+    for (size_t r = 0; r < t->rows; r++)
+        tq_copy_part((char *)(out + r * t->out_stride + whole), (const char *)(part + r * BLOCK), rest * sizeof *out);
+}
+
+#define SCALE(name, target, order, drops_nan)                   \
+    target static void name(const tq_tile_store *t, size_t row) \
+    {                                                           \
+        scale_tile(t, row, order, drops_nan);                   \
+    }
+TQ_ISA_DEFINE(SCALE, scale_plain, TQ_SCALE_PLAIN, false)
+TQ_ISA_DEFINE(SCALE, scale_row_last, TQ_SCALE_ROW_LAST, false)
+TQ_ISA_DEFINE(SCALE, scale_fused, TQ_SCALE_FUSED, false)
+TQ_ISA_DEFINE(SCALE, drop_plain, TQ_SCALE_PLAIN, true)
+TQ_ISA_DEFINE(SCALE, drop_fused, TQ_SCALE_FUSED, true)
+
+void tq_gemm_scale_tile(const tq_tile_store *t, size_t row)
+{
+    typedef void (*scale_fn)(const tq_tile_store *, size_t);
+    static const scale_fn keeping[][TQ_ISAS] = {[TQ_SCALE_PLAIN] = TQ_ISA_FUNCTIONS(scale_plain),
+                                                [TQ_SCALE_ROW_LAST] = TQ_ISA_FUNCTIONS(scale_row_last),
+                                                [TQ_SCALE_FUSED] = TQ_ISA_FUNCTIONS(scale_fused)};
+    static const scale_fn dropping[][TQ_ISAS] = {[TQ_SCALE_PLAIN] = TQ_ISA_FUNCTIONS(drop_plain),
+                                                 [TQ_SCALE_ROW_LAST] = TQ_ISA_FUNCTIONS(scale_row_last),
+                                                 [TQ_SCALE_FUSED] = TQ_ISA_FUNCTIONS(drop_fused)};
+    const tq_gemm_scaling *s = t->store->scaling;
+    (s->drops_nan ? dropping : keeping)[s->order][tq_isa()](t, row);
+}
