@@ -120,8 +120,8 @@ static void reduce_part(void *context, size_t begin, size_t end)
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
     _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
-    const bool fours = r->fold_four && !r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK;
-    for (; fours && end - begin >= 4 && !tq_stop_count(&work, 4 * r->inner); begin += 4) {
+    const bool four_rows = r->fold_four && !r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK;
+    for (; four_rows && end - begin >= 4 && !tq_stop_count(&work, 4 * r->inner); begin += 4) {
         start(r, acc, 4);
         r->fold_four(r, acc, j->in + begin * r->inner * how->in_bytes, r->inner);
         how->store(r, acc, j->out + begin * how->out_bytes, 4);
