@@ -229,10 +229,10 @@ static tq_status eval_pool(tq_node *node, tq_error *error)
     (void)error;
     job j = {node->state, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
-    const pool *p = &j.s->pool;
-    const size_t row = (size_t)out[2] * (size_t)out[3] * (size_t)p->filter_h * (size_t)p->filter_w;
+    const pool *p = &j.s->pool; /* it may be turned; the shape of the output never is */
+    const size_t row = (size_t)p->out_w * (size_t)out[3] * (size_t)p->filter_h * (size_t)p->filter_w;
     if (tq_tensor_count(node->out[0]) > 0)
-        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, pool_rows, &j);
+        tq_parallel_work((size_t)out[0] * (size_t)p->out_h, 1, row * COST, node->threads, pool_rows, &j);
     return TQ_OK;
 }
 
