@@ -139,18 +139,9 @@ static void reduce_part(void *context, size_t begin, size_t end)
     const job *j = context;
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
-<<<<<<< HEAD
-    _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
-    const bool four_rows = r->fold_four && !r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK;
-    for (; four_rows && end - begin >= 4 && !tq_stop_count(&work, 4 * r->inner); begin += 4) {
-        start(r, acc, 4);
-        r->fold_four(r, acc, j->in + begin * r->inner * how->in_bytes, r->inner);
-        how->store(r, acc, j->out + begin * how->out_bytes, 4);
-=======
     if (!r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK) {
         reduce_runs(r, j->in + begin * r->inner * how->in_bytes, j->out + begin * how->out_bytes, end - begin);
         return;
->>>>>>> tiny
     }
     _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
     for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
