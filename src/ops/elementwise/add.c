@@ -407,7 +407,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     }
     if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p)) {
         s->pair.walk.run = sum_loops[tq_isa()];
-        return TQ_OK;
+        return tq_pair_note_map(node, error);
     }
     TQ_TRY(scale_sums(node, &s->pair.p, is_int16 ? 15 : 20, 1, error));
     const bool fit = sums_fit(&s->pair.p);
@@ -422,7 +422,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         s->pair.p.exact = s->block ? exact_in_blocks : s->loop;
         s->pair.walk.run = quick_loops[tq_isa()];
     }
-    return TQ_OK;
+    return s->block ? TQ_OK : tq_pair_note_map(node, error);
 }
 
 tq_status tq_prepare_add(tq_node *node, tq_error *error)
