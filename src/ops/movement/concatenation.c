@@ -6,6 +6,7 @@
  *     clamp(int(away(f32(q * k) + b)) + z_o),   k = f32(s_i * f32(1 / s_o)), b = f32(-z_i * k)
  * Source: LiteRT f6745779, tflite/kernels/concatenation.cc and internal/reference/concatenation.h.
  */
+#include "kernels/arrays/lookup.h"
 #include "ops/check.h"
 #include "ops/movement/axis_part.h"
 #include "quant/rounding.h"
@@ -33,6 +34,13 @@ static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *va
         values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
 }
 
+/* tq_lookup_bytes, between whose pieces Ctrl-C is heard. */
+static void look_up(const uint8_t values[256], const uint8_t *from, uint8_t *to, size_t n)
+{
+    for (size_t i = 0; i < n && !tq_stop_after(TQ_CHUNK); i += TQ_CHUNK)
+        tq_lookup_bytes(values, from + i, to + i, n - i < TQ_CHUNK ? n - i : TQ_CHUNK);
+}
+
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
 {
     size_t work = 0;
@@ -44,9 +52,9 @@ static tq_status eval_rescaled(tq_node *node, tq_error *error)
         uint8_t *to = node->out[0]->data;
         if (!all[i].used)
             tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
-            TQ_EACH (c, all[i].part.span)
-                to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
+        const tq_axis_part part = all[i].part;
+        for (size_t r = 0; all[i].used && r < part.outer && !tq_stop_count(&work, 1); r++)
+            look_up(all[i].values, from + r * part.span, to + r * part.whole + part.at, part.span);
     }
     return TQ_OK;
 }
