@@ -28,7 +28,7 @@
 #include "ops/check.h"
 #include "ops/custom_options.h"
 #include "ops/detection/boxes.h"
-#include "ops/reductions/float_extremes.h"
+#include "ops/reductions/float_runs.h"
 #include "ops/scratch.h"
 
 enum { ENCODINGS, SCORES, ANCHORS };
