@@ -67,6 +67,10 @@ static TARGET void interleave(const char *const row[4], const size_t step[4], si
 #define DOT_LANES 16
 #define load_vector(p) _mm512_loadu_si512(p)
 #define dot(sums, bytes, weights) _mm512_dpbusd_epi32(sums, bytes, weights)
+#define weights_t vi
+#define load_weights(p, parts) load_vector(p)
+#define PARTS_AT_ONCE(parts) 1
+#include "kernels/depthwise/depthwise_columns_simd.h"
 #include "kernels/depthwise/depthwise_dot_simd.h"
 
 const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
@@ -75,6 +79,7 @@ const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
     .group = 4,
     .weight_bytes = 1,
     .flip = 0x80,
+    .columns_flip = 0x80,
     .tile = tile,
     .columns = columns,
     .interleave = interleave,
