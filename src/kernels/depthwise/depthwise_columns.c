@@ -37,6 +37,9 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
         s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 || s->stride_w > 64 || s->out_w < 3 ||
         channels > 1 << 20)
         return c;
+    if (kernel->columns_channels &&
+        (channels > kernel->columns_channels || s->filter_w * s->filter_h > 9 || s->filter_h > 4))
+        return c;
     c.groups = tq_divide_up((size_t)s->filter_h, 4);
     c.rows = s->stride_h == 1 && s->dilation_h == 1 && s->filter_h % 4 ? 2 : 1;
     c.run = s->stride_w == 1 && period <= 2 * vectors + 3;
