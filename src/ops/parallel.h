@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The least work that is worth waking a thread: handing it over takes 2 to 4 microseconds.
+ * The least work that is worth another thread.  Handing it to a worker that spins takes 0.3 microseconds, waking one
+ * that sleeps 2 to 4.
  */
 #ifndef TQ_OPS_PARALLEL_H
 #define TQ_OPS_PARALLEL_H
@@ -15,7 +16,7 @@ static inline size_t tq_grain(size_t work)
 }
 
 /* Work of a thread, at least. */
-#define TQ_PICOSECONDS_A_THREAD 4000000
+#define TQ_PICOSECONDS_A_THREAD 1000000
 
 /* Picoseconds for an element of most loops that compilers vectorize. */
 enum { TQ_USUAL_COST = 150 };
@@ -25,6 +26,12 @@ static inline int tq_paying_threads(size_t count, size_t picoseconds, int thread
 {
     const double paying = (double)count * (double)picoseconds / TQ_PICOSECONDS_A_THREAD;
     return paying < 2 ? 1 : paying < threads ? (int)paying : threads;
+}
+
+/* The grain that gives each of `threads` threads one part: for work that begins with tables. */
+static inline size_t tq_part(size_t count, int threads)
+{
+    return count / (size_t)threads + 1;
 }
 
 /* tq_parallel_for on as many threads as pay.  Less work than pays for two threads is one call of body. */

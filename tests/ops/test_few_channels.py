@@ -92,3 +92,40 @@ def test_pools_of_any_number_of_channels_give_litert_bits(operator):
     questions = [(data, "BUILTIN_REF", [{0: x}], {}, [1]) for data, x in cases]
     for (data, x), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
         np.testing.assert_array_equal(result(data, x, "reference", 1), answer[0][1])
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_pool_of_one_column_writes_its_output_alone(batch):
+    """An image of one column is pooled as one row; a tensor that was computed before keeps its values."""
+    build = tq.ModelBuilder()
+    x = build.input("x", (batch, 48, 1, 3), "FLOAT32")
+    before = build.tensor("before", (batch, 4, 1, 3), "FLOAT32")
+    y = build.tensor("y", (batch, 8, 1, 3), "FLOAT32")
+    options = dict(padding="VALID", stride_w=1, filter_width=1)
+    build.operator("MAX_POOL_2D", [x], [before], stride_h=12, filter_height=12, **options)
+    build.operator("MAX_POOL_2D", [x], [y], stride_h=6, filter_height=6, **options)
+    build.output(y)
+    build.output(before)
+    interpreter = tq.Interpreter(model_content=build.to_bytes())
+    interpreter.allocate_tensors()
+    values = np.arange(batch * 48 * 3, dtype=np.float32).reshape(batch, 48, 1, 3)
+    interpreter.set_tensor(0, values)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), values[:, 5::6])
+    np.testing.assert_array_equal(interpreter.get_tensor(1), values[:, 11::12])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ["FLOAT32", "INT8"])
+def test_pools_of_a_long_column_write_its_outputs_alone(kind, threads):
+    """Such an image is pooled as one row: rows of the output's shape would reach far behind its memory."""
+    build = tq.ModelBuilder()
+    quantization = dict(scale=1.0, zero_point=0) if kind == "INT8" else {}
+    x = build.input("x", (2, 4096, 1, 64), kind, **quantization)
+    y = build.tensor("y", (2, 2048, 1, 64), kind, **quantization)
+    sizes = dict(filter_height=2, filter_width=1, stride_h=2, stride_w=1)
+    build.operator("MAX_POOL_2D", [x], [y], padding="VALID", **sizes)
+    build.output(y)
+    image = np.random.default_rng(0).integers(-128, 128, x.shape).astype(kind.lower())
+    expected = image.reshape(2, 2048, 2, 1, 64).max(axis=2)
+    np.testing.assert_array_equal(result(build.to_bytes(), image, "reference", threads), expected)

@@ -108,6 +108,8 @@ static void scale_pixels(void *context, size_t begin, size_t end)
 
 void tq_hybrid_scale_pixels(const tq_gemm_scaling *scaling, const tq_hybrid_pixels *to, int threads)
 {
+    enum { COST = 60 };
     pixels p = {scaling, to};
-    tq_parallel_for(to->count, tq_grain(to->channels), threads, scale_pixels, &p);
+    const int paying = tq_paying_threads(to->count * to->channels, COST, threads);
+    tq_parallel_for(to->count, tq_part(to->count, paying), paying, scale_pixels, &p);
 }

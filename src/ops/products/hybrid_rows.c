@@ -53,11 +53,10 @@ typedef struct row {
     int32_t low; /* the least quantized value */
 } row;
 
-enum { LONG = 32768 }; /* values; a row of fewer is not worth waking a thread */
-
 static row row_of(const float *values, size_t n, int threads, int8_t *quantized)
 {
-    return (row){.values = values, .n = n, .quantized = quantized, .threads = n < LONG ? 1 : threads};
+    enum { COST = 60 };
+    return (row){.values = values, .n = n, .quantized = quantized, .threads = tq_paying_threads(n, COST, threads)};
 }
 
 /* The bits of a row's parts, of `each` values. */
@@ -85,7 +84,7 @@ static void find_bits_of_parts(void *context, size_t begin, size_t end)
 /* find_bits by a part a thread. */
 static void find_bits_by_threads(const row *x, uint32_t *most, uint32_t *least)
 {
-    parts_of_row p = {.of = x, .each = x->n / (size_t)x->threads + 1};
+    parts_of_row p = {.of = x, .each = tq_part(x->n, x->threads)};
     tq_parallel_for((size_t)x->threads, 1, x->threads, find_bits_of_parts, &p);
     *most = *least = 0;
     for (int i = 0; i < x->threads; i++) {
@@ -159,7 +158,7 @@ static void quantize(row *x, tq_range_fn body, float inverse, int32_t zero_point
 {
     x->inverse = inverse, x->zero_point = zero_point, x->low = low;
     if (x->threads > 1)
-        tq_parallel_for(x->n, LONG / 2, x->threads, body, x);
+        tq_parallel_for(x->n, tq_part(x->n / BLOCK, x->threads) * BLOCK, x->threads, body, x);
     else
         body(x, 0, x->n);
 }

@@ -268,8 +268,7 @@ static bool suits_gemm(const tq_node *node, const tq_transpose_conv *conv)
 {
     const tq_tensor *bias = tq_transpose_conv_bias(node, conv);
     if (!tq_is_constant(node->in[WEIGHTS]) || (bias && !tq_is_constant(bias)) || is_outside(node, conv->input) ||
-        conv->form == TQ_TRANSPOSE_CONV_HYBRID || conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED ||
-        !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
+        conv->form == TQ_TRANSPOSE_CONV_HYBRID || !tq_transpose_conv_gemm_fits(&conv->y, &conv->x))
         return false;
     for (size_t o = 0; conv->multipliers && o < conv->out_channels; o++)
         if (!(multiplier_of(node, o) < 1e9))
@@ -303,7 +302,8 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
 {
     tq_transpose_conv *conv = &s->conv;
     const tq_tensor *input = node->in[conv->input], *bias = tq_transpose_conv_bias(node, conv);
-    bool u8 = input->type == TQ_TensorType_UINT8, floats = input->type == TQ_TensorType_FLOAT32;
+    const bool u8 = input->type == TQ_TensorType_UINT8, hybrid = conv->form == TQ_TRANSPOSE_CONV_HYBRID_FUSED;
+    const bool floats = input->type == TQ_TensorType_FLOAT32 && !hybrid;
     tq_transpose_conv_gemm *t = &s->gemm;
     *t = (tq_transpose_conv_gemm){.input = conv->input,
                                   .bias = conv->bias,
@@ -314,13 +314,15 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
                                   .out_channels = conv->out_channels,
                                   .flags = conv->wide ? TQ_GEMM_WIDE : 0};
     t->flags |= conv->form == TQ_TRANSPOSE_CONV_FUSED ? TQ_GEMM_FUSED : 0;
-    t->in = floats ? TQ_f32 : u8 ? TQ_u8 : input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
-    t->weights = (tq_gemm_weights){.type = floats ? TQ_f32
-                                           : u8   ? TQ_u8
-                                                  : TQ_i8,
-                                   .zero_point = conv->weights_zero_point,
-                                   .row_zero_point = floats ? 0 : tq_transpose_conv_zero_point(node, conv->input),
-                                   .bias_type = floats ? TQ_f32 : TQ_i32};
+    t->rule = hybrid ? tq_hybrid_rule_of(node, true) : NULL;
+    t->in = floats ? TQ_f32 : u8 ? TQ_u8 : hybrid || input->type == TQ_TensorType_INT8 ? TQ_i8 : TQ_i16;
+    t->weights =
+        (tq_gemm_weights){.type = floats ? TQ_f32
+                                  : u8   ? TQ_u8
+                                         : TQ_i8,
+                          .zero_point = conv->weights_zero_point,
+                          .row_zero_point = floats || hybrid ? 0 : tq_transpose_conv_zero_point(node, conv->input),
+                          .bias_type = floats ? TQ_f32 : TQ_i32};
     if (bias && bias->type == TQ_TensorType_INT64)
         t->weights.bias_type = TQ_GEMM_BIAS_I64;
     TQ_TRY(prepare_store(node, s, &t->store, error));

@@ -51,17 +51,8 @@ static void pack_floats(const tq_transpose_conv *conv, const tq_tensor *weights,
             to[i * conv->out_channels + o] = *from++;
 }
 
+/* The same of 8-bit weights. */
 static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
-{
-    const int8_t *from = weights->data;
-    int8_t *to = packed;
-    for (size_t o = 0; o < conv->out_channels; o++)
-        for (size_t i = 0; i < conv->taps * conv->channels; i++)
-            to[i * conv->out_channels + o] = *from++;
-}
-
-/* The same as floats. */
-static void pack_hybrid_floats(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     const int8_t *from = weights->data;
     float *to = packed;
@@ -151,13 +142,13 @@ static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t
 {
     const tq_transpose_conv *conv = r->conv;
     const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
-    const int8_t *w = (const int8_t *)r->weights + tap * conv->channels * conv->out_channels;
+    const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;
     const int32_t zero_point = r->image[batch].zero_point;
     uint32_t *sum = sums;
     for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels) {
         const int32_t difference = x[c] - zero_point;
         for (size_t o = 0; o < conv->out_channels; o++)
-            sum[o] += (uint32_t)(difference * w[o]);
+            sum[o] += (uint32_t)(difference * (int32_t)w[o]);
     }
 }
 
@@ -281,8 +272,9 @@ static void run_tasks(void *context, size_t begin, size_t end)
 static const form_row rows[] = {
     [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
     [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid_floats, add_hybrid, store_floats, sizeof(float), sizeof(float), 1},
-    [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), 1, 1},
+    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), sizeof(float), 1},
+    [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), sizeof(float),
+                                        1},
     [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, sizeof(int64_t), sizeof(int16_t),
                                      sizeof(int16_t)},
 };

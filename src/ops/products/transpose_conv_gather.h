@@ -2,7 +2,7 @@
  *
  * A transposed convolution, one output pixel after another.  Each pixel gathers its products in the order in which the
  * reference scatters them: by input pixel, then by channel.  For the cases that transpose_conv_gemm.h cannot compute:
- * weights or a shape that are not constant, float32 with int8 weights, strides greater than the filter.
+ * weights or a shape that are not constant, the reference's float32 with int8 weights, strides greater than the filter.
  */
 #ifndef TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GATHER_H
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GATHER_H

@@ -67,9 +67,16 @@ static tq_scan scan_of(const tq_transpose_conv_gemm *t, const side *y, const sid
                      .pad_w = x->pad};
 }
 
-static size_t pixels(const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p)
+/* Elements of an image of the input. */
+static size_t image_elements(const tq_transpose_conv_gemm *t)
 {
-    return t->batches * (size_t)p->y.count * (size_t)p->x.count;
+    return (size_t)t->y->out * (size_t)t->x->out * t->channels;
+}
+
+/* Pixels of an image. */
+static size_t pixels(const tq_transpose_conv_phase *p)
+{
+    return (size_t)p->y.count * (size_t)p->x.count;
 }
 
 /* The same scan with taps in the opposite order. */
@@ -99,11 +106,16 @@ static char *gather_taps(const tq_transpose_conv_gemm *t, const tq_transpose_con
     return to;
 }
 
+static const tq_tensor *bias_of(const tq_node *node, const tq_transpose_conv_gemm *t)
+{
+    return t->bias < node->in_count ? node->in[t->bias] : NULL;
+}
+
 /* Weights and biases of all members, one after the other: [down][right][o]. */
 static void pack_phase(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
                        tq_gemm *packed)
 {
-    const tq_tensor *bias = t->bias < node->in_count ? node->in[t->bias] : NULL;
+    const tq_tensor *bias = t->rule ? NULL : bias_of(node, t);
     const size_t bias_bytes = bias ? t->out_channels * tq_element_bytes(bias->type) : 0;
     tq_gemm_weights weights = t->weights;
     char *taps = tq_scratch_at(node, t->taps_at), *biases = tq_scratch_at(node, t->biases_at);
@@ -134,7 +146,7 @@ static tq_status plan_phase(tq_transpose_conv_gemm *t, const side *y, const side
 {
     tq_transpose_conv_phase *p = &t->phases[t->count];
     *p = (tq_transpose_conv_phase){.y = *y, .x = *x};
-    if (pixels(t, p) == 0)
+    if (pixels(p) == 0 || t->batches == 0)
         return TQ_OK;
     p->channels = (size_t)y->members * (size_t)x->members * t->out_channels;
     p->scan = scan_of(t, y, x);
@@ -156,12 +168,14 @@ static bool is_direct(const tq_transpose_conv_gemm *t, const tq_transpose_conv_p
 static void plan_scratch(const tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch)
 {
     size_t results = 0, channels = 0;
-    uint64_t work = 0;
+    uint64_t work = 0, padding = 0;
     for (size_t i = 0; i < t->count; i++) {
         const tq_transpose_conv_phase *p = &t->phases[i];
         const uint64_t bytes = tq_gemm_scratch_bytes(&p->gemm, node->threads);
-        const size_t elements = is_direct(t, p) ? 0 : pixels(t, p) * p->channels;
+        const size_t elements = is_direct(t, p) ? 0 : t->batches * pixels(p) * p->channels;
+        const uint64_t padded = t->rule ? tq_gemm_padding_bytes(&p->gemm) : 0;
         work = bytes > work ? bytes : work;
+        padding = padded > padding ? padded : padding;
         results = elements > results ? elements : results;
         channels = p->channels > channels ? p->channels : channels;
     }
@@ -169,13 +183,33 @@ static void plan_scratch(const tq_node *node, tq_transpose_conv_gemm *t, uint64_
     t->work_at = tq_scratch_part(scratch, work, 1);
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
     t->biases_at = tq_scratch_part(scratch, channels, sizeof(int64_t));
+    t->quantized_at = tq_scratch_part(scratch, t->rule ? image_elements(t) : 0, 1);
+    t->padding_at = tq_scratch_part(scratch, padding, 1);
+}
+
+/* The columns of the scaling with a rule, for a phase of `members` members and less. */
+static tq_status prepare_columns(tq_node *node, tq_transpose_conv_gemm *t, size_t members, tq_error *error)
+{
+    const tq_tensor *bias = bias_of(node, t);
+    const size_t channels = members * t->out_channels;
+    if (!t->rule)
+        return TQ_OK;
+    TQ_TRY(tq_node_memory(node, channels, sizeof *t->scales, &t->scales, error));
+    if (bias)
+        TQ_TRY(tq_node_memory(node, channels, sizeof *t->biases, &t->biases, error));
+    for (size_t c = 0; c < channels; c++) {
+        t->scales[c] = tq_scale_at(node->in[1], c % t->out_channels);
+        if (bias)
+            t->biases[c] = ((const float *)bias->data)[c % t->out_channels];
+    }
+    return TQ_OK;
 }
 
 tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *t, uint64_t *scratch, tq_pack_fn pack,
                                          tq_error *error)
 {
     const size_t most = (size_t)t->y->stride * (size_t)t->x->stride;
-    const bool merged = t->in == TQ_f32; /* stores of integers have one set of multipliers for all phases */
+    const bool merged = t->store.out == TQ_f32; /* stores of integers have one set of multipliers for all phases */
     uint64_t prepacked = 0;
     TQ_TRY(tq_node_memory(node, most, sizeof *t->phases, &t->phases, error));
     tq_scratch_part(&prepacked, most, sizeof(tq_gemm));
@@ -188,16 +222,25 @@ tq_status tq_transpose_conv_gemm_prepare(tq_node *node, tq_transpose_conv_gemm *
         }
     }
     plan_scratch(node, t, scratch);
+    TQ_TRY(prepare_columns(node, t, most, error));
     /* the filter's shape and these determine the phases */
     const int64_t key[] = {
         t->y->stride, t->y->pad, t->y->in, t->y->out,           t->x->stride,          t->x->pad,
-        t->x->in,     t->x->out, t->flags, (int64_t)t->batches, t->weights.zero_point, t->weights.row_zero_point};
+        t->x->in,     t->x->out, t->flags, (int64_t)t->batches, t->weights.zero_point, t->weights.row_zero_point,
+        merged};
     return tq_node_prepack(node, prepacked, pack, key, (int)(sizeof key / sizeof *key), error);
 }
 
+/* Images of the input and of the output: all, or one. */
+typedef struct images {
+    const void *in;
+    char *out;
+    size_t count;
+} images;
+
 /* Copies a phase's pixels to their positions in the output. */
 static void spread(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
-                   const void *results)
+                   const void *results, const images *of)
 {
     const tq_window *y = t->y, *x = t->x;
     const size_t down = (size_t)p->y.members, right = (size_t)p->x.members;
@@ -206,25 +249,56 @@ static void spread(const tq_node *node, const tq_transpose_conv_gemm *t, const t
     const ptrdiff_t row = x->in * pixel, member = p->x.members * pixel, result = p->y.members * member;
     tq_strided copy;
     tq_strided_begin(&copy, right * (size_t)pixel);
-    tq_strided_dim(&copy, t->batches, (ptrdiff_t)(high * wide) * result, y->in * row);
+    tq_strided_dim(&copy, of->count, (ptrdiff_t)(high * wide) * result, y->in * row);
     tq_strided_dim(&copy, high, (ptrdiff_t)wide * result, y->stride * row);
     tq_strided_dim(&copy, down, member, row);
     tq_strided_dim(&copy, wide, result, x->stride * pixel);
     tq_strided_end(&copy);
     copy.to_at = p->y.first * row + p->x.first * pixel;
-    tq_strided_copy(&copy, results, node->out[0]->data, node->threads);
+    tq_strided_copy(&copy, results, of->out, node->threads);
+}
+
+static void eval_phase(const tq_node *node, const tq_transpose_conv_gemm *t, const tq_transpose_conv_phase *p,
+                       const tq_gemm *packed, const tq_gemm_store *store, const images *of)
+{
+    const bool direct = is_direct(t, p);
+    void *results = direct ? of->out : tq_scratch_at(node, t->result_at);
+    tq_gemm_rows rows = {of->in, of->count * pixels(p), t->channels, &p->scan};
+    tq_gemm_run(packed, &rows, store, results, p->channels, tq_scratch_at(node, t->work_at), node->threads);
+    if (!direct)
+        spread(node, t, p, results, of);
+}
+
+/* Image by image: each has its own scale and zero point. */
+static void eval_hybrid(const tq_node *node, const tq_transpose_conv_gemm *t)
+{
+    const tq_gemm *packed = node->prepacked;
+    const size_t elements = image_elements(t), out_elements = (size_t)t->y->in * (size_t)t->x->in * t->out_channels;
+    int8_t *quantized = tq_scratch_at(node, t->quantized_at);
+    tq_gemm_scaling scaling = {.order = TQ_SCALE_FUSED, .scale_step = 1, .scale = t->scales, .bias = t->biases};
+    tq_gemm_store store = t->store;
+    store.scaling = &scaling;
+    for (size_t b = 0; b < t->batches && !tq_stop_now(); b++) {
+        const float *in = (const float *)node->in[t->input]->data + b * elements;
+        float *out = (float *)node->out[0]->data + b * out_elements;
+        const tq_hybrid_row image = t->rule(in, elements, node->threads, quantized);
+        scaling.row = &image;
+        for (size_t i = 0; i < t->count; i++) {
+            const tq_gemm padded =
+                tq_gemm_with_padding(&packed[i], (int8_t)image.zero_point, tq_scratch_at(node, t->padding_at));
+            scaling.weight_sums = tq_gemm_weight_sums(&padded);
+            eval_phase(node, t, &t->phases[i], &padded, &store, &(images){quantized, (char *)out, 1});
+        }
+    }
 }
 
 void tq_transpose_conv_gemm_eval(const tq_node *node, const tq_transpose_conv_gemm *t)
 {
     const tq_gemm *packed = node->prepacked;
-    for (size_t i = 0; i < t->count; i++) {
-        const tq_transpose_conv_phase *p = &t->phases[i];
-        const bool direct = is_direct(t, p);
-        void *results = direct ? node->out[0]->data : tq_scratch_at(node, t->result_at);
-        tq_gemm_rows rows = {node->in[t->input]->data, pixels(t, p), t->channels, &p->scan};
-        tq_gemm_run(&packed[i], &rows, &t->store, results, p->channels, tq_scratch_at(node, t->work_at), node->threads);
-        if (!direct)
-            spread(node, t, p, results);
-    }
+    const images all = {node->in[t->input]->data, node->out[0]->data, t->batches};
+    if (t->rule)
+        eval_hybrid(node, t);
+    else
+        for (size_t i = 0; i < t->count; i++)
+            eval_phase(node, t, &t->phases[i], &packed[i], &t->store, &all);
 }

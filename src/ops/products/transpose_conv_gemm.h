@@ -3,13 +3,14 @@
  * A transposed convolution by the matrix kernel.  Outputs whose coordinates are equal modulo the strides form a phase:
  * they use the same taps, every stride-th of the filter.  A phase is a convolution of stride 1 with these taps, last
  * first.  Sums run in the reference's order, by input pixel, then by channel; with TQ_GEMM_FUSED in XNNPACK's, by tap.
- * Neighbouring phases of floats that read the same inputs are one phase of more channels.
+ * Neighbouring phases with float outputs that read the same inputs are one phase of more channels.
  */
 #ifndef TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
 #define TQ_OPS_PRODUCTS_TRANSPOSE_CONV_GEMM_H
 
 #include "kernels/gemm/gemm.h"
 #include "ops/op.h"
+#include "ops/products/hybrid.h"
 #include "ops/products/window.h"
 
 typedef struct tq_transpose_conv_phase tq_transpose_conv_phase;
@@ -22,12 +23,16 @@ typedef struct tq_transpose_conv_gemm {
     tq_element in;
     int flags; /* of tq_gemm_plan */
     tq_gemm_store store;
+    tq_hybrid_rule rule; /* of floats by 8-bit weights in XNNPACK's order, where `in` is i8; else NULL */
     size_t batches, channels, out_channels;
 
     /* set by tq_transpose_conv_gemm_prepare */
     size_t count; /* of phases */
     tq_transpose_conv_phase *phases;
     uint64_t result_at, work_at, taps_at, biases_at; /* offsets in scratch */
+    /* with a rule */
+    uint64_t quantized_at, padding_at; /* offsets in scratch: of an image, and of a phase's padding */
+    float *scales, *biases; /* of the output channels, repeated for each member of a phase; biases: NULL: none */
 } tq_transpose_conv_gemm;
 
 /* Whether every phase has a tap (stride <= filter), and there are at most 256 phases.  y, x: from tq_window_fit. */

@@ -278,9 +278,10 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (tq_tensor_count(node->out[0]) == 0)
         return TQ_OK;
     const struct state *s = node->state;
-    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
-    const size_t across = (size_t)out[2] * (size_t)s->pool.filter_w, down = (size_t)in[2] * (size_t)s->pool.filter_h;
-    const size_t rows = (size_t)out[0] * (size_t)out[1];
+    const int32_t *in = node->in[0]->shape.dims;
+    const tq_pool *p = &s->pool; /* it may be turned; the shapes never are */
+    const size_t across = (size_t)p->out_w * (size_t)p->filter_w, down = (size_t)p->in_w * (size_t)p->filter_h;
+    const size_t rows = (size_t)in[0] * (size_t)p->out_h;
     struct call call = {s, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
     call.jobs = (size_t)tq_paying_threads(rows, (across + down) * (size_t)in[3] * COST, node->threads);
     tq_parallel_for(call.jobs, 1, (int)call.jobs, run_jobs, &call);
