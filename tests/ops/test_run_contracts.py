@@ -250,8 +250,8 @@ FLOATS = {"matmul": matmul(), "transposed": transposed(), "conv 3d": conv_3d(), 
           "depthwise": depthwise(), "matmul of codes": matmul(**CODE_MATMUL),
           "hybrid matmul": matmul(b={"type": "INT8", "scale": 0.01}),
           "matmul of many batches": matmul(a={"shape": [8, 40, 50]}, b={"shape": [8, 50, 60]}),
-          "hybrid matmul of many batches": matmul(a={"shape": [35, 40, 50]},
-                                                  b={"shape": [35, 50, 60], "type": "INT8", "scale": 0.01})}  # fmt: skip
+          "hybrid matmul of many batches": matmul(a={"shape": [35, 40, 50]}, b={"shape": [35, 50, 60],
+                                                  "type": "INT8", "scale": 0.01})}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FLOATS)
