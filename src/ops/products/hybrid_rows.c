@@ -28,20 +28,37 @@ typedef struct range {
 /* The greatest bits as int32 and as uint32, from 0 on: those of the greatest value and of the least.  Bits of floats
    have the floats' order among values of 0 and more, and the opposite one among those below; compilers vectorize maxima
    of integers alone.  NaN and infinities have the greatest bits of their sign. */
+TQ_BODY void bits_of(const float *values, size_t n, uint32_t *most, uint32_t *least)
+{
+    int32_t high = 0;
+    uint32_t low = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        high = (int32_t)bits > high ? (int32_t)bits : high;
+        low = bits > low ? bits : low;
+    }
+    *most = (uint32_t)high, *least = low;
+}
+
 #define BITS_OF(isa, target)                                                                      \
     target static void bits_##isa(const float *values, size_t n, uint32_t *most, uint32_t *least) \
     {                                                                                             \
-        int32_t high = 0;                                                                         \
-        uint32_t low = 0;                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            uint32_t bits;                                                                        \
-            memcpy(&bits, values + i, sizeof bits);                                               \
-            high = (int32_t)bits > high ? (int32_t)bits : high;                                   \
-            low = bits > low ? bits : low;                                                        \
-        }                                                                                         \
-        *most = (uint32_t)high, *least = low;                                                     \
+        bits_of(values, n, most, least);                                                          \
     }
 TQ_EVERY_ISA(BITS_OF)
+
+/* The range of the values and 0. */
+TQ_BODY range range_from(uint32_t most, uint32_t least)
+{
+    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
+    range r;
+    least = least > sign ? least : 0; /* no value is below 0 */
+    memcpy(&r.high, &most, sizeof most);
+    memcpy(&r.low, &least, sizeof least);
+    r.finite = most < infinite && (least & ~sign) < infinite;
+    return r;
+}
 
 typedef struct row {
     const float *values;
@@ -93,21 +110,14 @@ static void find_bits_by_threads(const row *x, uint32_t *most, uint32_t *least)
     }
 }
 
-/* The range of the values and 0. */
 static range range_of(const row *x)
 {
-    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
     uint32_t most, least;
-    range r;
     if (x->threads > 1)
         find_bits_by_threads(x, &most, &least);
     else
         find_bits(x->values, x->n, &most, &least);
-    least = least > sign ? least : 0; /* no value is below 0 */
-    memcpy(&r.high, &most, sizeof most);
-    memcpy(&r.low, &least, sizeof least);
-    r.finite = most < infinite && (least & ~sign) < infinite;
-    return r;
+    return range_from(most, least);
 }
 
 /* A row with NaN or an infinity: its products become NaN, as in floating point. */
@@ -222,22 +232,56 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, i
 }
 
 /* The zero point in float32, rounded to nearest, ties to even. */
-static int32_t even_zero_point(float low, float high)
+TQ_BODY int32_t even_zero_point(float low, float high)
 {
     float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
     return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
 }
 
 /* All values in [-128, 127], ties to even. */
-#define QUANTIZE_EVEN(isa, target)                                                                           \
+TQ_BODY void even_values(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);
+    for (size_t i = 0; i < n; i++)
+        quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);
+}
+
+/* Sets *inverse and *made; false: the row is zeros, and *made its parameters. */
+TQ_BODY bool even_parameters(range r, float *inverse, tq_hybrid_row *made)
+{
+    const float width = r.high - r.low;
+    *inverse = width > 0 ? 255 / width : 1;
+    *made = (tq_hybrid_row){NAN, 0};
+    if (!r.finite || width > FLT_MAX)
+        return false;
+    *made = (tq_hybrid_row){1, 0};
+    if (*inverse > FLT_MAX)
+        return false;
+    *made = (tq_hybrid_row){1 / *inverse, even_zero_point(r.low * *inverse, r.high * *inverse)};
+    return true;
+}
+
+/* Rows of n values.  Short ones take as long as the calls of a rule for each. */
+#define EVEN_ROWS(isa, target)                                                                               \
+    target static void even_rows_##isa(const float *values, size_t count, size_t n, int8_t *quantized,       \
+                                       tq_hybrid_row *rows)                                                  \
+    {                                                                                                        \
+        for (size_t r = 0; r < count && !tq_stop_after(n); r++, values += n, quantized += n) {               \
+            uint32_t most, least;                                                                            \
+            float inverse;                                                                                   \
+            bits_of(values, n, &most, &least);                                                               \
+            if (even_parameters(range_from(most, least), &inverse, rows + r))                                \
+                even_values(values, n, inverse, rows[r].zero_point, quantized);                              \
+            else                                                                                             \
+                memset(quantized, 0, n);                                                                     \
+        }                                                                                                    \
+    }                                                                                                        \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
                                            int8_t *quantized)                                                \
     {                                                                                                        \
-        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
+        even_values(values, n, inverse, zero_point, quantized);                                              \
     }
-TQ_EVERY_ISA(QUANTIZE_EVEN)
+TQ_EVERY_ISA(EVEN_ROWS)
 
 static void quantize_even(void *context, size_t begin, size_t end)
 {
@@ -250,14 +294,12 @@ static void quantize_even(void *context, size_t begin, size_t end)
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized)
 {
     row x = row_of(values, n, threads, quantized);
-    const range r = range_of(&x);
-    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
-    if (!r.finite || width > FLT_MAX)
-        return non_finite(n, quantized);
-    if (inverse > FLT_MAX)
-        return zeros(n, quantized);
-    const tq_hybrid_row made = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
-    quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    tq_hybrid_row made;
+    float inverse;
+    if (even_parameters(range_of(&x), &inverse, &made))
+        quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    else
+        memset(quantized, 0, n);
     return made;
 }
 
@@ -271,7 +313,13 @@ typedef struct many_rows {
 
 static void quantize_rows(void *context, size_t begin, size_t end)
 {
+    static void (*const even[TQ_ISAS])(const float *, size_t, size_t, int8_t *, tq_hybrid_row *) =
+        TQ_ISA_FUNCTIONS(even_rows);
     const many_rows *x = context;
+    if (x->rule == tq_hybrid_even) {
+        even[tq_isa()](x->values + begin * x->n, end - begin, x->n, x->quantized + begin * x->n, x->rows + begin);
+        return;
+    }
     for (size_t r = begin; r < end && !tq_stop_after(x->n); r++)
         x->rows[r] = x->rule(x->values + r * x->n, x->n, 1, x->quantized + r * x->n);
 }
