@@ -523,6 +523,16 @@ def _hessian_add(
     num_threads: int | None,
     /,
 ) -> None: ...
+def _hessian_add_pair(
+    x: NDArray[np.float32],
+    y: NDArray[np.float32],
+    geometry: tuple[Any, ...],
+    own: NDArray[np.float64],
+    cross: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    num_threads: int | None,
+    /,
+) -> None: ...
 def _cholesky(a: NDArray[np.float64], num_threads: int | None, /) -> bool: ...
 def _multiply_rows(
     a: NDArray[np.float64],

@@ -87,6 +87,10 @@ typedef struct tq_tensor {
     tq_affine quantization;
     tq_table table; /* its row in the file */
     uint32_t index; /* in its subgraph */
+    /* Values of 8 bits: its bytes are map[byte] of those of the tensor mapped_from, whose shape it has.  The operator
+       that writes it says so in prepare; NULL: unknown. */
+    const struct tq_tensor *mapped_from;
+    const uint8_t *map; /* [256] */
 } tq_tensor;
 
 /* Its elements. */

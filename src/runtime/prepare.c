@@ -36,6 +36,7 @@ static void reset_tensor(tq_graph_run *graph, uint32_t i)
     tq_tensor *tensor = &graph->tensors[i];
     tq_slot *slot = &graph->slots[i];
     tensor->later = false;
+    tensor->mapped_from = NULL;
     tensor->type = (int32_t)tq_get_int(&tensor->table, TQ_Tensor_type);
     slot->producer = -1;
     slot->broken = slot->problem;

@@ -36,6 +36,9 @@ def cases():
         for axes in ([1, 2], [3], [0, 2], [0, 1, 2, 3]):
             for name in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
                 yield name, type, [3, 11, 13, 530], [I32(axes)], {"keep_dims": True}
+        for axes in ([1], [0]):
+            for name in ("REDUCE_MAX", "REDUCE_MIN"):
+                yield name, type, [130, 70], [I32(axes)], {}
         for order in ([0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 1, 0]):
             yield "TRANSPOSE", type, [2, 61, 35, 67], [I32(order)], {}
         pads = I32([[0, 0], [3, 2], [0, 1], [0, 0]])
@@ -47,6 +50,9 @@ def cases():
             yield "ARG_MAX", type, [3700, 21], [I32(1)], {"output_type": "INT32"}
             yield "ARG_MIN", type, [600, 301], [I32(-1)], {"output_type": "INT64"}
             yield "ARG_MAX", type, [5, 33, 517], [I32(1)], {"output_type": "INT32"}
+    for axes in ([1], [0], [0, 1]):
+        for name in ("REDUCE_ANY", "REDUCE_ALL"):
+            yield name, "bool", [130, 70], [I32(axes)], {}
 
 
 def digest(threads):
@@ -65,6 +71,8 @@ def digest(threads):
         interpreter.allocate_tensors()
         if type in CODES:
             values = rng.integers(np.iinfo(type).min, np.iinfo(type).max, shape, type, endpoint=True)
+        elif type == "bool":
+            values = rng.random(shape) < (0.01 if name == "REDUCE_ANY" else 0.99)
         else:
             values = np.where(rng.random(shape) < 0.02, np.nan, rng.normal(size=shape)).astype(type)
             values = values if name.startswith(("ARG", "MAX", "REDUCE")) else np.nan_to_num(values)

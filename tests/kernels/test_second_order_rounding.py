@@ -38,6 +38,13 @@ def gathered(x, numbers, with_products=True):
     return products, sums
 
 
+def pairs(x, y, numbers, threads=2):
+    groups, length = numbers[14], numbers[6] * numbers[7] * (x.shape[3] // numbers[14])
+    own, cross, sums = *np.zeros((2, groups, length, length)), np.zeros((2, groups, length))
+    _core._hessian_add_pair(x, y, numbers, own, cross, sums, threads)
+    return own, cross, sums
+
+
 def values(shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
@@ -50,6 +57,17 @@ def test_sums_are_those_of_all_patches(case):
     np.testing.assert_allclose(np.triu(products), np.triu(np.swapaxes(patches, 1, 2) @ patches), rtol=1e-12, atol=1e-10)
     np.testing.assert_allclose(sums, patches.sum(1), rtol=1e-12, atol=1e-10)
     assert np.array_equal(gathered(x, numbers, with_products=False)[1], sums)
+
+
+@pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
+def test_pairs_are_of_the_same_patches_of_two_inputs(case):
+    x, y, numbers = values(case[0]), values(case[0], 1), geometry(*case)
+    one, other = (second_order.patches(item.astype(float), *case[1:]) for item in (x, y))
+    own, cross, sums = pairs(x, y, numbers)
+    products, x_sums = gathered(x, numbers)
+    np.testing.assert_allclose(np.triu(own), np.triu(products), rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(cross, np.swapaxes(one, 1, 2) @ other, rtol=1e-12, atol=1e-10)
+    np.testing.assert_allclose(sums, [x_sums, other.sum(1)], rtol=1e-12, atol=1e-10)
 
 
 @pytest.mark.parametrize("before", [(0, 0), (1, 0), (1, 1)])
@@ -191,6 +209,7 @@ def digest(threads):
         products, sums = np.zeros((groups, length, length)), np.zeros((groups, length))
         _core._hessian_add(x, numbers, products, sums, threads)
         made.update(products.tobytes() + sums.tobytes())
+        made.update(b"".join(array.tobytes() for array in pairs(x, values(case[0], 1), numbers, threads)))
     w, h, scales = layer(50, 150)
     upper = h.copy()
     _core._cholesky(upper, threads)
@@ -246,9 +265,28 @@ def test_arrays_that_do_not_fit():
         changed = [*numbers[:place], item, *numbers[place + 1 :]]
         with pytest.raises(ValueError):
             _core._hessian_add(x, tuple(changed), np.zeros((1, 18, 18)), np.zeros((1, 18)), 1)
+        with pytest.raises(ValueError):
+            _core._hessian_add_pair(x, x, tuple(changed), *np.zeros((2, 1, 18, 18)), np.zeros((2, 1, 18)), 1)
+    good = [x, x, tuple(numbers), *np.zeros((2, 1, 18, 18)), np.zeros((2, 1, 18)), 1]
+    _core._hessian_add_pair(*good)
+    frozen = np.zeros((1, 18, 18))
+    frozen.flags.writeable = False
+    wrong = {
+        0: [x[:, :3], x.astype(float), None],
+        1: [x[:, :3], x.astype(float), np.swapaxes(x, 1, 2), None],
+        2: [numbers, tuple(numbers[:-1])],
+        3: [np.zeros((1, 18, 17)), np.zeros((1, 18, 18), np.float32), frozen, None],
+        4: [np.zeros((1, 17, 18)), frozen, None],
+        5: [np.zeros((1, 18)), np.zeros((2, 17)), None],
+        6: [-1, "2"],
+    }
+    for place, items in wrong.items():
+        for item in items:
+            with pytest.raises((ValueError, TypeError)):
+                _core._hessian_add_pair(*good[:place], item, *good[place + 1 :])
 
 
-@pytest.mark.parametrize("work", ["sums", "factor", "rows", "products"])
+@pytest.mark.parametrize("work", ["sums", "pairs", "factor", "rows", "products"])
 def test_ctrl_c_is_heard(work):
     """Each call would take many seconds."""
     n = 3000
@@ -257,6 +295,7 @@ def test_ctrl_c_is_heard(work):
     calls = {
         "products": lambda: [_core._multiply_rows(weights, h, h, 1) for _ in range(5)],
         "sums": lambda: gathered(x, geometry(x.shape, (3, 3), (60, 60), (1, 1), (1, 1), (1, 1), 1)),
+        "pairs": lambda: pairs(x, x, geometry(x.shape, (3, 3), (60, 60), (1, 1), (1, 1), (1, 1), 1)),
         "factor": lambda: [_core._cholesky(h.copy(), 1) for _ in range(50)],
         "rows": lambda: _core._round_rows(
             "comq", weights, order, h, np.ones(n), scales, n, False, np.ones(50), 9, True, -8, 7, 2

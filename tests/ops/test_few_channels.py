@@ -94,6 +94,27 @@ def test_pools_of_any_number_of_channels_give_litert_bits(operator):
         np.testing.assert_array_equal(result(data, x, "reference", 1), answer[0][1])
 
 
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_pool_of_one_column_writes_its_output_alone(batch):
+    """An image of one column is pooled as one row; a tensor that was computed before keeps its values."""
+    build = tq.ModelBuilder()
+    x = build.input("x", (batch, 48, 1, 3), "FLOAT32")
+    before = build.tensor("before", (batch, 4, 1, 3), "FLOAT32")
+    y = build.tensor("y", (batch, 8, 1, 3), "FLOAT32")
+    options = dict(padding="VALID", stride_w=1, filter_width=1)
+    build.operator("MAX_POOL_2D", [x], [before], stride_h=12, filter_height=12, **options)
+    build.operator("MAX_POOL_2D", [x], [y], stride_h=6, filter_height=6, **options)
+    build.output(y)
+    build.output(before)
+    interpreter = tq.Interpreter(model_content=build.to_bytes())
+    interpreter.allocate_tensors()
+    values = np.arange(batch * 48 * 3, dtype=np.float32).reshape(batch, 48, 1, 3)
+    interpreter.set_tensor(0, values)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), values[:, 5::6])
+    np.testing.assert_array_equal(interpreter.get_tensor(1), values[:, 11::12])
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("kind", ["FLOAT32", "INT8"])
 def test_pools_of_a_long_column_write_its_outputs_alone(kind, threads):

@@ -567,7 +567,7 @@ def test_moments_of_chunks_merge_to_those_of_all():
         found = moments.Moments(layer)
         for place in places:
             found.update(xs[place], ys[place], 1)
-        return pickle.loads(pickle.dumps(found.finish()))
+        return pickle.loads(pickle.dumps(found))
 
     whole = of(range(8))
     for parts in ([range(2), range(2, 8)], [range(4, 8), range(4)]):

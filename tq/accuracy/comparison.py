@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tq.accuracy.measuring import STRANGERS, Samples, telling_strangers
+from tq.accuracy.measuring import UNRELATED, Samples, telling_unrelated
 from tq.nearest import hint
 from tq.pages.tables import Result, Table, aligned
 from tq.progress import tracked
@@ -92,7 +92,7 @@ class Comparison(Result):
         runs = f" over {self.samples} samples" if self.samples > 1 else ""
         first = self.first_difference
         if not self.rows:
-            lines = [f"{STRANGERS}: they have no tensors in common"]
+            lines = [f"{UNRELATED}: they have no tensors in common"]
         elif first is None:
             lines = [f"all {len(self.rows)} tensors are equal{runs}"]
         else:
@@ -279,7 +279,7 @@ def compare(
     ends = [each.get_input_details() for each in (one, two)]
     feed(one, inputs)
     one.invoke()
-    with telling_strangers([(x["shape"], y["shape"]) for x, y in zip(*ends, strict=False)]):
+    with telling_unrelated([(x["shape"], y["shape"]) for x, y in zip(*ends, strict=False)]):
         feed(two, inputs)
     two.invoke()
     pair = _Pair(one, two)

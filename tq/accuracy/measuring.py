@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-STRANGERS = "the two models do not belong together"
+UNRELATED = "the two models do not belong together"
 
 _ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # types of whole bytes that tq.dequantize takes
 _PART = 1 << 15  # elements summed at a time, which fit the cache
@@ -124,7 +124,7 @@ def real(value: Array, tensor: Tensor) -> Array | None:
 
 
 @contextlib.contextmanager
-def telling_strangers(shapes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[None]:
+def telling_unrelated(shapes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[None]:
     """Turns an error of allocating into a ValueError that says why, where the inputs of two models differ.
 
     shapes: of each input in the first model and in the second, which is being allocated.
@@ -135,7 +135,7 @@ def telling_strangers(shapes: Sequence[tuple[Sequence[int], Sequence[int]]]) -> 
         for number, (a, b) in enumerate(shapes):
             if list(a) != list(b):
                 said = f"input {number} has the shape {[*map(int, a)]} in one, {[*map(int, b)]} in the other"
-                raise ValueError(f"{STRANGERS}: {said}") from error
+                raise ValueError(f"{UNRELATED}: {said}") from error
         raise
 
 
@@ -202,7 +202,7 @@ class Samples:
             now = {partners[index].index: value.shape for index, value in values.items()}
             if now != shapes:
                 pairs = [(tensor.shape, partners[tensor.index].shape) for tensor in self.model.inputs if tensor]
-                with telling_strangers(pairs):
+                with telling_unrelated(pairs):
                     for index, shape in now.items():
                         interpreter.resize_tensor_input(index, shape)
                     interpreter.allocate_tensors()
@@ -217,7 +217,7 @@ class Samples:
         mine = [tensor for tensor in self.model.inputs if tensor is not None]
         theirs = [tensor for tensor in model.inputs if tensor is not None]
         if len(mine) != len(theirs):
-            raise ValueError(f"{STRANGERS}: one has {len(mine)} inputs, the other {len(theirs)}")
+            raise ValueError(f"{UNRELATED}: one has {len(mine)} inputs, the other {len(theirs)}")
         names = {tensor.name: tensor for tensor in theirs}
         if len(names) == len(theirs) and all(tensor.name in names for tensor in mine):
             theirs = [names[tensor.name] for tensor in mine]

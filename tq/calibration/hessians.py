@@ -205,64 +205,37 @@ class PairObserver:
 
     def __init__(self, layer: Operator | Filter, shape: Shape, weights: tuple[int, ...]) -> None:
         self._layer, self._shape, self._weights = filter_of(layer), shape, weights
-        self._part = shape.length // (1 if layer.name == "FULLY_CONNECTED" else weights[1] * weights[2])
         self.count = 0
-        self._both: HessianObserver | None = HessianObserver(Shape(shape.groups, shape.rows, 2 * shape.length))
-        self._own = self._cross = self._sums = np.zeros(0)
+        self._own, self._cross = (np.zeros((shape.groups, shape.length, shape.length)) for _ in range(2))
+        self._sums = np.zeros((2, shape.groups, shape.length))
 
     def update(self, x: Array, y: Array, *, num_threads: int | None = None) -> None:
         """Adds one sample."""
-        assert self._both is not None
-        thinned = [
+        (one, geometry), (two, _) = (
             _thinned(*_geometry(self._layer, self._shape, self._weights, item), 4 * self._shape.length)
             for item in (x, y)
-        ]
-        pair = np.concatenate([z.reshape(-1, self._part) for z, _ in thinned], axis=1)
-        batches, height, width, channels, *rest = thinned[0][1]
-        geometry = (batches, height, width, 2 * channels, *rest)
-        _core._hessian_add(pair, geometry, self._both.products, self._both.sums, num_threads)
-        self.count += batches * geometry[4] * geometry[5]
+        )
+        _core._hessian_add_pair(one, two, geometry, self._own, self._cross, self._sums, num_threads)
+        self.count += geometry[0] * geometry[4] * geometry[5]
 
     def merge(self, other: PairObserver) -> PairObserver:
         """Adds another observer's sums.  Returns this one."""
-        for mine, others in zip(self.finish(), other.finish(), strict=True):
-            mine += others
+        self._own += other._own
+        self._cross += other._cross
+        self._sums += other._sums
         self.count += other.count
         return self
 
-    def finish(self) -> tuple[Array, Array, Array]:
-        """The sums of x x^T, of x y^T, and of x and y.  Frees the other half of the memory: no update may follow."""
-        if self._both is not None:
-            products, sums = self._both.products, self._both.sums
-            places = np.arange(sums.shape[1]).reshape(-1, 2, self._part)
-            one, two = places[:, 0].ravel(), places[:, 1].ravel()
-            self._own, self._cross = (_block(products, one, other) for other in (one, two))
-            self._sums = np.stack([sums[:, one], sums[:, two]])
-            self._both = None
-        return self._own, self._cross, self._sums
-
     def moments(self, group: int) -> tuple[Array, Array]:
         """Second moments about the means: of x with x, and of x (rows) with y - x (columns)."""
-        own, cross, sums = self.finish()
-        x, y = sums[:, group] / max(self.count, 1)
-        found = []
-        for products, mean in ((own, x), (cross, y)):
-            moments = products[group] / max(self.count, 1)
+        x, y = self._sums[:, group] / max(self.count, 1)
+        own, cross = (products[group] / max(self.count, 1) for products in (self._own, self._cross))
+        mirror(own)
+        for moments, mean in ((own, x), (cross, y)):
             for row, value in zip(moments, x, strict=True):
                 row -= value * mean
-            found.append(moments)
-        found[1] -= found[0]
-        return found[0], found[1]
-
-
-def _block(products: Array, rows: Array, columns: Array) -> Array:
-    """Some rows and columns of symmetric matrices, of which the upper triangles are given."""
-    found: Array = np.empty((len(products), len(rows), len(columns)))
-    above = rows[:, None] <= columns
-    for block, whole in zip(found, products, strict=True):
-        block[:] = whole[np.ix_(rows, columns)]
-        np.copyto(block, whole[np.ix_(columns, rows)].T, where=~above)
-    return found
+        cross -= own
+        return own, cross
 
 
 def _thinned(z: Array, geometry: tuple[Any, ...], wanted: int) -> tuple[Array, tuple[Any, ...]]:

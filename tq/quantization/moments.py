@@ -54,12 +54,6 @@ class Moments:
         if self.halves and self._is_finite and not np.array_equal(x, y):
             self.halves[half].update(x, y, num_threads=num_threads)
 
-    def finish(self) -> Moments:
-        """Frees memory that only update() needs.  Returns itself."""
-        for half in self.halves:
-            half.finish()
-        return self
-
     def merge(self, other: Moments) -> Moments:
         """Adds the sums of another.  Returns itself."""
         self.rounded.merge(other.rounded)
@@ -95,7 +89,7 @@ def of_chunk(layer: Layer, rounded: Chunk, exact: Chunk | None, num_threads: int
     others = itertools.repeat(None) if exact is None else exact.reals()
     for x, y in zip(rounded.reals(), others, strict=False):
         found.update(x, y, num_threads)
-    return found.finish()
+    return found
 
 
 assert CHUNK % 2 == 0  # Moments.update

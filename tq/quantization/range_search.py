@@ -43,7 +43,7 @@ Array = NDArray[Any]
 Range = tuple[float, float]
 
 # The factors of candidates; the first leaves the range as it is.
-_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
+_FACTORS = (1.0, 1.07, 1.15, 1.25, 1.4, 1.6, 2.0, 0.975, 0.95, 0.925, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4)
 _SWEEPS = 8  # over all groups
 _SHARE = 0.25  # a group whose error is less than this part of the mean over groups, in all outputs, keeps its range
 _UNEVEN = 0.1  # a group with values farther outside of the other samples' range, over its length, is searched

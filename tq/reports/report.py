@@ -98,7 +98,7 @@ def report(
     written = [t for op in a.subgraphs[0].operators if is_computed(op) for t in op.outputs if t is not None]
     floats = {tensor.index: tensor.name for tensor in written if type_kind(tensor) == "f"}
     if floats and not matched:
-        raise ValueError(f"{measuring.STRANGERS}: they have no operators in common")
+        raise ValueError(f"{measuring.UNRELATED}: they have no operators in common")
     made = Report(
         a,
         b,
@@ -369,7 +369,7 @@ class _Outputs:
         self.right = [tensor for tensor in b.outputs if tensor is not None]
         if len(self.left) != len(self.right):
             raise ValueError(
-                f"{measuring.STRANGERS}: the float model has {len(self.left)} outputs, the quantized one "
+                f"{measuring.UNRELATED}: the float model has {len(self.left)} outputs, the quantized one "
                 f"{len(self.right)}"
             )
         self.noises = [measuring.Noise() for _ in self.left]
@@ -384,7 +384,7 @@ class _Outputs:
                 continue
             if x.shape != y.shape:
                 raise ValueError(
-                    f"{measuring.STRANGERS}: output {left.name!r} has the shape {list(x.shape)} in the float model, "
+                    f"{measuring.UNRELATED}: output {left.name!r} has the shape {list(x.shape)} in the float model, "
                     f"{list(y.shape)} in the quantized one"
                 )
             self.noises[position].add(x, y)

@@ -42,8 +42,8 @@ static const float *values_at(const tq_patches *p, const float *z, size_t positi
 
 typedef struct job {
     const tq_patches *p;
-    const float *z;
-    double *products, *sums;
+    const float *z, *y; /* y: the other input of a pair, or NULL */
+    double *products, *cross, *sums;
     size_t length, positions, taps;
     tq_tiles tiles;
     /* of a block of positions */
@@ -67,7 +67,7 @@ static void each_block(job *w, size_t depth, int threads, void (*add)(job *w, in
 {
     for (w->first = 0; w->first < w->positions && !tq_stop_now(); w->first += depth) {
         w->depth = w->positions - w->first < depth ? w->positions - w->first : depth;
-        const double terms = (double)w->depth * (double)w->length * (double)w->length / 2;
+        const double terms = (double)w->depth * (double)w->length * (double)w->length * (w->y ? 2 : 0.5);
         const int some = tq_tile_threads(threads, terms * (w->apart ? (double)w->p->channels : 1));
         tq_parallel_for(w->taps, 1, some, find_places, w);
         if (!tq_stop_now())
@@ -77,14 +77,15 @@ static void each_block(job *w, size_t depth, int threads, void (*add)(job *w, in
 
 /* ---- blocks of patches ---- */
 
-/* Gathers panels [begin, end) of a block. */
+/* Gathers panels [begin, end) of a block; behind those of z stand those of y. */
 static void gather(void *context, size_t begin, size_t end)
 {
     job *w = context;
-    const size_t part = w->p->channels / w->p->groups, base = w->group * part;
-    for (size_t panel = begin; panel < end; panel++) {
-        double *to = w->panels + panel * TQ_PANEL * w->depth, sums[TQ_PANEL] = {0};
-        const float *const *places[TQ_PANEL];
+    const size_t part = w->p->channels / w->p->groups, base = w->group * part, count = tq_panel_count(w->length);
+    for (size_t at = begin; at < end; at++) {
+        const size_t side = at / count, panel = at % count;
+        double *to = w->panels + at * TQ_PANEL * w->depth, sums[TQ_PANEL] = {0};
+        const float *const *places[TQ_PANEL], *values = side ? w->y : w->z;
         size_t channels[TQ_PANEL], width = 0;
         for (size_t k = panel * TQ_PANEL; width < TQ_PANEL && k < w->length; k++, width++) {
             places[width] = w->places + k / part * w->depth;
@@ -92,29 +93,44 @@ static void gather(void *context, size_t begin, size_t end)
         }
         for (size_t d = 0; d < w->depth; d++, to += TQ_PANEL) {
             for (size_t i = 0; i < width; i++)
-                to[i] = places[i][d] ? (double)places[i][d][channels[i]] : 0;
+                to[i] = places[i][d] ? (double)values[(size_t)(places[i][d] - w->z) + channels[i]] : 0;
             for (size_t i = width; i < TQ_PANEL; i++)
                 to[i] = 0;
             for (size_t i = 0; i < TQ_PANEL; i++)
                 sums[i] += to[i];
         }
         for (size_t i = 0; i < width; i++)
-            w->sums[w->group * w->length + panel * TQ_PANEL + i] += sums[i];
+            w->sums[(side * w->p->groups + w->group) * w->length + panel * TQ_PANEL + i] += sums[i];
         if (tq_stop_after(w->depth * TQ_PANEL))
             return;
     }
 }
 
-static void add_tile(void *context, size_t i, size_t j)
+/* Adds the products of panel i of z with panel `other`, the j-th of its input. */
+static void add_products(const job *w, double *table, size_t i, size_t j, size_t other)
 {
-    const job *w = context;
     double tile[TQ_PANEL * TQ_PANEL];
     const size_t k = w->length, down = k - i * TQ_PANEL, across = k - j * TQ_PANEL;
-    double *to = w->products + (w->group * k + i * TQ_PANEL) * k + j * TQ_PANEL;
-    w->tiles.panels(w->panels + i * TQ_PANEL * w->depth, w->panels + j * TQ_PANEL * w->depth, w->depth, tile);
+    double *to = table + (w->group * k + i * TQ_PANEL) * k + j * TQ_PANEL;
+    w->tiles.panels(w->panels + i * TQ_PANEL * w->depth, w->panels + other * TQ_PANEL * w->depth, w->depth, tile);
     for (size_t a = 0; a < TQ_PANEL && a < down; a++)
         for (size_t b = 0; b < TQ_PANEL && b < across; b++)
             to[a * k + b] += tile[TQ_PANEL * a + b];
+}
+
+static void add_tile(void *context, size_t i, size_t j)
+{
+    const job *w = context;
+    add_products(w, w->products, i, j, j);
+}
+
+static void add_cross(void *context, size_t begin, size_t end)
+{
+    const job *w = context;
+    const size_t count = tq_panel_count(w->length);
+    for (size_t i = begin; i < end && !tq_stop_after(count * TQ_PANEL * w->depth); i++)
+        for (size_t j = 0; j < count; j++)
+            add_products(w, w->cross, i, j, count + j);
 }
 
 static void add_tiles(void *context, size_t begin, size_t end)
@@ -127,9 +143,11 @@ static void add_panels(job *w, int threads)
 {
     const size_t count = tq_panel_count(w->length);
     for (w->group = 0; w->group < w->p->groups && !tq_stop_after(w->length); w->group++) {
-        tq_parallel_for(count, 4, threads, gather, w);
+        tq_parallel_for(w->y ? 2 * count : count, 4, threads, gather, w);
         if (w->products)
             tq_parallel_for(tq_square_count(count), 1, threads, add_tiles, w);
+        if (w->y)
+            tq_parallel_for(count, 1, threads, add_cross, w);
     }
 }
 
@@ -180,36 +198,44 @@ static void spread(job *w)
     }
 }
 
+static tq_status add_all(job *w, int threads, tq_error *error)
+{
+    const tq_patches *p = w->p;
+    w->length = tq_patch_length(p);
+    w->positions = p->batches * p->out_height * p->out_width;
+    w->taps = p->kernel_height * p->kernel_width;
+    w->tiles = tq_tiles_here();
+    if (!w->length || !w->positions)
+        return TQ_OK;
+    const bool apart = w->apart = !w->y && p->groups == p->channels && p->groups > 1;
+    const size_t sides = w->y ? 2 : 1, panels = tq_panel_count(apart ? p->channels : w->length) * sides;
+    size_t depth = apart ? MOST_DEPTH : MOST_BUFFER / (panels * TQ_PANEL);
+    depth = depth < 16 ? 16 : depth > MOST_DEPTH ? MOST_DEPTH : depth;
+    const size_t panel = apart ? (w->length + 2) * w->length : depth;
+    tq_status status = tq_allocate(&tq_default_allocator, w->taps * depth, sizeof *w->places, &w->places, error);
+    if (status)
+        return status;
+    status = tq_allocate(&tq_default_allocator, panels * panel, TQ_PANEL * sizeof *w->panels, &w->panels, error);
+    if (!status) {
+        each_block(w, depth, threads, apart ? add_eights : add_panels);
+        if (apart)
+            spread(w);
+        tq_release(&tq_default_allocator, w->panels);
+    }
+    tq_release(&tq_default_allocator, w->places);
+    return status;
+}
+
 tq_status tq_hessian_add(const tq_patches *patches, const float *z, double *products, double *sums, int threads,
                          tq_error *error)
 {
-    job w = {
-        .p = patches,
-        .z = z,
-        .products = products,
-        .sums = sums,
-        .length = tq_patch_length(patches),
-        .positions = patches->batches * patches->out_height * patches->out_width,
-        .taps = patches->kernel_height * patches->kernel_width,
-        .tiles = tq_tiles_here(),
-    };
-    if (!w.length || !w.positions)
-        return TQ_OK;
-    const bool apart = w.apart = patches->groups == patches->channels && patches->groups > 1;
-    const size_t panels = tq_panel_count(apart ? patches->channels : w.length);
-    size_t depth = apart ? MOST_DEPTH : MOST_BUFFER / (panels * TQ_PANEL);
-    depth = depth < 16 ? 16 : depth > MOST_DEPTH ? MOST_DEPTH : depth;
-    const size_t panel = apart ? (w.length + 2) * w.length : depth;
-    tq_status status = tq_allocate(&tq_default_allocator, w.taps * depth, sizeof *w.places, &w.places, error);
-    if (status)
-        return status;
-    status = tq_allocate(&tq_default_allocator, panels * panel, TQ_PANEL * sizeof *w.panels, &w.panels, error);
-    if (!status) {
-        each_block(&w, depth, threads, apart ? add_eights : add_panels);
-        if (apart)
-            spread(&w);
-        tq_release(&tq_default_allocator, w.panels);
-    }
-    tq_release(&tq_default_allocator, w.places);
-    return status;
+    job w = {.p = patches, .z = z, .products = products, .sums = sums};
+    return add_all(&w, threads, error);
+}
+
+tq_status tq_hessian_add_pair(const tq_patches *patches, const float *x, const float *y, double *own, double *cross,
+                              double *sums, int threads, tq_error *error)
+{
+    job w = {.p = patches, .z = x, .y = y, .products = own, .cross = cross, .sums = sums};
+    return add_all(&w, threads, error);
 }

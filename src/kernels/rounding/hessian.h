@@ -42,4 +42,9 @@ static inline size_t tq_patch_length(const tq_patches *p)
 tq_status tq_hessian_add(const tq_patches *patches, const float *z, double *products, double *sums, int threads,
                          tq_error *error);
 
+/* The same of two inputs of one geometry: adds x's products to own [groups][K][K], of which the lower triangle stays as
+   it is, those of x_a with y_b to cross [groups][K][K], and the patches of x and of y to sums [2][groups][K]. */
+tq_status tq_hessian_add_pair(const tq_patches *patches, const float *x, const float *y, double *own, double *cross,
+                              double *sums, int threads, tq_error *error);
+
 #endif

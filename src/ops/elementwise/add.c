@@ -177,10 +177,16 @@ TQ_BODY void add_quickly(const tq_broadcast_run *run)
 {
     const tq_pair p = *(const tq_pair *)run->params;
     const int32_t step = ((int32_t)1 << p.right) - 1;
+    const size_t x_step = !run->scalar[0], y_step = !run->scalar[1];
+    uint8_t repeated[2][QUICK_CHUNK];
     tq_broadcast_run part = *run;
     size_t at = 0;
-    for (; !run->scalar[0] && !run->scalar[1] && at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) {
-        const uint8_t *x = (const uint8_t *)run->in[0] + at, *y = (const uint8_t *)run->in[1] + at;
+    for (int i = 0; i < 2; i++)
+        if (run->scalar[i] && run->n >= QUICK_CHUNK)
+            memset(repeated[i], *(const uint8_t *)run->in[i], QUICK_CHUNK);
+    for (; at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) {
+        const uint8_t *x = x_step ? (const uint8_t *)run->in[0] + at : repeated[0];
+        const uint8_t *y = y_step ? (const uint8_t *)run->in[1] + at : repeated[1];
         uint8_t out[QUICK_CHUNK];
         int32_t nearest = INT32_MAX;
         for (size_t i = 0; i < QUICK_CHUNK; i++) {
@@ -197,10 +203,8 @@ TQ_BODY void add_quickly(const tq_broadcast_run *run)
         else
             memcpy(part.out, out, sizeof out);
     }
-    if (!run->scalar[0])
-        part.in[0] = (const uint8_t *)run->in[0] + at;
-    if (!run->scalar[1])
-        part.in[1] = (const uint8_t *)run->in[1] + at;
+    part.in[0] = (const uint8_t *)run->in[0] + at * x_step;
+    part.in[1] = (const uint8_t *)run->in[1] + at * y_step;
     part.out = (uint8_t *)run->out + at, part.n = run->n - at;
     if (part.n > 0)
         p.exact(&part);
@@ -403,7 +407,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     }
     if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p)) {
         s->pair.walk.run = sum_loops[tq_isa()];
-        return TQ_OK;
+        return tq_pair_note_map(node, error);
     }
     TQ_TRY(scale_sums(node, &s->pair.p, is_int16 ? 15 : 20, 1, error));
     const bool fit = sums_fit(&s->pair.p);
@@ -418,7 +422,7 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
         s->pair.p.exact = s->block ? exact_in_blocks : s->loop;
         s->pair.walk.run = quick_loops[tq_isa()];
     }
-    return TQ_OK;
+    return s->block ? TQ_OK : tq_pair_note_map(node, error);
 }
 
 tq_status tq_prepare_add(tq_node *node, tq_error *error)

@@ -40,6 +40,26 @@ static bool cuts_bounds(const tq_node *node)
     return has_blocks && node->in[0]->type == node->out[0]->type && node->numerics != TQ_NUMERICS_REFERENCE;
 }
 
+/* The input k of which the other input's bytes are a function, which becomes *map; -1: neither. */
+static int find_map(const tq_node *node, uint8_t map[256])
+{
+    enum { FARTHEST = 10 }; /* operators between the two */
+    for (int k = 0; k < 2; k++) {
+        const tq_tensor *at = node->in[1 - k];
+        for (int i = 0; i < 256; i++)
+            map[i] = (uint8_t)i;
+        for (int i = 0; i < FARTHEST && at != node->in[k] && at->mapped_from; i++, at = at->mapped_from) {
+            uint8_t before[256];
+            memcpy(before, map, sizeof before);
+            for (int i = 0; i < 256; i++)
+                map[i] = before[at->map[i]];
+        }
+        if (at == node->in[k] && at->storage != TQ_STORAGE_VARIABLE && tq_element_bytes(at->type) == 1)
+            return k;
+    }
+    return -1;
+}
+
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
 {
     tq_pair_state *s;
@@ -59,35 +79,69 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
     p->high -= p->flip;
     p->least = p->low - p->zero_output;
     p->most = p->high - p->zero_output;
+    s->read = find_map(node, s->map);
     s->walk.params = p;
     s->walk.cost = node->in[0]->type == TQ_TensorType_INT16 ? 1000 : 100;
     node->eval = tq_pair_eval;
     return TQ_OK;
 }
 
+enum { TABLE_PAYS = 1024 }; /* elements */
+
 /* The input of one element beside bytes, where the output is bytes, and enough to pay for a table; else -1. */
 static int find_one_element(const tq_node *node, const tq_broadcast *walk)
 {
-    enum { TABLE_PAYS = 1024 };
     if (tq_element_bytes(node->in[0]->type) != 1 || walk->out_bytes != 1 || walk->rank != 1 || walk->count < TABLE_PAYS)
         return -1;
     return walk->steps[0][0] == 0 ? 0 : walk->steps[1][0] == 0 ? 1 : -1;
 }
 
-tq_status tq_pair_eval(tq_node *node, tq_error *error)
+/* table[byte] = the output for that byte of input `read`, beside `other` of the other input: one element, or a table.
+ */
+static void fill_table(const tq_broadcast *walk, int read, const void *other, bool is_element, uint8_t table[256])
 {
-    const tq_broadcast *walk = node->state;
-    const int one = find_one_element(node, walk);
-    if (one < 0)
-        return tq_broadcast_eval(node, error);
-    uint8_t bytes[256], table[256];
+    uint8_t bytes[256];
     for (int i = 0; i < 256; i++)
         bytes[i] = (uint8_t)i;
     tq_broadcast_run run = {.out = table, .n = 256, .params = walk->params};
-    run.in[one] = node->in[one]->data, run.scalar[one] = true;
-    run.in[1 - one] = bytes;
+    run.in[read] = bytes;
+    run.in[1 - read] = other;
+    run.scalar[1 - read] = is_element;
     walk->run(&run);
-    tq_lookup_bytes(table, node->in[1 - one]->data, node->out[0]->data, walk->count);
+}
+
+tq_status tq_pair_eval(tq_node *node, tq_error *error)
+{
+    const tq_pair_state *s = node->state;
+    const tq_broadcast *walk = &s->walk;
+    const int one = find_one_element(node, walk);
+    const bool by_map = one < 0 && s->read >= 0 && walk->count >= TABLE_PAYS;
+    const int read = by_map ? s->read : 1 - one;
+    if (one < 0 && !by_map)
+        return tq_broadcast_eval(node, error);
+    uint8_t table[256];
+    fill_table(walk, read, by_map ? s->map : node->in[one]->data, !by_map, table);
+    tq_lookup_bytes(table, node->in[read]->data, node->out[0]->data, walk->count);
+    return TQ_OK;
+}
+
+tq_status tq_pair_note_map(tq_node *node, tq_error *error)
+{
+    const tq_pair_state *s = node->state;
+    tq_tensor *out = node->out[0];
+    uint8_t *map;
+    if (tq_element_bytes(node->in[0]->type) != 1 || s->walk.out_bytes != 1)
+        return TQ_OK;
+    for (int k = 0; k < 2; k++) {
+        const tq_tensor *other = node->in[1 - k];
+        if (!tq_is_constant(other) || !other->data || tq_tensor_count(other) != 1 ||
+            !tq_shape_equal(&node->in[k]->shape, &out->shape))
+            continue;
+        TQ_TRY(tq_node_memory(node, 256, 1, &map, error));
+        fill_table(&s->walk, k, other->data, true, map);
+        out->mapped_from = node->in[k];
+        out->map = map;
+    }
     return TQ_OK;
 }
 

@@ -37,6 +37,8 @@ typedef struct tq_pair {
 typedef struct tq_pair_state {
     tq_broadcast walk;
     tq_pair p;
+    int read; /* the one input that eval reads, where the other's bytes are map[its byte]; -1: eval reads both */
+    uint8_t map[256];
 } tq_pair_state;
 
 /* Whether input 0 holds quantized values: INT8, UINT8 or INT16.  ADD and MUL take INT16 without a scale as integers.
@@ -57,8 +59,12 @@ bool tq_pair_is_xnnpack(const tq_node *node);
    multipliers and walk.run. Fails where a scale is missing, shapes do not broadcast or memory is short. */
 tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error);
 
-/* Runs the walk; many bytes with one element by a table of all bytes. */
+/* Runs the walk; many bytes with one element, or with a function of themselves, by a table of all bytes. */
 tq_status tq_pair_eval(tq_node *node, tq_error *error);
+
+/* Says of the output that its bytes are a function of one input's, where the other is a constant of one element.  At
+   the end of prepare, for an eval that computes each element alike. */
+tq_status tq_pair_note_map(tq_node *node, tq_error *error);
 
 /* clamp(MBQM(x, output multiplier) + zero_output, low, high), for any x. */
 TQ_BODY int32_t tq_pair_output(int32_t x, const tq_pair *p)

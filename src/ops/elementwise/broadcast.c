@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "base/sizes.h"
 #include "ops/parallel.h"
 
 #define GRAIN 64 /* elements: no two threads write one cache line */
 #define SHORT 512          /* elements: an operand of a shorter inner dimension is repeated */
+#define SHORT_ROW 192      /* bytes: operands of shorter rows are copied, many rows at a time */
+#define COPIES 4096        /* bytes of such copies */
 
 const tq_empty tq_empty_params = {0};
 
@@ -88,6 +91,7 @@ typedef struct walk {
     const tq_broadcast *plan;
     const char *in[TQ_OPERANDS]; /* the tiled input: its tile in scratch */
     char *out;
+    size_t bytes[TQ_OPERANDS], widest; /* of elements */
 } walk;
 
 /* Elements [begin, end) of the output, one input of which is a tile. */
@@ -102,6 +106,84 @@ static void run_tiles(void *context, size_t begin, size_t end)
         s.in[tiled] = w->in[tiled] + at * plan->steps[tiled][0];
         s.in[other] = w->in[other] + begin * plan->steps[other][0];
         s.out = w->out + begin * plan->out_bytes;
+        plan->run(&s);
+    }
+}
+
+/* ---- short rows: runs of many rows, of which inputs that are not contiguous have copies ---- */
+
+static bool is_contiguous(const tq_broadcast *plan, int i)
+{
+    bool is = plan->steps[i][0] != 0;
+    for (int d = 1; d < plan->rank; d++)
+        is &= plan->steps[i][d] == plan->steps[i][d - 1] * plan->dims[d - 1];
+    return is;
+}
+
+/* Eight bytes of one repeated element of 1, 2, 4 or 8 bytes. */
+static uint64_t repeat_element(const char *from, size_t bytes)
+{
+    uint8_t one;
+    uint16_t two;
+    uint32_t four;
+    uint64_t eight;
+    switch (bytes) {
+    case 1: memcpy(&one, from, 1); return one * UINT64_C(0x0101010101010101);
+    case 2: memcpy(&two, from, 2); return two * UINT64_C(0x0001000100010001);
+    case 4: memcpy(&four, from, 4); return four * UINT64_C(0x0000000100000001);
+    default: memcpy(&eight, from, 8); return eight;
+    }
+}
+
+/* Writes `rows` rows of `n` elements of `bytes` bytes; writes up to 7 bytes more. */
+static void copy_rows(char *to, const char *from, size_t n, size_t rows, const size_t *steps, size_t bytes)
+{
+    const size_t row = n * bytes;
+    if (steps[0] != 0) {
+        for (size_t r = 0; r < rows; r++)
+            memcpy(to + r * row, from + r * steps[1], row);
+        return;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        const uint64_t element = repeat_element(from + r * steps[1], bytes);
+        for (size_t at = 0; at < row; at += sizeof element)
+            memcpy(to + r * row + at, &element, sizeof element);
+    }
+}
+
+/* Input i of `rows` rows from `row` on, in `to`. */
+static void copy_input(const walk *w, int i, size_t row, size_t rows, char *to)
+{
+    const tq_broadcast *plan = w->plan;
+    const size_t bytes = w->bytes[i], *steps = plan->steps[i];
+    for (size_t done = 0, n; done < rows; done += n) {
+        const size_t at = (row + done) % plan->dims[1];
+        size_t outer = (row + done) / plan->dims[1], offset = at * steps[1];
+        for (int d = 2; d < plan->rank; outer /= plan->dims[d], d++)
+            offset += outer % plan->dims[d] * steps[d];
+        n = tq_min_size(plan->dims[1] - at, rows - done);
+        copy_rows(to + done * plan->dims[0] * bytes, w->in[i] + offset, plan->dims[0], n, steps, bytes);
+    }
+}
+
+/* Rows [begin, end) of the output. */
+static void run_short_rows(void *context, size_t begin, size_t end)
+{
+    const walk *w = context;
+    const tq_broadcast *plan = w->plan;
+    char copies[TQ_OPERANDS][COPIES + sizeof(uint64_t)];
+    const size_t inner = plan->dims[0], most = COPIES / (inner * w->widest);
+    tq_broadcast_run s = {.params = plan->params};
+    for (size_t rows; begin < end; begin += rows) {
+        rows = tq_min_size(most, end - begin);
+        for (int i = 0; i < plan->inputs; i++) {
+            const bool in_place = is_contiguous(plan, i);
+            s.in[i] = in_place ? w->in[i] + begin * inner * w->bytes[i] : copies[i];
+            if (!in_place)
+                copy_input(w, i, begin, rows, copies[i]);
+        }
+        s.out = w->out + begin * inner * plan->out_bytes;
+        s.n = rows * inner;
         plan->run(&s);
     }
 }
@@ -155,8 +237,12 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
     (void)error;
     const tq_broadcast *plan = node->state;
     walk w = {.plan = plan, .out = node->out[0]->data};
-    for (int i = 0; i < plan->inputs; i++)
+    for (int i = 0; i < plan->inputs; i++) {
         w.in[i] = node->in[plan->first + i]->data;
+        w.bytes[i] = tq_element_bytes(node->in[plan->first + i]->type);
+        if (w.bytes[i] > w.widest)
+            w.widest = w.bytes[i];
+    }
     if (plan->count == 0)
         return TQ_OK;
     if (plan->tiled >= 0) {
@@ -165,6 +251,11 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
     }
     tq_range_fn body = plan->tiled >= 0 ? run_tiles : run_range;
     const size_t cost = plan->cost > 0 ? (size_t)plan->cost : TQ_USUAL_COST;
+    const size_t inner = plan->dims[0];
+    if (plan->tiled < 0 && plan->rank > 1 && w.widest <= sizeof(uint64_t) && inner * w.widest < SHORT_ROW) {
+        tq_parallel_work(plan->count / inner, GRAIN, cost * inner, node->threads, run_short_rows, &w);
+        return TQ_OK;
+    }
     tq_parallel_work(plan->count, GRAIN, cost, node->threads, body, &w);
     return TQ_OK;
 }

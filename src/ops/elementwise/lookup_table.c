@@ -60,6 +60,8 @@ tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn function, const void 
     tq_lookup *lookup;
     TQ_TRY(begin(node, &lookup, error));
     fill_table(node, function, params, lookup->table);
+    node->out[0]->mapped_from = node->in[0];
+    node->out[0]->map = lookup->table;
     return TQ_OK;
 }
 
@@ -70,6 +72,7 @@ tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn 
     tq_lookup *lookup = node->state;
     fill_table(node, remainder, params, lookup->remainder);
     lookup->block = block;
+    node->out[0]->mapped_from = NULL;
     lookup->map.run = run_blocks;
     lookup->map.params = lookup;
     return TQ_OK;

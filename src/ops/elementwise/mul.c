@@ -105,7 +105,7 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
         s->walk.run = even_mul_loops[tq_isa()];
         if (!isfinite(s->p.by))
             return tq_op_fail(node, error, TQ_BAD_OPERATOR, "its scales' ratio is %g; it needs to be finite", s->p.by);
-        return TQ_OK;
+        return tq_pair_note_map(node, error);
     }
     TQ_TRY(tq_check_output_divisor(node, error));
     float product = tq_scale_of(node->in[0]) * tq_scale_of(node->in[1]);
@@ -113,5 +113,5 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
     int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 2047 * 2047;
     s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));
-    return TQ_OK;
+    return tq_pair_note_map(node, error);
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "kernels/isa.h"
 #include "ops/elementwise/broadcast.h"
 
 /* ---- elements of 1, 2, 4, 8 bytes ---- */
@@ -25,35 +26,51 @@ static inline void copy_chosen(const tq_broadcast_run *run, size_t bytes)
         memcpy(out + i * bytes, from, bytes);
 }
 
-#define CHOOSE(T)                                                                    \
-    static void choose_##T(const tq_broadcast_run *run)                              \
-    {                                                                                \
-        const uint8_t *condition = run->in[0];                                       \
-        const T *x = run->in[1], *y = run->in[2];                                    \
-        T *out = run->out;                                                           \
-        const size_t n = run->n, x_step = !run->scalar[1], y_step = !run->scalar[2]; \
-        if (run->scalar[0])                                                          \
-            copy_chosen(run, sizeof(T));                                             \
-        else if (x_step && y_step)                                                   \
-            for (size_t i = 0; i < n; i++)                                           \
-                out[i] = condition[i] ? x[i] : y[i];                                 \
-        else                                                                         \
-            for (size_t i = 0; i < n; i++)                                           \
-                out[i] = condition[i] ? x[i * x_step] : y[i * y_step];               \
+/* Both inputs are read and masked: a choice of one by a branch is mispredicted at every second element of a random
+   condition. */
+#define CHOOSE_LOOP(T, first, second)                               \
+    for (size_t i = 0; i < n; i++) {                                \
+        const T a = first, b = second;                              \
+        out[i] = (T)(b ^ ((a ^ b) & (T) - (T)(condition[i] != 0))); \
     }
-CHOOSE(uint8_t)
-CHOOSE(uint16_t)
-CHOOSE(uint32_t)
-CHOOSE(uint64_t)
+#define CHOOSE(name, target, T)                          \
+    target static void name(const tq_broadcast_run *run) \
+    {                                                    \
+        const uint8_t *condition = run->in[0];           \
+        const T *x = run->in[1], *y = run->in[2];        \
+        const T first = *x, second = *y;                 \
+        const size_t n = run->n;                         \
+        T *out = run->out;                               \
+        if (run->scalar[0])                              \
+            copy_chosen(run, sizeof(T));                 \
+        else if (run->scalar[1] && run->scalar[2])       \
+            CHOOSE_LOOP(T, first, second)                \
+        else if (run->scalar[1])                         \
+            CHOOSE_LOOP(T, first, y[i])                  \
+        else if (run->scalar[2])                         \
+            CHOOSE_LOOP(T, x[i], second)                 \
+        else                                             \
+            CHOOSE_LOOP(T, x[i], y[i])                   \
+    }
+TQ_ISA_DEFINE(CHOOSE, choose_1, uint8_t)
+TQ_ISA_DEFINE(CHOOSE, choose_2, uint16_t)
+TQ_ISA_DEFINE(CHOOSE, choose_4, uint32_t)
+TQ_ISA_DEFINE(CHOOSE, choose_8, uint64_t)
 
 static tq_broadcast_fn choose_for(size_t bytes)
 {
-    switch (bytes) {
-    case 1: return choose_uint8_t;
-    case 2: return choose_uint16_t;
-    case 4: return choose_uint32_t;
-    case 8: return choose_uint64_t;
-    }
+    static const struct {
+        size_t bytes;
+        tq_broadcast_fn run[TQ_ISAS];
+    } rows[] = {
+        {1, TQ_ISA_FUNCTIONS(choose_1)},
+        {2, TQ_ISA_FUNCTIONS(choose_2)},
+        {4, TQ_ISA_FUNCTIONS(choose_4)},
+        {8, TQ_ISA_FUNCTIONS(choose_8)},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].bytes == bytes)
+            return rows[i].run[tq_isa()];
     return NULL;
 }
 

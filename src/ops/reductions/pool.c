@@ -21,6 +21,7 @@
 #include "ops/check.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
+#include "ops/reductions/float_extremes.h"
 #include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
@@ -94,9 +95,6 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         out[i] = clamp_float(p, sum[i] * inverse);
 }
 
-/* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
-#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
-
 /* `some` channels at a time; the last of them may be computed twice. */
 #define BY(some, name)                                  \
     if (n >= some) {                                    \
@@ -116,17 +114,17 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         float all[MOST_avx512];                                                                                \
         const float cells = (float)w->cells;                                                                   \
         (void)cells;                                                                                           \
-        EACH (i, some)                                                                                         \
+        TQ_EACH_LANE (i, some)                                                                                 \
             all[i] = start;                                                                                    \
         for (int64_t y = 0; y < w->height; y++)                                                                \
             for (int64_t c = 0; c < w->width; c++) {                                                           \
                 const float *restrict cell = in + (size_t)y * w->row_step + (size_t)c * w->step;               \
-                EACH (i, some) {                                                                               \
+                TQ_EACH_LANE (i, some) {                                                                       \
                     const float acc = all[i], x = cell[i];                                                     \
                     all[i] = fold;                                                                             \
                 }                                                                                              \
             }                                                                                                  \
-        EACH (i, some) {                                                                                       \
+        TQ_EACH_LANE (i, some) {                                                                               \
             const float acc = all[i];                                                                          \
             out[i] = clamp_float(p, last);                                                                     \
         }                                                                                                      \
@@ -228,8 +226,8 @@ static tq_status eval_pool(tq_node *node, tq_error *error)
 {
     (void)error;
     job j = {node->state, node->in[0], node->out[0]};
+    const pool *p = &j.s->pool; /* its rows, of an image that it turned, are not the output's */
     const int32_t *out = node->out[0]->shape.dims;
-    const pool *p = &j.s->pool; /* it may be turned; the shape of the output never is */
     const size_t row = (size_t)p->out_w * (size_t)out[3] * (size_t)p->filter_h * (size_t)p->filter_w;
     if (tq_tensor_count(node->out[0]) > 0)
         tq_parallel_work((size_t)out[0] * (size_t)p->out_h, 1, row * COST, node->threads, pool_rows, &j);

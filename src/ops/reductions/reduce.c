@@ -25,6 +25,7 @@
 #include "ops/check.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/quantized.h"
+#include "ops/reductions/float_extremes.h"
 #include "ops/reductions/reduce_walk.h"
 
 #define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
@@ -60,6 +61,28 @@
 #define FOLD_BODY(target, isa, name, in_t, acc_t, expression)   \
     FOLD_ROW(target, name##_row_##isa, in_t, acc_t, expression) \
     FOLD_RUN(target, name##_run_##isa, in_t, acc_t, expression)
+
+/* Whether any input, or every one, is not 0.  A run is vectorized, since its accumulator is 0 or 1 throughout. */
+#define FOLD_BOOL(target, isa, name, op)                                                                               \
+    FOLD_ROW(target, name##_row_##isa, uint8_t, uint8_t, (acc != 0) op(in != 0))                                       \
+    target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                                  \
+        (void)r;                                                                                                       \
+        uint8_t *restrict acc = to, found = acc[0] != 0;                                                               \
+        const uint8_t *restrict ins = from;                                                                            \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            found = found op(ins[i] != 0);                                                                             \
+        acc[0] = found;                                                                                                \
+    }
+
+/* The greatest or least float of a run, in lanes. */
+#define FOLD_EXTREME(target, isa, name, extreme, expression)                                                           \
+    FOLD_ROW(target, name##_row_##isa, float, float, expression)                                                       \
+    target static void name##_run_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                                  \
+        (void)r;                                                                                                       \
+        *(float *)to = extreme(*(const float *)to, from, n);                                                           \
+    }
 
 /* The additions of one run wait for one another. */
 #define SUM_FOUR(isa, target)                                                                                        \
@@ -148,15 +171,15 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
     FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
     FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
-    FOLD_BODY(target, isa, max_f32, float, float, LARGER)                           \
-    FOLD_BODY(target, isa, min_f32, float, float, SMALLER)
+    FOLD_EXTREME(target, isa, max_f32, tq_greatest_float, LARGER)                   \
+    FOLD_EXTREME(target, isa, min_f32, tq_least_float, SMALLER)                     \
+    FOLD_BOOL(target, isa, any, |)                                                  \
+    FOLD_BOOL(target, isa, all, &)
 #define FOLDS_SCALAR(isa, target)                                                     \
     FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))             \
     FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))            \
     FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                         \
     FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                        \
-    FOLD_BODY(target, isa, any, uint8_t, uint8_t, (acc | in) != 0)                    \
-    FOLD_BODY(target, isa, all, uint8_t, uint8_t, acc != 0 && in != 0)                \
     FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                          \
     FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                        \
     FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                       \
@@ -344,30 +367,30 @@ static const row rows[] = {
     ROW(SUM, INT8, EVERY, wide_i8, 1, 4, 1, false, store_sum_i8, true, 0),
     ROW(SUM, UINT8, EVERY, wide_u8, 1, 4, 1, false, store_sum_u8, true, 0),
     ROW(SUM, INT16, EVERY, wide_i16, 2, 4, 2, false, store_sum_i16, true, 0),
-    ROW(SUM, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(SUM, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_PROD, FLOAT32, EVERY, prod_f32, 4, 4, 4, true, store_32, false, 1),
     ROW(REDUCE_PROD, INT32, EVERY, prod_i32, 4, 4, 4, true, store_32, false, 1),
     ROW(REDUCE_PROD, INT64, SCALAR, prod_i64, 8, 8, 8, true, store_64, false, 1),
     ROW(REDUCE_PROD, INT8, SCALAR, product_i8, 1, 8, 1, false, store_product_i8, true, -0x1p63),
     ROW(REDUCE_PROD, UINT8, SCALAR, product_u8, 1, 8, 1, false, store_product_u8, true, -0x1p63),
     ROW(REDUCE_PROD, INT16, SCALAR, product_i16, 2, 8, 2, false, store_product_i16, true, -0x1p63),
-    ROW(REDUCE_PROD, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_PROD, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
     ROW(REDUCE_MAX, FLOAT32, EVERY, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
     ROW(REDUCE_MAX, INT32, EVERY, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN),
     ROW(REDUCE_MAX, INT64, SCALAR, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
     ROW(REDUCE_MAX, INT8, EVERY, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN),
     ROW(REDUCE_MAX, UINT8, EVERY, max_u8, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MAX, INT16, EVERY, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN),
-    ROW(REDUCE_MAX, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_MAX, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MIN, FLOAT32, EVERY, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
     ROW(REDUCE_MIN, INT32, EVERY, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX),
     ROW(REDUCE_MIN, INT64, SCALAR, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
     ROW(REDUCE_MIN, INT8, EVERY, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX),
     ROW(REDUCE_MIN, UINT8, EVERY, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX),
     ROW(REDUCE_MIN, INT16, EVERY, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX),
-    ROW(REDUCE_MIN, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
-    ROW(REDUCE_ANY, BOOL, SCALAR, any, 1, 1, 1, true, store_8, false, 0),
-    ROW(REDUCE_ALL, BOOL, SCALAR, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_MIN, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
+    ROW(REDUCE_ANY, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
+    ROW(REDUCE_ALL, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
 #undef ROW
 };
 

@@ -113,19 +113,37 @@ static void start(const tq_reduction *r, uint64_t *acc, size_t n)
     }
 }
 
+/* Runs that lie one behind the other: stored together, since a call takes as long as a short fold. */
+static void reduce_runs(const tq_reduction *r, const unsigned char *in, unsigned char *out, size_t count)
+{
+    enum { SOME = 64 };
+    _Alignas(64) uint64_t acc[SOME];
+    const size_t in_bytes = r->inner * r->how->in_bytes, acc_bytes = r->how->acc_bytes;
+    for (size_t n; count > 0 && !tq_stop_after(SOME * r->inner); count -= n) {
+        n = count < SOME ? count : SOME;
+        start(r, acc, n);
+        unsigned char *to = (unsigned char *)acc;
+        for (size_t i = 0, runs; i < n; i += runs, in += runs * in_bytes, to += runs * acc_bytes) {
+            const bool four = r->fold_four && n - i >= 4;
+            runs = four ? 4 : 1;
+            (four ? r->fold_four : r->fold_run)(r, to, in, r->inner);
+        }
+        r->how->store(r, acc, out, n);
+        out += n * r->how->out_bytes;
+    }
+}
+
 static void reduce_part(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const job *j = context;
     const tq_reduction *r = j->r;
     const tq_reducer *how = r->how;
-    _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
-    const bool fours = r->fold_four && !r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK;
-    for (; fours && end - begin >= 4 && !tq_stop_count(&work, 4 * r->inner); begin += 4) {
-        start(r, acc, 4);
-        r->fold_four(r, acc, j->in + begin * r->inner * how->in_bytes, r->inner);
-        how->store(r, acc, j->out + begin * how->out_bytes, 4);
+    if (!r->row && r->cut_rank == 0 && r->inner <= TQ_CHUNK) {
+        reduce_runs(r, j->in + begin * r->inner * how->in_bytes, j->out + begin * how->out_bytes, end - begin);
+        return;
     }
+    _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
     for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
         const bool whole = j->chunks == 1; /* divisions take as long as short folds */
         size_t outer = whole ? unit : unit / j->chunks, chunk = whole ? 0 : unit % j->chunks * TQ_REDUCE_ROW;

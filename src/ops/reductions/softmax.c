@@ -27,6 +27,7 @@
 #include "ops/elementwise/xnnpack_functions.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
+#include "ops/reductions/float_extremes.h"
 #include "quant/fixed_math.h"
 
 #define COST 400 /* picoseconds an element */
@@ -65,23 +66,6 @@ struct state {
 
 /* ---- rows of floats ---- */
 
-/* The maximum, in sixteen lanes; NaN is ignored in any order. */
-TQ_BODY float max_float(const float *x, size_t n)
-{
-    float lanes[16], max = -FLT_MAX;
-    size_t i = 0;
-    for (int k = 0; k < 16; k++)
-        lanes[k] = -FLT_MAX;
-    for (; i + 16 <= n; i += 16)
-        for (int k = 0; k < 16; k++)
-            lanes[k] = lanes[k] < x[i + k] ? x[i + k] : lanes[k];
-    for (int k = 0; k < 16; k++)
-        max = max < lanes[k] ? lanes[k] : max;
-    for (; i < n; i++)
-        max = max < x[i] ? x[i] : max;
-    return max;
-}
-
 /* y[i] = e^((x[i] - max) beta) */
 TQ_BODY void exponentiate(const float *x, float max, float beta, float *y, size_t n)
 {
@@ -103,7 +87,7 @@ TQ_BODY void divide(float *y, float sum, size_t n)
 TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     float sum = 0;
-    exponentiate(x, max_float(x, n), s->beta, y, n);
+    exponentiate(x, tq_greatest_float(-FLT_MAX, x, n), s->beta, y, n);
     TQ_EACH (i, n)
         sum += y[i];
     divide(y, sum, n);
@@ -114,7 +98,7 @@ TQ_BODY void softmax_four(const state *s, const float *x, float *y, size_t n)
 {
     float a = 0, b = 0, c = 0, d = 0;
     for (size_t at = 0; at < 4 * n; at += n)
-        exponentiate(x + at, max_float(x + at, n), s->beta, y + at, n);
+        exponentiate(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
     TQ_EACH (i, n) {
         a += y[i];
         b += y[n + i];
@@ -130,7 +114,7 @@ TQ_BODY void softmax_four(const state *s, const float *x, float *y, size_t n)
 TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
 {
     (void)s;
-    const float inverse = 1 / tq_xnnpack_exp_row(x, max_float(x, n), y, n);
+    const float inverse = 1 / tq_xnnpack_exp_row(x, tq_greatest_float(-FLT_MAX, x, n), y, n);
     TQ_EACH (i, n)
         y[i] *= inverse;
 }
@@ -138,7 +122,7 @@ TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t
 TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t n)
 {
     (void)s;
-    const float max = max_float(x, n);
+    const float max = tq_greatest_float(-FLT_MAX, x, n);
     float sum = 0, exponentials[CHUNK];
     for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK) {
         size_t count = n - i < CHUNK ? n - i : CHUNK;

@@ -66,17 +66,21 @@ static bool is_table(PyArrayObject *array, int type, size_t a, size_t b, size_t 
 
 /* ---- Hessians ---- */
 
+#define NO_FIT "the arrays do not fit the geometry"
+
 typedef struct hessian_job {
     tq_patches patches;
-    const float *z;
-    double *products, *sums;
+    const float *z, *y; /* y: NULL, or the other input of a pair */
+    double *products, *cross, *sums;
     int threads;
 } hessian_job;
 
 static tq_status add(void *context, tq_error *error)
 {
     const hessian_job *job = context;
-    return tq_hessian_add(&job->patches, job->z, job->products, job->sums, job->threads, error);
+    return job->y ? tq_hessian_add_pair(&job->patches, job->z, job->y, job->products, job->cross, job->sums,
+                                        job->threads, error)
+                  : tq_hessian_add(&job->patches, job->z, job->products, job->sums, job->threads, error);
 }
 
 static bool is_sound(const tq_patches *p, uint64_t *size)
@@ -98,37 +102,79 @@ static bool is_sound(const tq_patches *p, uint64_t *size)
            tq_mul_u64(plane, p->batches, &plane);
 }
 
+/* Reads the numbers of tq_patches in their order.  size: of an input.  On failure a Python error is set. */
+static bool read_geometry(PyObject *geometry, tq_patches *p, uint64_t *size)
+{
+    Py_ssize_t n[15];
+    int transposed;
+    if (!PyArg_ParseTuple(geometry, "nnnnnnnnnnnnnnnp", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8],
+                          &n[9], &n[10], &n[11], &n[12], &n[13], &n[14], &transposed))
+        return false;
+    *p = (tq_patches){(size_t)n[0],  (size_t)n[1],  (size_t)n[2],  (size_t)n[3],   (size_t)n[4],  (size_t)n[5],
+                      (size_t)n[6],  (size_t)n[7],  (size_t)n[8],  (size_t)n[9],   (size_t)n[10], (size_t)n[11],
+                      (size_t)n[12], (size_t)n[13], (size_t)n[14], transposed != 0};
+    if (is_sound(p, size))
+        return true;
+    PyErr_SetString(PyExc_ValueError, NO_FIT);
+    return false;
+}
+
+static bool is_input(PyArrayObject *z, uint64_t size)
+{
+    return PyArray_ISCARRAY_RO(z) && PyArray_TYPE(z) == NPY_FLOAT32 && (uint64_t)PyArray_SIZE(z) == size;
+}
+
+/* The memory of sums that are added to: float64 of the product of three lengths; NULL: a Python error is set. */
+static double *sums_of(PyArrayObject *array, size_t a, size_t b, size_t c)
+{
+    if (!is_table(array, NPY_FLOAT64, a, b, c)) {
+        PyErr_SetString(PyExc_ValueError, NO_FIT);
+        return NULL;
+    }
+    return PyArray_FailUnlessWriteable(array, "sums") < 0 ? NULL : PyArray_DATA(array);
+}
+
 /* _hessian_add(z, geometry, products, sums, num_threads): the sums of kernels/rounding/hessian.h; geometry: the numbers
    of tq_patches in their order; products: None: only sums. */
 static PyObject *hessian_add(PyObject *module, PyObject *args)
 {
     PyArrayObject *z, *sums;
-    PyObject *table, *num_threads;
-    hessian_job job;
-    tq_patches *p = &job.patches;
-    Py_ssize_t n[15];
-    int transposed;
+    PyObject *geometry, *table, *num_threads;
+    hessian_job job = {0};
     uint64_t size = 0;
-    if (!PyArg_ParseTuple(args, "O!(nnnnnnnnnnnnnnnp)OO!O:_hessian_add", &PyArray_Type, &z, &n[0], &n[1], &n[2], &n[3],
-                          &n[4], &n[5], &n[6], &n[7], &n[8], &n[9], &n[10], &n[11], &n[12], &n[13], &n[14], &transposed,
-                          &table, &PyArray_Type, &sums, &num_threads) ||
-        threads_of(num_threads, &job.threads) < 0)
+    if (!PyArg_ParseTuple(args, "O!O!OO!O:_hessian_add", &PyArray_Type, &z, &PyTuple_Type, &geometry, &table,
+                          &PyArray_Type, &sums, &num_threads) ||
+        threads_of(num_threads, &job.threads) < 0 || !read_geometry(geometry, &job.patches, &size))
         return NULL;
-    *p = (tq_patches){(size_t)n[0],  (size_t)n[1],  (size_t)n[2],  (size_t)n[3],   (size_t)n[4],  (size_t)n[5],
-                      (size_t)n[6],  (size_t)n[7],  (size_t)n[8],  (size_t)n[9],   (size_t)n[10], (size_t)n[11],
-                      (size_t)n[12], (size_t)n[13], (size_t)n[14], transposed != 0};
+    const size_t groups = job.patches.groups, length = tq_patch_length(&job.patches);
     PyArrayObject *products = PyArray_Check(table) ? (PyArrayObject *)table : NULL;
-    if ((!products && table != Py_None) || !is_sound(p, &size) || !PyArray_ISCARRAY_RO(z) ||
-        PyArray_TYPE(z) != NPY_FLOAT32 || (uint64_t)PyArray_SIZE(z) != size ||
-        (products && !is_table(products, NPY_FLOAT64, p->groups, tq_patch_length(p), tq_patch_length(p))) ||
-        !is_table(sums, NPY_FLOAT64, p->groups, tq_patch_length(p), 1))
-        return PyErr_Format(PyExc_ValueError, "the arrays do not fit the geometry");
-    if ((products && PyArray_FailUnlessWriteable(products, "products") < 0) ||
-        PyArray_FailUnlessWriteable(sums, "sums") < 0)
-        return NULL;
+    if ((!products && table != Py_None) || !is_input(z, size))
+        return PyErr_Format(PyExc_ValueError, NO_FIT);
     job.z = PyArray_DATA(z);
-    job.products = products ? PyArray_DATA(products) : NULL;
-    job.sums = PyArray_DATA(sums);
+    if ((products && !(job.products = sums_of(products, groups, length, length))) ||
+        !(job.sums = sums_of(sums, groups, length, 1)))
+        return NULL;
+    return listening(module, add, &job) < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* _hessian_add_pair(x, y, geometry, own, cross, sums, num_threads): the same of two inputs. */
+static PyObject *hessian_add_pair(PyObject *module, PyObject *args)
+{
+    PyArrayObject *x, *y, *own, *cross, *sums;
+    PyObject *geometry, *num_threads;
+    hessian_job job = {0};
+    uint64_t size = 0;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!O!O!O:_hessian_add_pair", &PyArray_Type, &x, &PyArray_Type, &y, &PyTuple_Type,
+                          &geometry, &PyArray_Type, &own, &PyArray_Type, &cross, &PyArray_Type, &sums, &num_threads) ||
+        threads_of(num_threads, &job.threads) < 0 || !read_geometry(geometry, &job.patches, &size))
+        return NULL;
+    const size_t groups = job.patches.groups, length = tq_patch_length(&job.patches);
+    if (!is_input(x, size) || !is_input(y, size))
+        return PyErr_Format(PyExc_ValueError, NO_FIT);
+    job.z = PyArray_DATA(x), job.y = PyArray_DATA(y);
+    if (!(job.products = sums_of(own, groups, length, length)) ||
+        !(job.cross = sums_of(cross, groups, length, length)) || !(job.sums = sums_of(sums, 2, groups, length)))
+        return NULL;
     return listening(module, add, &job) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
@@ -307,11 +353,9 @@ static PyObject *round_rows(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
-    {"_hessian_add", hessian_add, METH_VARARGS, NULL},
-    {"_cholesky", cholesky, METH_VARARGS, NULL},
-    {"_multiply_rows", multiply_rows, METH_VARARGS, NULL},
-    {"_round_rows", round_rows, METH_VARARGS, NULL},
-    {NULL, NULL, 0, NULL},
+    {"_hessian_add", hessian_add, METH_VARARGS, NULL}, {"_hessian_add_pair", hessian_add_pair, METH_VARARGS, NULL},
+    {"_cholesky", cholesky, METH_VARARGS, NULL},       {"_multiply_rows", multiply_rows, METH_VARARGS, NULL},
+    {"_round_rows", round_rows, METH_VARARGS, NULL},   {NULL, NULL, 0, NULL},
 };
 
 int tq_py_add_rounding(PyObject *module, tq_state *state)

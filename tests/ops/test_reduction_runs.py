@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extremes and truths of runs are found in lanes; their bits are those of one element after the other."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import tq
+
+FOLDS = {
+    "REDUCE_MAX": lambda found, x: x if x > found else found,
+    "REDUCE_MIN": lambda found, x: x if x < found else found,
+    "REDUCE_ANY": lambda found, x: bool(found) or bool(x),
+    "REDUCE_ALL": lambda found, x: bool(found) and bool(x),
+}
+STARTS = {
+    "REDUCE_MAX": -np.finfo(np.float32).max,
+    "REDUCE_MIN": np.finfo(np.float32).max,
+    "REDUCE_ANY": False,
+    "REDUCE_ALL": True,
+}
+
+
+def reduced(name, values):
+    build = tq.ModelBuilder()
+    kind = "BOOL" if values.dtype == bool else "FLOAT32"
+    x = build.input("x", values.shape, kind)
+    axes = build.tensor("axes", data=np.int32([1]))
+    y = build.tensor("y", values.shape[:1], kind)
+    build.operator(name, [x, axes], [y], keep_dims=False)
+    build.output(y)
+    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, values)
+    interpreter.invoke()
+    return interpreter.get_tensor(2)
+
+
+def floats(rng, rows, length):
+    """Few values, so that zeros of both signs, infinities and NaN are often the extreme."""
+    some = np.float32([-np.inf, -2.5, -0.0, 0.0, 1.5, np.nan, np.inf])
+    chances = rng.dirichlet(np.full(len(some), 0.4), rows)
+    return np.stack([rng.choice(some, length, p=p) for p in chances])
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 40, 530])
+def test_a_run_is_reduced_as_one_element_after_the_other(name, length):
+    rng = np.random.default_rng(length)
+    for rows in (1, 5, 131):
+        if name in ("REDUCE_ANY", "REDUCE_ALL"):
+            rare = rng.random((rows, length)) < 1 / length
+            values = rare if name == "REDUCE_ANY" else ~rare
+        else:
+            values = floats(rng, rows, length)
+        expected = [functools.reduce(FOLDS[name], row, values.dtype.type(STARTS[name])) for row in values]
+        np.testing.assert_array_equal(
+            reduced(name, values).view(np.uint8), np.array(expected, values.dtype).view(np.uint8)
+        )
