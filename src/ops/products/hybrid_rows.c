@@ -234,47 +234,77 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, i
 /* The zero point in float32, rounded to nearest, ties to even. */
 TQ_BODY int32_t even_zero_point(float low, float high)
 {
-    float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
-    return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
+    return tq_lane_round_even((-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high, -128, 127);
 }
+
+/* A row's parameters; *inverse: of the scale, or 0 where all quantized values are 0.  Without branches. */
+TQ_BODY tq_hybrid_row even_parameters(range r, float *inverse)
+{
+    const float width = r.high - r.low, by = width > 0 ? 255 / width : 1;
+    const bool finite = r.finite & (width <= FLT_MAX), fits = by <= FLT_MAX;
+    const int32_t zero_point = even_zero_point(r.low * by, r.high * by);
+    *inverse = finite & fits ? by : 0;
+    return (tq_hybrid_row){!finite ? NAN : fits ? 1 / by : 1, finite & fits ? zero_point : 0};
+}
+
+/* Compilers find no vectors in an unrolled comparison. */
+#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
 
 /* All values in [-128, 127], ties to even. */
 TQ_BODY void even_values(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
 {
     const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);
-    for (size_t i = 0; i < n; i++)
+    EACH (i, n)
         quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);
 }
 
-/* Sets *inverse and *made; false: the row is zeros, and *made its parameters. */
-TQ_BODY bool even_parameters(range r, float *inverse, tq_hybrid_row *made)
+enum { VECTOR = 16 };
+
+/* even_values by whole vectors, of which the last may overlap the one before. */
+TQ_BODY void even_vectors(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
 {
-    const float width = r.high - r.low;
-    *inverse = width > 0 ? 255 / width : 1;
-    *made = (tq_hybrid_row){NAN, 0};
-    if (!r.finite || width > FLT_MAX)
-        return false;
-    *made = (tq_hybrid_row){1, 0};
-    if (*inverse > FLT_MAX)
-        return false;
-    *made = (tq_hybrid_row){1 / *inverse, even_zero_point(r.low * *inverse, r.high * *inverse)};
-    return true;
+    for (size_t i = 0; i < n; i += VECTOR) {
+        const size_t at = tq_min_size(i, n - VECTOR);
+        int8_t part[VECTOR]; /* overlaps no values, as far as compilers know */
+        even_values(values + at, VECTOR, inverse, zero_point, part);
+        memcpy(quantized + at, part, VECTOR);
+    }
 }
 
-/* Rows of n values.  Short ones take as long as the calls of a rule for each. */
+TQ_BODY void even_row(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    if (inverse == 0)
+        memset(quantized, 0, n);
+    else if (n < VECTOR)
+        even_values(values, n, inverse, zero_point, quantized);
+    else
+        even_vectors(values, n, inverse, zero_point, quantized);
+}
+
+/* Rows of n values, VECTOR and less: their parameters side by side. */
+TQ_BODY void even_rows(const float *values, size_t count, size_t n, int8_t *quantized, tq_hybrid_row *rows)
+{
+    uint32_t most[VECTOR] = {0}, least[VECTOR] = {0};
+    float inverse[VECTOR], scale[VECTOR];
+    int32_t zero_point[VECTOR];
+    for (size_t r = 0; r < count; r++)
+        bits_of(values + r * n, n, &most[r], &least[r]);
+    EACH (r, VECTOR) {
+        const tq_hybrid_row made = even_parameters(range_from(most[r], least[r]), &inverse[r]);
+        scale[r] = made.scale, zero_point[r] = made.zero_point;
+    }
+    for (size_t r = 0; r < count; r++) {
+        rows[r] = (tq_hybrid_row){scale[r], zero_point[r]};
+        even_row(values + r * n, n, inverse[r], zero_point[r], quantized + r * n);
+    }
+}
+
 #define EVEN_ROWS(isa, target)                                                                               \
     target static void even_rows_##isa(const float *values, size_t count, size_t n, int8_t *quantized,       \
                                        tq_hybrid_row *rows)                                                  \
     {                                                                                                        \
-        for (size_t r = 0; r < count && !tq_stop_after(n); r++, values += n, quantized += n) {               \
-            uint32_t most, least;                                                                            \
-            float inverse;                                                                                   \
-            bits_of(values, n, &most, &least);                                                               \
-            if (even_parameters(range_from(most, least), &inverse, rows + r))                                \
-                even_values(values, n, inverse, rows[r].zero_point, quantized);                              \
-            else                                                                                             \
-                memset(quantized, 0, n);                                                                     \
-        }                                                                                                    \
+        for (size_t r = 0; r < count && !tq_stop_after(VECTOR * n); r += VECTOR)                             \
+            even_rows(values + r * n, tq_min_size(VECTOR, count - r), n, quantized + r * n, rows + r);       \
     }                                                                                                        \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
                                            int8_t *quantized)                                                \
@@ -294,9 +324,9 @@ static void quantize_even(void *context, size_t begin, size_t end)
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized)
 {
     row x = row_of(values, n, threads, quantized);
-    tq_hybrid_row made;
     float inverse;
-    if (even_parameters(range_of(&x), &inverse, &made))
+    const tq_hybrid_row made = even_parameters(range_of(&x), &inverse);
+    if (inverse > 0)
         quantize(&x, quantize_even, inverse, made.zero_point, -128);
     else
         memset(quantized, 0, n);
@@ -313,10 +343,11 @@ typedef struct many_rows {
 
 static void quantize_rows(void *context, size_t begin, size_t end)
 {
+    enum { SHORT = 512, MANY = 4 };
     static void (*const even[TQ_ISAS])(const float *, size_t, size_t, int8_t *, tq_hybrid_row *) =
         TQ_ISA_FUNCTIONS(even_rows);
     const many_rows *x = context;
-    if (x->rule == tq_hybrid_even) {
+    if (x->rule == tq_hybrid_even && x->n <= SHORT && end - begin >= MANY) {
         even[tq_isa()](x->values + begin * x->n, end - begin, x->n, x->quantized + begin * x->n, x->rows + begin);
         return;
     }
