@@ -343,7 +343,7 @@ typedef struct many_rows {
 
 static void quantize_rows(void *context, size_t begin, size_t end)
 {
-    enum { SHORT = 512, MANY = 4 };
+    enum { SHORT = 256, MANY = 4 };
     static void (*const even[TQ_ISAS])(const float *, size_t, size_t, int8_t *, tq_hybrid_row *) =
         TQ_ISA_FUNCTIONS(even_rows);
     const many_rows *x = context;
