@@ -73,23 +73,24 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
     static const float zeros[CHANNELS];
     const float *x[9], inverse = 1 / (float)w->cells;
     float sum[CHANNELS];
-    int64_t held = -1, last = 0;
+    int64_t at = (w->left * p->filter_h + w->top) % 9, last = -1; /* of the nine; divisions take long */
     (void)most;
     memset(sum, 0, n * sizeof *sum);
-    for (int64_t c = 0; c < w->width; c++)
-        for (int64_t y = 0; y < w->height; y++) {
-            const int64_t at = (w->left + c) * p->filter_h + w->top + y;
-            if (at / 9 != held) {
-                if (held >= 0)
+    for (int k = 0; k < 9; k++)
+        x[k] = zeros;
+    for (int64_t c = 0; c < w->width; c++, at += p->filter_h - w->height)
+        for (int64_t y = 0; y < w->height; y++, at++) {
+            if (at >= 9) {
+                if (last >= 0)
                     add_nine(x, last, sum, n);
                 for (int k = 0; k < 9; k++)
                     x[k] = zeros;
-                held = at / 9;
+                at %= 9;
             }
-            last = at % 9;
+            last = at;
             x[last] = in + (size_t)y * w->row_step + (size_t)c * w->step;
         }
-    if (held >= 0)
+    if (last >= 0)
         add_nine(x, last, sum, n);
     for (size_t i = 0; i < n; i++)
         out[i] = clamp_float(p, sum[i] * inverse);
