@@ -6,9 +6,11 @@
  *     clamp(int(away(f32(q * k) + b)) + z_o),   k = f32(s_i * f32(1 / s_o)), b = f32(-z_i * k)
  * Source: LiteRT f6745779, tflite/kernels/concatenation.cc and internal/reference/concatenation.h.
  */
+#include "base/sizes.h"
 #include "kernels/arrays/lookup.h"
 #include "ops/check.h"
 #include "ops/movement/axis_part.h"
+#include "ops/parallel.h"
 #include "quant/rounding.h"
 
 /* Stored behind the moves, one for each input: the table for a UINT8 input whose scale or zero point is not the
@@ -34,27 +36,37 @@ static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *va
         values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
 }
 
-/* tq_lookup_bytes, between whose pieces Ctrl-C is heard. */
-static void look_up(const uint8_t values[256], const uint8_t *from, uint8_t *to, size_t n)
+typedef struct rescaling {
+    const rescaled *by;
+    const uint8_t *from;
+    uint8_t *to;
+} rescaling;
+
+/* Elements of the input; those of a row lie together in the output. */
+static void rescale(void *context, size_t begin, size_t end)
 {
-    for (size_t i = 0; i < n && !tq_stop_after(TQ_CHUNK); i += TQ_CHUNK)
-        tq_lookup_bytes(values, from + i, to + i, n - i < TQ_CHUNK ? n - i : TQ_CHUNK);
+    const rescaling *x = context;
+    const tq_axis_part *part = &x->by->part;
+    size_t n = 0;
+    for (size_t i = begin; i < end && !tq_stop_after(n); i += n) {
+        const size_t row = i / part->span, at = i % part->span;
+        n = tq_min_size(part->span - at, end - i);
+        tq_lookup_bytes(x->by->values, x->from + i, x->to + row * part->whole + part->at + at, n);
+    }
 }
 
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
 {
-    size_t work = 0;
+    enum { GRAIN = 4096, COST = 40 };
     (void)error;
     tq_moves *moves = node->state;
     const rescaled *all = rescaled_of(moves);
     for (int i = 0; i < moves->count; i++) {
-        const uint8_t *from = node->in[i]->data;
-        uint8_t *to = node->out[0]->data;
-        if (!all[i].used)
-            tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        const tq_axis_part part = all[i].part;
-        for (size_t r = 0; all[i].used && r < part.outer && !tq_stop_count(&work, 1); r++)
-            look_up(all[i].values, from + r * part.span, to + r * part.whole + part.at, part.span);
+        rescaling x = {&all[i], node->in[i]->data, node->out[0]->data};
+        if (all[i].used)
+            tq_parallel_work(all[i].part.outer * all[i].part.span, GRAIN, COST, node->threads, rescale, &x);
+        else
+            tq_strided_copy(&moves->items[i].copy, x.from, x.to, node->threads);
     }
     return TQ_OK;
 }

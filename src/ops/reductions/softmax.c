@@ -428,6 +428,34 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     }
 }
 
+/* ---- rows of two bytes ---- */
+
+/* Rows of two are a table of 256 differences, of the outputs of the greater value and of the other. */
+typedef struct pairs {
+    uint8_t greater[256], other[256];
+} pairs;
+
+static void fill_pairs(const state *s, pairs *p)
+{
+    for (int below = 0; below < 256; below++) {
+        const uint8_t in[2] = {(uint8_t)(255 - s->in_bias), (uint8_t)(255 - below - s->in_bias)};
+        uint8_t out[2];
+        s->row(s, in, out, 2);
+        p->greater[below] = out[0];
+        p->other[below] = out[1];
+    }
+}
+
+static void look_up_pairs(const state *s, const pairs *p, const uint8_t *in, uint8_t *out, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        const int a = ordered(in[2 * i], s), b = ordered(in[2 * i + 1], s), below = a < b ? b - a : a - b;
+        const uint8_t greater = p->greater[below], other = p->other[below];
+        out[2 * i] = a < b ? other : greater;
+        out[2 * i + 1] = a < b ? greater : other;
+    }
+}
+
 /* ---- eval ---- */
 
 typedef struct walk {
@@ -435,6 +463,7 @@ typedef struct walk {
     const char *in;
     char *out;
     size_t depth, in_bytes, out_bytes; /* of a row */
+    const pairs *pairs; /* NULL: rows are not two bytes, or few */
 } walk;
 
 /* Rows of floats that the nearest caches hold, and between which Ctrl-C is heard. */
@@ -447,6 +476,10 @@ static void run_rows(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const walk *w = context;
+    if (w->pairs) {
+        look_up_pairs(w->s, w->pairs, (const uint8_t *)w->in + 2 * begin, (uint8_t *)w->out + 2 * begin, end - begin);
+        return;
+    }
     for (size_t i = begin, rows; i < end && !tq_stop_count(&work, w->depth); i += rows) {
         const void *in = w->in + i * w->in_bytes;
         void *out = w->out + i * w->out_bytes;
@@ -465,9 +498,16 @@ static tq_status eval(tq_node *node, tq_error *error)
     state *s = node->state;
     s->points = node->prepacked;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
-    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type)};
+    walk w = {s,   in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type),
+              NULL};
     if (count == 0)
         return TQ_OK;
+    pairs pairs;
+    const bool is_softmax = node->row.code == TQ_BuiltinOperator_SOFTMAX;
+    if (is_softmax && depth == 2 && w.in_bytes == 2 && w.out_bytes == 2 && count >= 4 * 256) {
+        fill_pairs(s, &pairs);
+        w.pairs = &pairs;
+    }
     tq_parallel_work(count / depth, 1, depth * COST, node->threads, run_rows, &w);
     return TQ_OK;
 }
