@@ -299,19 +299,35 @@ static tq_status prepare_abs(tq_node *node, tq_error *error)
     return finish(node, &p, absolute_entry, absolute_int16, error);
 }
 
+/* Whether an INT8 or INT16 element is less than `zero`. */
+static bool is_any_below(const tq_tensor *in, int32_t zero)
+{
+    const size_t count = tq_tensor_count(in);
+    const int8_t *bytes = in->data;
+    const int16_t *words = in->data;
+    bool found = false;
+    if (in->type == TQ_TensorType_INT16)
+        TQ_EACH (i, count)
+            found |= words[i] < zero;
+    else
+        TQ_EACH (i, count)
+            found |= bytes[i] < zero;
+    return found;
+}
+
 /* SQRT and RSQRT refuse real values below 0. */
 static tq_status eval_not_negative(tq_node *node, tq_error *error)
 {
     const tq_tensor *in = node->in[0];
     const int32_t zero = tq_kernel_zero_point(node, in);
-    size_t count = tq_tensor_count(in);
-    for (size_t i = 0; i < count; i++)
-        if (tq_integer_at(in, i) < zero)
-            return tq_input_fail(
-                node, 0, error,
-                "is negative at element %zu (quantized value %d, zero point %d), and %s needs 0 or more", i,
-                (int)tq_integer_at(in, i), (int)zero, node->op->name);
-    return tq_map_eval(node, error);
+    if (!is_any_below(in, zero))
+        return tq_map_eval(node, error);
+    size_t i = 0;
+    while (i + 1 < tq_tensor_count(in) && tq_integer_at(in, i) >= zero)
+        i++;
+    return tq_input_fail(node, 0, error,
+                         "is negative at element %zu (quantized value %d, zero point %d), and %s needs 0 or more", i,
+                         (int)tq_integer_at(in, i), (int)zero, node->op->name);
 }
 
 static tq_status prepare_sqrt(tq_node *node, tq_error *error)

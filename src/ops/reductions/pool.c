@@ -54,9 +54,6 @@ TQ_BODY float clamp_float(const pool *p, float x)
     return p->float_high < x ? p->float_high : x;
 }
 
-/* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
-#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
-
 /* The sum of nine cells at channel i, in XNNPACK's order: column by column, padding included as 0. */
 #define SUM_NINE(x, i) \
     (((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i])))
@@ -79,7 +76,7 @@ static const float zeros[CHANNELS];
 TQ_BODY void average_nine_some(const pool *p, const float *const x[9], float inverse, size_t at, float *restrict out,
                                const size_t some)
 {
-    EACH (i, some)
+    TQ_EACH_LANE (i, some)
         out[at + i] = clamp_float(p, (0 + SUM_NINE(x, at + i)) * inverse);
 }
 
