@@ -44,6 +44,9 @@ static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
 /* a . b, n < 2^31 values each, for the machine's instruction set. */
 int64_t tq_dot_long_i8(const int8_t *a, const int8_t *b, size_t n);
 
+/* sums[r] = row r of a [rows][n] matrix . b, modulo 2^32. */
+void tq_dot_rows_i8(const int8_t *matrix, size_t rows, const int8_t *b, size_t n, int32_t *sums);
+
 /* The same, without a call for short ones. */
 static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
 {
