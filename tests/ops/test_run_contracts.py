@@ -246,9 +246,14 @@ def test_a_shape_that_is_not_constant_is_checked_when_it_runs():
         run(data, np.int32([1, 8, 9, 5]), x)
 
 
+FOURIER = {"x": {"shape": [9, 3, 128], "fed": True}, "n": {"shape": [2], "type": "INT32", "data": np.int32([4, 128])}}
 FLOATS = {"matmul": matmul(), "transposed": transposed(), "conv 3d": conv_3d(), "dense": dense(), "conv": conv(),
           "depthwise": depthwise(), "matmul of codes": matmul(**CODE_MATMUL),
-          "hybrid matmul": matmul(b={"type": "INT8", "scale": 0.01})}  # fmt: skip
+          "hybrid matmul": matmul(b={"type": "INT8", "scale": 0.01}),
+          "matmul of many batches": matmul(a={"shape": [8, 40, 50]}, b={"shape": [8, 50, 60]}),
+          "hybrid matmul of many batches": matmul(a={"shape": [35, 40, 50]}, b={"shape": [35, 50, 60],
+                                                  "type": "INT8", "scale": 0.01}),
+          "fourier": one("RFFT2D", {}, {**FOURIER, "y": {"shape": [], "type": "COMPLEX64"}}, {})}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FLOATS)

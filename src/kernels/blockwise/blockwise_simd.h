@@ -77,7 +77,8 @@ INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
             acc0[i] = splat_s32(offset[0]), acc1[i] = splat_s32(offset[1]);
             acc2[i] = splat_s32(offset[2]), acc3[i] = splat_s32(offset[3]);
         }
-        for (size_t s = 0; s < steps; s += TQ_BLOCKWISE_PARTS, w += 2 * VECTOR, at += 4 * STEP)
+        size_t s = 0;
+        do {
             EACH (p, panels) {
                 const vi first = load_bytes(w + p * next), last = load_bytes(w + p * next + VECTOR);
                 EACH (r, rows) {
@@ -89,6 +90,8 @@ INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
                     acc3[i] = multiply(acc3[i], high_bits(last), x + 3 * STEP);
                 }
             }
+            w += 2 * VECTOR, at += 4 * STEP, s += TQ_BLOCKWISE_PARTS;
+        } while (s < steps);
         EACH (i, n) {
             const vf scale = load_f32(panel->scales + (i % panels * blocks + b) * LANES);
             sum0[i] = fma_f32(to_f32(acc0[i]), scale, sum0[i]);

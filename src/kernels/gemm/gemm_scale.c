@@ -16,15 +16,34 @@ typedef struct columns {
     int32_t weight_sum[BLOCK];
 } columns;
 
-/* The columns of n channels from `channel` on; those of the first channel up to BLOCK. */
+/* The first n of a block's entries; the others are 0. */
+TQ_BODY void load_entries(void *to, const void *from, size_t n)
+{
+    memset(to, 0, BLOCK * sizeof(float));
+    if (n == BLOCK)
+        memcpy(to, from, BLOCK * sizeof(float));
+    else
+        tq_copy_part(to, from, n * sizeof(float));
+}
+
+TQ_BODY void splat(float x, float *to)
+{
+    for (size_t i = 0; i < BLOCK; i++)
+        to[i] = x;
+}
+
+/* The columns of n channels from `channel` on. */
 TQ_BODY void load_columns(const tq_gemm_scaling *s, size_t channel, size_t n, columns *to)
 {
-    for (size_t i = 0; i < BLOCK; i++) {
-        const size_t c = channel + (i < n ? i : 0);
-        to->scale[i] = s->scale[s->scale_step * c];
-        to->weight_sum[i] = s->weight_sums[c];
-        to->bias[i] = s->bias ? s->bias[c] : s->order == TQ_SCALE_FUSED ? 0.0f : -0.0f; /* -0 changes no sum */
-    }
+    load_entries(to->weight_sum, s->weight_sums + channel, n);
+    if (s->scale_step)
+        load_entries(to->scale, s->scale + channel, n);
+    else
+        splat(s->scale[0], to->scale);
+    if (s->bias)
+        load_entries(to->bias, s->bias + channel, n);
+    else
+        splat(s->order == TQ_SCALE_FUSED ? 0.0f : -0.0f, to->bias); /* -0 changes no sum */
 }
 
 TQ_BODY float clamped(float x, float low, float high, const bool drops_nan)

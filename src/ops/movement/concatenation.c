@@ -6,8 +6,11 @@
  *     clamp(int(away(f32(q * k) + b)) + z_o),   k = f32(s_i * f32(1 / s_o)), b = f32(-z_i * k)
  * Source: LiteRT f6745779, tflite/kernels/concatenation.cc and internal/reference/concatenation.h.
  */
+#include "base/sizes.h"
+#include "kernels/arrays/lookup.h"
 #include "ops/check.h"
 #include "ops/movement/axis_part.h"
+#include "ops/parallel.h"
 #include "quant/rounding.h"
 
 /* Stored behind the moves, one for each input: the table for a UINT8 input whose scale or zero point is not the
@@ -33,20 +36,37 @@ static void fill_rescaled(const tq_tensor *in, const tq_tensor *out, uint8_t *va
         values[q] = (uint8_t)tq_value_of_rounded(tq_round_f32((float)q * scale + bias), tq_zero_point_of(out), 0, 255);
 }
 
+typedef struct rescaling {
+    const rescaled *by;
+    const uint8_t *from;
+    uint8_t *to;
+} rescaling;
+
+/* Elements of the input; those of a row lie together in the output. */
+static void rescale(void *context, size_t begin, size_t end)
+{
+    const rescaling *x = context;
+    const tq_axis_part *part = &x->by->part;
+    size_t n = 0;
+    for (size_t i = begin; i < end && !tq_stop_after(n); i += n) {
+        const size_t row = i / part->span, at = i % part->span;
+        n = tq_min_size(part->span - at, end - i);
+        tq_lookup_bytes(x->by->values, x->from + i, x->to + row * part->whole + part->at + at, n);
+    }
+}
+
 static tq_status eval_rescaled(tq_node *node, tq_error *error)
 {
-    size_t work = 0;
+    enum { GRAIN = 4096, COST = 40 };
     (void)error;
     tq_moves *moves = node->state;
     const rescaled *all = rescaled_of(moves);
     for (int i = 0; i < moves->count; i++) {
-        const uint8_t *from = node->in[i]->data;
-        uint8_t *to = node->out[0]->data;
-        if (!all[i].used)
-            tq_strided_copy(&moves->items[i].copy, from, to, node->threads);
-        for (size_t r = 0; all[i].used && r < all[i].part.outer && !tq_stop_count(&work, 1); r++)
-            TQ_EACH (c, all[i].part.span)
-                to[r * all[i].part.whole + all[i].part.at + c] = all[i].values[from[r * all[i].part.span + c]];
+        rescaling x = {&all[i], node->in[i]->data, node->out[0]->data};
+        if (all[i].used)
+            tq_parallel_work(all[i].part.outer * all[i].part.span, GRAIN, COST, node->threads, rescale, &x);
+        else
+            tq_strided_copy(&moves->items[i].copy, x.from, x.to, node->threads);
     }
     return TQ_OK;
 }

@@ -128,10 +128,7 @@ tq_status tq_eval_moves(tq_node *node, tq_error *error)
         void *to = node->out[move->output]->data;
         if (from == to && node->op->flags & TQ_OP_SAME)
             continue;
-        if (move->copy.rank == 0) /* one run */
-            tq_copy((char *)to + move->copy.to_at, (const char *)from + move->copy.from_at, move->copy.run);
-        else
-            tq_strided_copy(&move->copy, from, to, node->threads);
+        tq_strided_copy(&move->copy, from, to, node->threads);
     }
     return TQ_OK;
 }

@@ -357,9 +357,16 @@ static tq_strided in_planes(const tq_strided *copy)
     return c;
 }
 
+/* Bytes of a copy's one run. */
+static void copy_bytes(void *context, size_t begin, size_t end)
+{
+    const job *j = context;
+    memcpy(j->to + j->copy->to_at + begin, j->from + j->copy->from_at + begin, end - begin);
+}
+
 void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads)
 {
-    enum { PARTS = 2 }; /* for a thread, at least */
+    enum { PARTS = 2, PAGE = 4096 }; /* PARTS: for a thread, at least */
     const int rank = copy->rank;
     const tq_strided own = in_planes(copy);
     size_t runs = 1, planes = 1;
@@ -369,6 +376,10 @@ void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int thr
     if (runs * copy->run == 0)
         return;
     job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, 1, from, to};
+    if (rank == 0) {
+        tq_parallel_work(copy->run, PAGE, BYTE_COST, threads, copy_bytes, &j);
+        return;
+    }
     if (rank >= 1) {
         j.plane.columns = copy->dims[rank - 1];
         j.plane.column_from = copy->from[rank - 1];

@@ -41,10 +41,14 @@ typedef struct product {
     tq_fixed *multipliers; /* one, or one a column */
     size_t multiplier_step;
 
-    uint64_t a_at, b_at, quantized_at, rows_at, work_at; /* in scratch */
+    size_t jobs; /* parts of the batches, each computed by one thread; 1: all threads share every product */
+    uint64_t job_bytes; /* scratch of a job */
+    uint64_t a_at, b_at, quantized_at, rows_at, work_at; /* in a job's scratch */
 
     /* set by eval */
     const tq_node *node;
+    char *scratch; /* the job's */
+    int threads;   /* of a product */
     const void *a, *b;
     tq_gemm gemm;
     char *out;
@@ -80,9 +84,10 @@ static void multiply(product *p)
 {
     const tq_node *node = p->node;
     tq_gemm_rows rows = {p->a, p->m, p->k, NULL};
-    int8_t *quantized = tq_scratch_at(node, p->quantized_at);
     if (p->rule) {
-        tq_hybrid_quantize(p->rule, p->a, p->m, p->k, node->threads, quantized, p->rows);
+        int8_t *quantized = (int8_t *)p->scratch + p->quantized_at;
+        p->rows = (tq_hybrid_row *)(void *)(p->scratch + p->rows_at);
+        tq_hybrid_quantize(p->rule, p->a, p->m, p->k, p->threads, quantized, p->rows);
         rows.data = quantized;
     }
     tq_gemm_scaling scaling;
@@ -95,7 +100,7 @@ static void multiply(product *p)
         scaling.weight_sums = tq_gemm_weight_sums(&p->gemm);
         store.scaling = &scaling;
     }
-    tq_gemm_run(&p->gemm, &rows, &store, p->out, p->n, tq_scratch_at(node, p->work_at), node->threads);
+    tq_gemm_run(&p->gemm, &rows, &store, p->out, p->n, p->scratch + p->work_at, p->threads);
 }
 
 /* ---- int16 by int16 ---- */
@@ -149,7 +154,7 @@ static void prepare_a(product *p, size_t matrix)
     p->a = a;
     if (!p->swap_a)
         return;
-    void *transposed = tq_scratch_at(p->node, p->a_at);
+    char *transposed = p->scratch + p->a_at;
     transpose(a, p->k, p->m, p->size_a, transposed);
     p->a = transposed;
 }
@@ -157,7 +162,7 @@ static void prepare_a(product *p, size_t matrix)
 static void prepare_b(product *p, size_t matrix)
 {
     const char *b = (const char *)p->node->in[RIGHT]->data + matrix * p->k * p->n * p->size_b;
-    void *scratch = tq_scratch_at(p->node, p->b_at);
+    char *scratch = p->scratch + p->b_at;
     p->b = b;
     if (p->is_int16 && !p->swap_b) {
         transpose(b, p->k, p->n, p->size_b, scratch);
@@ -183,14 +188,12 @@ static void prepack(tq_node *node)
         pack(p, node, (const char *)b->data + i * p->k * p->n * p->size_b, &gemms[i], packed + i * p->each);
 }
 
-static tq_status eval(tq_node *node, tq_error *error)
+static void run_batches(const product *of, size_t begin, size_t end)
 {
-    (void)error;
-    product p = *(const product *)node->state;
-    p.node = node;
-    p.rows = tq_scratch_at(node, p.rows_at);
-    size_t batches = tq_shape_size(&p.batch), held_b = SIZE_MAX, held_a = SIZE_MAX;
-    for (size_t i = 0; i < batches && p.m && p.n && !tq_stop_after(p.m + p.n); i++) {
+    product p = *of;
+    const tq_node *node = p.node;
+    size_t held_b = SIZE_MAX, held_a = SIZE_MAX;
+    for (size_t i = begin; i < end && p.m && p.n && !tq_stop_after(p.m + p.n); i++) {
         size_t a = matrix_at(&node->in[LEFT]->shape, &p.batch, i), b = matrix_at(&node->in[RIGHT]->shape, &p.batch, i);
         if (a != held_a)
             prepare_a(&p, a);
@@ -200,10 +203,29 @@ static tq_status eval(tq_node *node, tq_error *error)
         held_b = b;
         p.out = (char *)node->out[0]->data + i * p.m * p.n * p.size_out;
         if (p.is_int16)
-            tq_parallel_for(p.m * p.n, tq_grain(p.k), node->threads, multiply_int16, &p);
+            tq_parallel_for(p.m * p.n, tq_grain(p.k), p.threads, multiply_int16, &p);
         else
             multiply(&p);
     }
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    product p = *(const product *)context;
+    const size_t batches = tq_shape_size(&p.batch);
+    for (size_t job = begin; job < end; job++) {
+        p.scratch = tq_scratch_at(p.node, job * p.job_bytes);
+        run_batches(&p, batches * job / p.jobs, batches * (job + 1) / p.jobs);
+    }
+}
+
+static tq_status eval(tq_node *node, tq_error *error)
+{
+    (void)error;
+    product p = *(const product *)node->state;
+    p.node = node;
+    p.threads = p.jobs > 1 ? 1 : node->threads;
+    tq_parallel_for(p.jobs, 1, (int)p.jobs, run_jobs, &p);
     return TQ_OK;
 }
 
@@ -339,6 +361,15 @@ static tq_status choose(tq_node *node, product *p, tq_error *error)
     return node->out[0]->type == TQ_TensorType_INT32 ? TQ_OK : prepare_quantized(node, p, error);
 }
 
+/* Parts of the batches that are about equal and pay for a thread each; else 1. */
+static size_t jobs_of(const tq_node *node, const product *p)
+{
+    enum { COST = 10, MANY = 8 }; /* picoseconds of a multiply-add; batches of a job that hide one more */
+    const size_t batches = tq_shape_size(&p->batch);
+    const size_t jobs = (size_t)tq_paying_threads(batches * p->m * p->n, COST * p->k, node->threads);
+    return batches % jobs == 0 || batches >= MANY * jobs ? jobs : 1;
+}
+
 /* Plans the product, its prepacked weights and its scratch. */
 static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
@@ -358,7 +389,7 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
     p->b_at = tq_scratch_part(total, p->constant ? 0 : p->each, 1);
     p->quantized_at = tq_scratch_part(total, p->rule ? (uint64_t)p->m * p->k : 0, 1);
     p->rows_at = tq_scratch_part(total, p->rule ? p->m : 0, sizeof(tq_hybrid_row));
-    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, node->threads), 1);
+    p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->plan, p->jobs > 1 ? 1 : node->threads), 1);
     return TQ_OK;
 }
 
@@ -372,12 +403,15 @@ tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
     p->size_b = tq_element_bytes(node->in[RIGHT]->type);
     p->size_out = tq_element_bytes(node->out[0]->type);
     TQ_TRY(choose(node, p, error));
-    uint64_t total = 0;
+    uint64_t total = 0, all = 0;
+    p->jobs = jobs_of(node, p);
     p->a_at = tq_scratch_part(&total, p->swap_a ? (uint64_t)p->m * p->k : 0, p->size_a);
     if (p->is_int16)
         p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);
     else
         TQ_TRY(prepare_gemm(node, p, &total, error));
+    p->job_bytes = total;
+    tq_scratch_part(&all, p->jobs, p->job_bytes);
     node->eval = eval;
-    return tq_node_scratch(node, total, error);
+    return tq_node_scratch(node, all, error);
 }

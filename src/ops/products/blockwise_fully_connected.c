@@ -21,6 +21,7 @@
 #include "ops/scratch.h"
 
 enum { SOME = 32 }; /* rows that are multiplied with a panel while the cache has it */
+enum { ROW_COST = 350 }; /* picoseconds for quantizing an element */
 
 typedef struct product {
     size_t rows;
@@ -29,11 +30,12 @@ typedef struct product {
     tq_blockwise plan;
     float *scales, *sums;             /* [units][blocks], [units] */
     uint64_t row_bytes;               /* of a row's steps */
-    uint64_t row_at, quantized_at;    /* offsets in scratch: steps of SOME rows, one row's quantized values */
+    uint64_t row_at, quantized_at;    /* offsets in scratch: of SOME rows, their steps and quantized values */
     /* set by eval */
     const tq_node *node;
     tq_blockwise_weights weights;
-    const tq_blockwise_row *row; /* [count] */
+    const float *in;
+    tq_blockwise_row *row; /* [count] */
     size_t count;
     float *out;
 } product;
@@ -51,27 +53,34 @@ static void run_panels(void *context, size_t begin, size_t end)
     tq_blockwise_run(&p->plan, &p->weights, p->row, p->count, bias ? bias->data : NULL, begin, end, p->out);
 }
 
+static void quantize_rows(void *context, size_t begin, size_t end)
+{
+    const product *p = context;
+    const size_t columns = p->plan.columns;
+    for (size_t i = begin; i < end && !tq_stop_after(columns); i++) {
+        int8_t *quantized = (int8_t *)tq_scratch_at(p->node, p->quantized_at) + i * columns;
+        const tq_hybrid_row by = p->rule(p->in + i * columns, columns, 1, quantized);
+        p->row[i] = tq_blockwise_row_make(&p->plan, quantized, by.scale, by.zero_point,
+                                          (char *)tq_scratch_at(p->node, p->row_at) + i * p->row_bytes);
+    }
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     product p = *(const product *)node->state;
     const size_t columns = p.plan.columns, units = p.plan.units;
-    int8_t *quantized = tq_scratch_at(node, p.quantized_at);
+    tq_blockwise_row row[SOME];
     p.node = node;
     p.weights = tq_blockwise_packed(&p.plan, node->prepacked);
-    tq_blockwise_row row[SOME];
     p.row = row;
     for (size_t r = 0; r < p.rows; r += p.count) {
-        const float *x = (const float *)node->in[0]->data + r * columns;
         p.count = tq_min_size(SOME, p.rows - r);
-        for (size_t i = 0; i < p.count; i++) {
-            if (tq_stop_after(columns))
-                return TQ_OK;
-            const tq_hybrid_row by = p.rule(x + i * columns, columns, 1, quantized);
-            row[i] = tq_blockwise_row_make(&p.plan, quantized, by.scale, by.zero_point,
-                                           (char *)tq_scratch_at(node, p.row_at) + i * p.row_bytes);
-        }
+        p.in = (const float *)node->in[0]->data + r * columns;
         p.out = (float *)node->out[0]->data + r * units;
+        tq_parallel_work(p.count, 1, ROW_COST * columns, node->threads, quantize_rows, &p);
+        if (tq_stop_now())
+            return TQ_OK; /* some rows are unset */
         tq_parallel_for(p.plan.panels, tq_grain(p.count * columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);
         tq_activate(p.activation, p.out, p.count * units);
     }
@@ -139,7 +148,7 @@ tq_status tq_prepare_blockwise_rows(tq_node *node, size_t rows, size_t columns, 
     uint64_t total = 0;
     p->row_bytes = tq_round_up(p->plan.row_bytes, 64);
     p->row_at = tq_scratch_part(&total, tq_min_size(rows, SOME), p->row_bytes);
-    p->quantized_at = tq_scratch_part(&total, 1, columns);
+    p->quantized_at = tq_scratch_part(&total, tq_min_size(rows, SOME), columns);
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

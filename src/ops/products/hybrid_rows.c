@@ -28,20 +28,37 @@ typedef struct range {
 /* The greatest bits as int32 and as uint32, from 0 on: those of the greatest value and of the least.  Bits of floats
    have the floats' order among values of 0 and more, and the opposite one among those below; compilers vectorize maxima
    of integers alone.  NaN and infinities have the greatest bits of their sign. */
+TQ_BODY void bits_of(const float *values, size_t n, uint32_t *most, uint32_t *least)
+{
+    int32_t high = 0;
+    uint32_t low = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        high = (int32_t)bits > high ? (int32_t)bits : high;
+        low = bits > low ? bits : low;
+    }
+    *most = (uint32_t)high, *least = low;
+}
+
 #define BITS_OF(isa, target)                                                                      \
     target static void bits_##isa(const float *values, size_t n, uint32_t *most, uint32_t *least) \
     {                                                                                             \
-        int32_t high = 0;                                                                         \
-        uint32_t low = 0;                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                          \
-            uint32_t bits;                                                                        \
-            memcpy(&bits, values + i, sizeof bits);                                               \
-            high = (int32_t)bits > high ? (int32_t)bits : high;                                   \
-            low = bits > low ? bits : low;                                                        \
-        }                                                                                         \
-        *most = (uint32_t)high, *least = low;                                                     \
+        bits_of(values, n, most, least);                                                          \
     }
 TQ_EVERY_ISA(BITS_OF)
+
+/* The range of the values and 0. */
+TQ_BODY range range_from(uint32_t most, uint32_t least)
+{
+    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
+    range r;
+    least = least > sign ? least : 0; /* no value is below 0 */
+    memcpy(&r.high, &most, sizeof most);
+    memcpy(&r.low, &least, sizeof least);
+    r.finite = most < infinite && (least & ~sign) < infinite;
+    return r;
+}
 
 typedef struct row {
     const float *values;
@@ -93,21 +110,14 @@ static void find_bits_by_threads(const row *x, uint32_t *most, uint32_t *least)
     }
 }
 
-/* The range of the values and 0. */
 static range range_of(const row *x)
 {
-    const uint32_t sign = 0x80000000, infinite = 0x7F800000;
     uint32_t most, least;
-    range r;
     if (x->threads > 1)
         find_bits_by_threads(x, &most, &least);
     else
         find_bits(x->values, x->n, &most, &least);
-    least = least > sign ? least : 0; /* no value is below 0 */
-    memcpy(&r.high, &most, sizeof most);
-    memcpy(&r.low, &least, sizeof least);
-    r.finite = most < infinite && (least & ~sign) < infinite;
-    return r;
+    return range_from(most, least);
 }
 
 /* A row with NaN or an infinity: its products become NaN, as in floating point. */
@@ -222,22 +232,86 @@ tq_hybrid_row tq_hybrid_asymmetric(const float *values, size_t n, int threads, i
 }
 
 /* The zero point in float32, rounded to nearest, ties to even. */
-static int32_t even_zero_point(float low, float high)
+TQ_BODY int32_t even_zero_point(float low, float high)
 {
-    float zero_point = (-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high;
-    return (int32_t)rintf(zero_point < -128 ? -128 : zero_point > 127 ? 127 : zero_point);
+    return tq_lane_round_even((-128 + low) + (127 + high) > 0 ? -128 - low : 127 - high, -128, 127);
 }
 
+/* A row's parameters; *inverse: of the scale, or 0 where all quantized values are 0.  Without branches. */
+TQ_BODY tq_hybrid_row even_parameters(range r, float *inverse)
+{
+    const float width = r.high - r.low, by = width > 0 ? 255 / width : 1;
+    const bool finite = r.finite & (width <= FLT_MAX), fits = by <= FLT_MAX;
+    const int32_t zero_point = even_zero_point(r.low * by, r.high * by);
+    *inverse = finite & fits ? by : 0;
+    return (tq_hybrid_row){!finite ? NAN : fits ? 1 / by : 1, finite & fits ? zero_point : 0};
+}
+
+/* Compilers find no vectors in an unrolled comparison. */
+#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
+
 /* All values in [-128, 127], ties to even. */
-#define QUANTIZE_EVEN(isa, target)                                                                           \
+TQ_BODY void even_values(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);
+    EACH (i, n)
+        quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);
+}
+
+enum { VECTOR = 16 };
+
+/* even_values by whole vectors, of which the last may overlap the one before. */
+TQ_BODY void even_vectors(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    for (size_t i = 0; i < n; i += VECTOR) {
+        const size_t at = tq_min_size(i, n - VECTOR);
+        int8_t part[VECTOR]; /* overlaps no values, as far as compilers know */
+        even_values(values + at, VECTOR, inverse, zero_point, part);
+        memcpy(quantized + at, part, VECTOR);
+    }
+}
+
+TQ_BODY void even_row(const float *values, size_t n, float inverse, int32_t zero_point, int8_t *quantized)
+{
+    if (inverse == 0)
+        memset(quantized, 0, n);
+    else if (n < VECTOR)
+        even_values(values, n, inverse, zero_point, quantized);
+    else
+        even_vectors(values, n, inverse, zero_point, quantized);
+}
+
+/* Rows of n values, VECTOR and less: their parameters side by side. */
+TQ_BODY void even_rows(const float *values, size_t count, size_t n, int8_t *quantized, tq_hybrid_row *rows)
+{
+    uint32_t most[VECTOR] = {0}, least[VECTOR] = {0};
+    float inverse[VECTOR], scale[VECTOR];
+    int32_t zero_point[VECTOR];
+    for (size_t r = 0; r < count; r++)
+        bits_of(values + r * n, n, &most[r], &least[r]);
+    EACH (r, VECTOR) {
+        const tq_hybrid_row made = even_parameters(range_from(most[r], least[r]), &inverse[r]);
+        scale[r] = made.scale, zero_point[r] = made.zero_point;
+    }
+    for (size_t r = 0; r < count; r++) {
+        rows[r] = (tq_hybrid_row){scale[r], zero_point[r]};
+        even_row(values + r * n, n, inverse[r], zero_point[r], quantized + r * n);
+    }
+}
+
+#define EVEN_ROWS(isa, target)                                                                               \
+    target static void even_rows_##isa(const float *values, size_t count, size_t n, int8_t *quantized,       \
+                                       tq_hybrid_row *rows)                                                  \
+    {                                                                                                        \
+        for (size_t r = 0; r < count && !tq_stop_after(VECTOR * n); r += VECTOR)                             \
+            even_rows(values + r * n, tq_min_size(VECTOR, count - r), n, quantized + r * n, rows + r);       \
+    }                                                                                                        \
     target static void quantize_even_##isa(const float *values, size_t n, float inverse, int32_t zero_point, \
                                            int8_t *quantized)                                                \
     {                                                                                                        \
-        const float low = (float)(-128 - zero_point), high = (float)(127 - zero_point);                      \
-        for (size_t i = 0; i < n; i++)                                                                       \
-            quantized[i] = (int8_t)(tq_lane_round_even(values[i] * inverse, low, high) + zero_point);        \
+        even_values(values, n, inverse, zero_point, quantized);                                              \
     }
-TQ_EVERY_ISA(QUANTIZE_EVEN)
+TQ_EVERY_ISA(EVEN_ROWS)
 
 static void quantize_even(void *context, size_t begin, size_t end)
 {
@@ -250,14 +324,12 @@ static void quantize_even(void *context, size_t begin, size_t end)
 tq_hybrid_row tq_hybrid_even(const float *values, size_t n, int threads, int8_t *quantized)
 {
     row x = row_of(values, n, threads, quantized);
-    const range r = range_of(&x);
-    const float width = r.high - r.low, inverse = width > 0 ? 255 / width : 1;
-    if (!r.finite || width > FLT_MAX)
-        return non_finite(n, quantized);
-    if (inverse > FLT_MAX)
-        return zeros(n, quantized);
-    const tq_hybrid_row made = {1 / inverse, even_zero_point(r.low * inverse, r.high * inverse)};
-    quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    float inverse;
+    const tq_hybrid_row made = even_parameters(range_of(&x), &inverse);
+    if (inverse > 0)
+        quantize(&x, quantize_even, inverse, made.zero_point, -128);
+    else
+        memset(quantized, 0, n);
     return made;
 }
 
@@ -271,7 +343,14 @@ typedef struct many_rows {
 
 static void quantize_rows(void *context, size_t begin, size_t end)
 {
+    enum { SHORT = 256, MANY = 4 };
+    static void (*const even[TQ_ISAS])(const float *, size_t, size_t, int8_t *, tq_hybrid_row *) =
+        TQ_ISA_FUNCTIONS(even_rows);
     const many_rows *x = context;
+    if (x->rule == tq_hybrid_even && x->n <= SHORT && end - begin >= MANY) {
+        even[tq_isa()](x->values + begin * x->n, end - begin, x->n, x->quantized + begin * x->n, x->rows + begin);
+        return;
+    }
     for (size_t r = begin; r < end && !tq_stop_after(x->n); r++)
         x->rows[r] = x->rule(x->values + r * x->n, x->n, 1, x->quantized + r * x->n);
 }

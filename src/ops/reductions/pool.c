@@ -21,7 +21,7 @@
 #include "ops/check.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
-#include "ops/reductions/float_extremes.h"
+#include "ops/reductions/float_runs.h"
 #include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */

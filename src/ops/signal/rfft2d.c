@@ -7,11 +7,16 @@
  */
 #include "ops/check.h"
 #include "ops/movement/movement.h"
+#include "ops/parallel.h"
 #include "ops/signal/fft.h"
+
+#define COST 5000 /* picoseconds for an element of a matrix */
 
 typedef struct rfft {
     size_t height, width;
     size_t largest;    /* of height and width */
+    size_t matrices;
+    size_t jobs;       /* parts of the matrices, each with scratch of its own */
     tq_complex128 *roots; /* of `largest`; NULL: each eval computes them in scratch */
 } rfft;
 
@@ -35,32 +40,56 @@ static void transform_matrix(const rfft *s, const tq_complex128 *roots, tq_compl
     }
 }
 
+/* Elements of a job's scratch. */
+static size_t job_elements(const rfft *s)
+{
+    return s->height * s->width + s->height;
+}
+
+typedef struct work {
+    const tq_node *node;
+    const tq_complex128 *roots;
+} work;
+
+static void run_matrix(const work *w, size_t m, tq_complex128 *matrix)
+{
+    const rfft *s = w->node->state;
+    const tq_shape *in = &w->node->in[0]->shape;
+    const size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
+    const size_t bins = s->width / 2 + 1;
+    const float *from = (const float *)w->node->in[0]->data + m * rows * columns;
+    float *to = (float *)w->node->out[0]->data + m * s->height * bins * 2;
+    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
+        for (size_t x = 0; x < s->width; x++)
+            matrix[y * s->width + x] = (tq_complex128){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
+    transform_matrix(s, w->roots, matrix);
+    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
+        for (size_t x = 0; x < bins; x++, to += 2) {
+            to[0] = (float)matrix[y * s->width + x].real;
+            to[1] = (float)matrix[y * s->width + x].imaginary;
+        }
+}
+
+static void run_jobs(void *context, size_t begin, size_t end)
+{
+    const work *w = context;
+    const rfft *s = w->node->state;
+    for (size_t job = begin; job < end; job++)
+        for (size_t m = s->matrices * job / s->jobs; m < s->matrices * (job + 1) / s->jobs; m++)
+            run_matrix(w, m, (tq_complex128 *)w->node->scratch + job * job_elements(s));
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     const rfft *s = node->state;
-    const tq_shape *in = &node->in[0]->shape;
-    size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
-    size_t matrices = tq_shape_span(in, 0, in->rank - 2), bins = s->width / 2 + 1;
-    tq_complex128 *matrix = node->scratch, *roots = s->roots;
-    float *to = node->out[0]->data;
+    tq_complex128 *roots = s->roots;
     if (roots == NULL) {
-        roots = matrix + s->height * s->width + s->height;
+        roots = (tq_complex128 *)node->scratch + s->jobs * job_elements(s);
         tq_fft_roots(roots, s->largest);
     }
-    for (size_t m = 0; m < matrices; m++) {
-        const float *from = (const float *)node->in[0]->data + m * rows * columns;
-        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
-            for (size_t x = 0; x < s->width; x++)
-                matrix[y * s->width + x] =
-                    (tq_complex128){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
-        transform_matrix(s, roots, matrix);
-        for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
-            for (size_t x = 0; x < bins; x++, to += 2) {
-                to[0] = (float)matrix[y * s->width + x].real;
-                to[1] = (float)matrix[y * s->width + x].imaginary;
-            }
-    }
+    work w = {node, roots};
+    tq_parallel_for(s->jobs, 1, (int)s->jobs, run_jobs, &w);
     return TQ_OK;
 }
 
@@ -78,8 +107,10 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
     s->height = (size_t)height;
     s->width = (size_t)width;
     s->largest = s->height > s->width ? s->height : s->width;
+    s->matrices = tq_shape_span(&shape, 0, shape.rank - 2);
+    s->jobs = (size_t)tq_paying_threads(s->matrices * s->height, COST * s->width, node->threads);
     size_t roots = tq_is_constant(node->in[1]) ? 0 : s->largest / 2;
-    return tq_node_scratch(node, (s->height * s->width + s->height + roots) * sizeof(tq_complex128), error);
+    return tq_node_scratch(node, (s->jobs * job_elements(s) + roots) * sizeof(tq_complex128), error);
 }
 
 tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
