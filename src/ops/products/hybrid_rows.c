@@ -243,8 +243,8 @@ TQ_BODY tq_hybrid_row even_parameters(range r, float *inverse)
     const float width = r.high - r.low, by = width > 0 ? 255 / width : 1;
     const bool finite = r.finite & (width <= FLT_MAX), fits = by <= FLT_MAX;
     const int32_t zero_point = even_zero_point(r.low * by, r.high * by);
-    *inverse = finite & fits ? by : 0;
-    return (tq_hybrid_row){!finite ? NAN : fits ? 1 / by : 1, finite & fits ? zero_point : 0};
+    *inverse = (finite & fits) ? by : 0;
+    return (tq_hybrid_row){!finite ? NAN : fits ? 1 / by : 1, (finite & fits) ? zero_point : 0};
 }
 
 /* Compilers find no vectors in an unrolled comparison. */
