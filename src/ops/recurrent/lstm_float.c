@@ -27,27 +27,55 @@ typedef struct step {
     float *gates; /* [gate][batch][cell] */
 } step;
 
-static float gate_sum(const step *s, int gate, size_t b, size_t cell)
+static float start_of(const tq_lstm *l, int gate, size_t cell)
 {
-    const tq_lstm_gate *g = &s->l->gates[gate];
-    float sum = g->norm ? 0 : ((const float *)g->bias->data)[cell];
-    sum = tq_rows_product(sum, g->weights, g->sums, &s->x, b, cell);
+    const tq_lstm_gate *g = &l->gates[gate];
+    return g->norm ? 0 : ((const float *)g->bias->data)[cell];
+}
+
+enum { CELLS = 64 }; /* whose integer sums lie on the stack */
+
+/* sums[i] += (row first + i of a hybrid matrix) . (the row of batch b), for i < count <= CELLS. */
+static void add_rows(const tq_tensor *matrix, const int32_t *row_sums, const tq_rows *rows, size_t b, size_t first,
+                     size_t count, float *sums)
+{
+    int32_t dots[CELLS];
+    const tq_hybrid_row *row = &rows->scales[b];
+    tq_dot_rows_i8((const int8_t *)matrix->data + first * rows->width, count, rows->quantized + b * rows->width,
+                   rows->width, dots);
+    for (size_t i = 0; i < count; i++) {
+        const int64_t acc = dots[i] - (int64_t)row->zero_point * row_sums[first + i];
+        sums[i] += (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, first + i) * row->scale);
+    }
+}
+
+/* Cells [first, first + count) of a gate, in batch b; count <= CELLS. */
+static void sum_cells(const step *s, int gate, size_t b, size_t first, size_t count)
+{
+    const tq_lstm *l = s->l;
+    const tq_lstm_gate *g = &l->gates[gate];
+    float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = start_of(l, gate, first + i);
+    add_rows(g->weights, g->sums, &s->x, b, first, count, sums);
     if (g->aux_weights)
-        sum = tq_rows_product(sum, g->aux_weights, g->aux_sums, &s->aux, b, cell);
-    if (s->l->diagonal[gate])
-        return sum + ((const float *)g->recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
-    return tq_rows_product(sum, g->recurrent, g->recurrent_sums, &s->h, b, cell);
+        add_rows(g->aux_weights, g->aux_sums, &s->aux, b, first, count, sums);
+    if (!l->diagonal[gate])
+        add_rows(g->recurrent, g->recurrent_sums, &s->h, b, first, count, sums);
+    for (size_t i = 0; l->diagonal[gate] && i < count; i++)
+        sums[i] += ((const float *)g->recurrent->data)[first + i] * s->h.data[b * s->h.stride + first + i];
 }
 
 static void sum_hybrid(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const step *s = context;
-    size_t size = s->l->batches * s->l->cells;
     for (int gate = tq_lstm_first_gate(s->l); gate < TQ_GATES; gate++)
-        for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, s->l->inputs + s->l->outputs); b++)
-                s->gates[(size_t)gate * size + b * s->l->cells + cell] = gate_sum(s, gate, b, cell);
+        for (size_t cell = begin, n; cell < end; cell += n) {
+            n = tq_min_size(CELLS, end - cell);
+            for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, n * (s->l->inputs + s->l->outputs)); b++)
+                sum_cells(s, gate, b, cell, n);
+        }
 }
 
 /* ---- float weights ---- */
@@ -118,12 +146,6 @@ tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, tq_error *error)
     if (!l->pack_again)
         tq_lstm_pack_float(l);
     return TQ_OK;
-}
-
-static float start_of(const tq_lstm *l, int gate, size_t cell)
-{
-    const tq_lstm_gate *g = &l->gates[gate];
-    return g->norm ? 0 : ((const float *)g->bias->data)[cell];
 }
 
 static bool in_lanes(const tq_lstm *l, size_t channels, size_t depth)
