@@ -1,28 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of quantized models beside their float model: tq's and ai-edge-quantizer's, on the same calibration data.
 
-    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] [--best] float.tflite ...
+    python benchmarks/bench_accuracy.py [--recipe int8] [--samples 32] [--best] [float.tflite ...]
     python benchmarks/bench_accuracy.py --rounding [--recipe weight_only_int4] [float.tflite ...]
     python benchmarks/bench_accuracy.py --tasks [float.tflite ...]
-    python benchmarks/bench_accuracy.py --effort [--recipe int8] [float.tflite ...]
+    python benchmarks/bench_accuracy.py --effort [--recipe int8] [--samples 16] [--seed 1] [float.tflite ...]
 
 Prints for each model the signal-to-noise ratio in dB, the mean over the float outputs, by LiteRT's default resolver, of
-32 random samples after calibration with 8 others; with --best also that of effort="best".  A model without a signature
-gets one before ai-edge-quantizer reads it.  Each model is run in a process of its own, since LiteRT may end it.
+32 random samples after calibration with 8 others; with --best also that of effort="best", where tq is less near than
+ai-edge-quantizer.  The end says on how many models tq is at least as near, and lists the others.  A model without a
+signature gets one before ai-edge-quantizer reads it.  Each model has a process of its own, since LiteRT may end it.
 
 With --rounding: the ratio with each weight_rounding of tq.quantize_model, before a last SOFTMAX or LOGISTIC, and the
 seconds of quantizing: 16 samples to calibrate with and 16 others to measure with, smooth random pictures
 (bench_better.py).
 With --effort: the same for each effort, beside ai-edge-quantizer and the bound: the ratio if the outputs alone were
-int8.
+int8.  --seed N: the number of the calibration samples, N + 1 that of the others.
 With --tasks: the accuracy on scikit-learn's handwritten digits, of the net of digits.py, trained anew, and of the
 nets that are named, whose pictures may have another size; and the mean average precision of the detector of
 shapes.py, trained anew.
-Without models: the convolutional ones of 20 KB and more in ../shared/models, or in the folder that TQ_MODELS names.
+Without models: the float ones under 15 MB in ../shared/models, or in the folder that TQ_MODELS names; with --rounding
+and --effort its convolutional ones of 20 KB and more.
 """
 
 import argparse
 import contextlib
+import hashlib
 import io
 import json
 import os
@@ -40,7 +43,10 @@ from bench_better import candidates, samples_of
 
 import tq
 from tq.quantization.recipes import EFFORTS, RECIPES, ROUNDINGS
+from tq.specification.table import INTEGER
 
+FOLDER = Path(os.environ.get("TQ_MODELS") or Path(__file__).resolve().parents[2] / "shared" / "models")
+NEAR = 0.05  # dB: "at least as near"
 PEERS = {"int8": "static_wi8_ai8", "int16x8": "static_wi8_ai16", "dynamic_int8": "dynamic_wi8_afp32"}
 STATIC = ("int8", "int16x8")
 
@@ -124,12 +130,12 @@ def measure(path, recipe, count, best):
     given = calibration if recipe in STATIC else None
     makers = {
         "tq": lambda: tq.quantize_model(data, recipe, calibration=given),
-        "best": lambda: tq.quantize_model(data, recipe, calibration=calibration, effort="best"),
         "peer": lambda: with_peer(data, recipe, calibration),
+        "best": lambda: tq.quantize_model(data, recipe, calibration=calibration, effort="best"),
     }
-    if not best:
-        del makers["best"]
     for who, make in makers.items():
+        if who == "best" and not (best and is_less_near(found)):
+            continue
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 made = make()
@@ -142,6 +148,69 @@ def measure(path, recipe, count, best):
             found[who] = f"does not run: {error}"[:120]
         print(json.dumps(found), flush=True)
     return found
+
+
+def floats():
+    """The paths of different float models under 15 MB."""
+    seen = set()
+    for path in sorted(FOLDER.rglob("*.tflite")):
+        data = path.read_bytes() if path.stat().st_size < 15_000_000 else b""
+        digest = hashlib.sha256(data).digest()
+        try:
+            graph = tq.Model(data).subgraphs[0]
+        except tq.Error:
+            continue
+        if digest not in seen and graph.operators and not any(len(t.quantization.scale) for t in graph.tensors):
+            seen.add(digest)
+            yield str(path)
+
+
+def compare_peers(paths, recipe, samples, best):
+    columns = {"tq": "tq, dB", **({"best": 'effort="best"'} if best else {}), "peer": "ai-edge-quantizer, dB"}
+    print(f"| model | {' | '.join(columns.values())} |\n|---" + "|---" * len(columns) + "|")
+    rows = {}
+    for path in paths:
+        asked = ["--recipe", recipe, "--samples", str(samples), *["--best"] * best]
+        command = [sys.executable, __file__, "--one", *asked, path]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
+        lines = done.stdout.strip().splitlines()
+        found = json.loads(lines[-1]) if lines else {}
+        default = "ended the process" if done.returncode < 0 else "failed"
+        shown = [found.get(who, "" if who == "best" else default) for who in columns]
+        cells = [f"{item:.1f}" if isinstance(item, float) else str(item) for item in shown]
+        print(f"| {path.rsplit('/', 1)[-1]} | {' | '.join(cells)} |", flush=True)
+        if all(isinstance(found.get(who), float) for who in ("tq", "peer")):
+            rows[path] = found
+    if rows:
+        summarize(rows)
+
+
+def summarize(rows):
+    """rows: {a path: what measure() found}."""
+    above = [row["tq"] - row["peer"] for row in rows.values()]
+    near = sum(not is_less_near(row) for row in rows.values())
+    print(f"\nBoth make {len(above)} that LiteRT runs; tq is at least as near (to {NEAR} dB) on {near}.")
+    print(f"Median of tq's dB above the other's: {statistics.median(above):.1f}.  Less near:\n")
+    for path, row in rows.items():
+        if not is_less_near(row):
+            continue
+        best = row.get("best")
+        fixed = [op.name for op in tq.Model(path).subgraphs[0].operators if is_fixed(op.name)]
+        notes = [f"the output scale of {' and '.join(sorted(set(fixed)))} is fixed"] if fixed else []
+        if isinstance(best, float) and best >= row["peer"] - NEAR:
+            notes = ['effort="best" is as near']
+        values = [f"{item:.2f}" for item in (row["tq"], best, row["peer"]) if isinstance(item, float)]
+        print(f"- {Path(path).name}: {', '.join(values)}: {'; '.join(notes) or 'not as near'}")
+
+
+def is_less_near(found):
+    ours, theirs = found["tq"], found["peer"]
+    return isinstance(ours, float) and isinstance(theirs, float) and ours < theirs - NEAR
+
+
+def is_fixed(name):
+    """Whether an integer kernel writes its output with one scale, whatever its values."""
+    return name in INTEGER and isinstance(INTEGER[name].int8, tuple)
 
 
 # ---- weight_rounding ----
@@ -178,12 +247,12 @@ def measure_rounding(path, recipe):
     return found
 
 
-def measure_effort(path, recipe):
+def measure_effort(path, recipe, count, seed):
     """{an effort, "peer": [dB, seconds], "bound": [dB, 0]}."""
     with open(path, "rb") as file:
         data = file.read()
     model = tq.Model(data)
-    calibration, inputs = samples_of(model, 16, 1), samples_of(model, 16, 2)
+    calibration, inputs = samples_of(model, 16, seed), samples_of(model, count, seed + 1)
     exact, found = run(before_softmax(data), inputs), {}
     for effort in EFFORTS:
         start = time.perf_counter()
@@ -217,8 +286,7 @@ def rounded(exact, data):
 
 
 def convolutional():
-    folder = Path(os.environ.get("TQ_MODELS") or Path(__file__).resolve().parents[2] / "shared" / "models")
-    for path, model in candidates(folder, 20_000_000, ""):
+    for path, model in candidates(FOLDER, 20_000_000, ""):
         if any(op.name in ("CONV_2D", "DEPTHWISE_CONV_2D") for op in model.subgraphs[0].operators):
             yield str(path)
 
@@ -247,12 +315,13 @@ def compare_roundings(paths, recipe):
         print(f"| {name} of {len(gains[others[0]])} | |{cells}")
 
 
-def compare_efforts(paths, recipe):
+def compare_efforts(paths, recipe, count, seed):
     print("| model | fast, dB | better | s | best | s | ai-edge-quantizer | bound |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     gains, room = {"better": [], "best": [], "peer": []}, []
     for path in paths:
-        command = [sys.executable, __file__, "--one", "--effort", "--recipe", recipe, path]
+        asked = ["--effort", "--recipe", recipe, "--samples", str(count), "--seed", str(seed)]
+        command = [sys.executable, __file__, "--one", *asked, path]
         done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=3600)
         lines = done.stdout.strip().splitlines()
         name = path.rsplit("/", 1)[-1]
@@ -379,7 +448,8 @@ def main():
     parser.add_argument("--rounding", action="store_true", help="compare tq's roundings of weights")
     parser.add_argument("--effort", action="store_true", help="compare tq's efforts")
     parser.add_argument("--tasks", action="store_true", help="accuracy on data with labels")
-    parser.add_argument("--samples", type=int, default=32)
+    parser.add_argument("--samples", type=int, help="to measure with")
+    parser.add_argument("--seed", type=int, default=1, help="of the calibration samples of --effort")
     parser.add_argument("--best", action="store_true", help="a column of effort='best'")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -395,28 +465,19 @@ def main():
         return
     options.recipe = options.recipe or "int8"
     if options.effort:
+        asked = (options.recipe, options.samples or 16, options.seed)
         if options.one:
-            print(json.dumps(measure_effort(options.models[0], options.recipe)))
+            print(json.dumps(measure_effort(options.models[0], *asked)))
         else:
-            compare_efforts(options.models or convolutional(), options.recipe)
+            compare_efforts(options.models or convolutional(), *asked)
         return
-    if options.recipe not in PEERS or not options.models:
-        parser.error(f"models and one of the recipes {', '.join(PEERS)} are needed")
+    if options.recipe not in PEERS:
+        parser.error(f"one of the recipes {', '.join(PEERS)} is needed")
+    samples = options.samples or 32
     if options.one:
-        print(json.dumps(measure(options.models[0], options.recipe, options.samples, options.best)))
-        return
-    columns = {"tq": "tq, dB", **({"best": 'effort="best"'} if options.best else {}), "peer": "ai-edge-quantizer, dB"}
-    print(f"| model | {' | '.join(columns.values())} |\n|---" + "|---" * len(columns) + "|")
-    for path in options.models:
-        asked = ["--recipe", options.recipe, "--samples", str(options.samples), *["--best"] * options.best]
-        command = [sys.executable, __file__, "--one", *asked, path]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=1800)
-        lines = done.stdout.strip().splitlines()
-        found = json.loads(lines[-1]) if lines else {}
-        default = "ended the process" if done.returncode < 0 else "failed"
-        shown = [found.get(who, default) for who in columns]
-        cells = [f"{item:.1f}" if isinstance(item, float) else str(item) for item in shown]
-        print(f"| {path.rsplit('/', 1)[-1]} | {' | '.join(cells)} |", flush=True)
+        print(json.dumps(measure(options.models[0], options.recipe, samples, options.best)))
+    else:
+        compare_peers(options.models or floats(), options.recipe, samples, options.best)
 
 
 if __name__ == "__main__":

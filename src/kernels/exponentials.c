@@ -59,6 +59,8 @@ TQ_TARGET_AVX512 static void exponentials_avx512(const float *x, float *y, size_
     size_t i = 0;
     for (; i + 16 <= n; i += 16)
         _mm512_storeu_ps(y + i, exponentials_of_16(_mm512_loadu_ps(x + i), &t));
+    if (i == n)
+        return;
     const __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
     _mm512_mask_storeu_ps(y + i, rest, exponentials_of_16(_mm512_maskz_loadu_ps(rest, x + i), &t));
 }

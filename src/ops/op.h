@@ -70,6 +70,7 @@ typedef struct tq_host {
     uint32_t tensor_count;
     tq_pool *pool; /* all memory comes from here */
     tq_block *prepared; /* list: small pieces of memory of prepare functions */
+    bool runs_all; /* the run has all operators in order; nobody reads or sets the tensors between them */
     bool in_prepare; /* true: shapes and scratch are recorded for the arena's plan; false: allocated at once */
 } tq_host;
 

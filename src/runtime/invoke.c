@@ -47,6 +47,7 @@ tq_status tq_graph_invoke_range(tq_graph_run *graph, uint32_t begin, uint32_t en
                        "Invoke called on model that is not ready: allocate tensors first");
     TQ_TRY(tq_graph_begin(graph, error));
     graph->end = begin;
+    graph->host.runs_all = begin == 0 && end == graph->step_count && !run->options.preserve_all;
     status = tq_graph_compute_once(graph, error);
     for (uint32_t k = begin; k < end && status == TQ_OK; k++) {
         tq_step *step = &graph->steps[k];

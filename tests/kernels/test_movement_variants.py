@@ -39,6 +39,10 @@ def cases():
         for axes in ([1], [0]):
             for name in ("REDUCE_MAX", "REDUCE_MIN"):
                 yield name, type, [130, 70], [I32(axes)], {}
+        if type == "float32":
+            for rows, length in ((3, 5), (37, 70), (5, 1030), (2, 17000)):
+                yield "SOFTMAX", type, [rows, length], [], {"beta": 1.5}
+                yield "SUM", type, [rows, length], [I32([1])], {}
         for order in ([0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 1, 0]):
             yield "TRANSPOSE", type, [2, 61, 35, 67], [I32(order)], {}
         pads = I32([[0, 0], [3, 2], [0, 1], [0, 0]])

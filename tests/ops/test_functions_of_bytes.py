@@ -60,3 +60,25 @@ def test_each_operator_by_itself_gives_the_same(name, kind, numerics):
             step = [(operator, [-1 if i < 0 else min(k, len(given) - 1) for k, i in enumerate(inputs)], parameters)]
             found.append((run(kind, step, given, numerics), parameters))
         np.testing.assert_array_equal(whole, found[-1][0], err_msg=str(count))
+
+
+def test_a_tensor_that_the_caller_sets_between_two_operators_counts():
+    build = tq.ModelBuilder()
+    x = build.input("x", [2000], "int8", **IN)
+    y, z = (build.tensor(name, [2000], "int8", **p) for name, p in (("y", SIGMOID), ("z", OUT)))
+    build.operator("LOGISTIC", [x], [y], version=2)
+    build.operator("MUL", [x, y], [z], version=2)
+    build.output(z)
+    values, replaced = np.random.default_rng(0).integers(-128, 128, (2, 2000)).astype(np.int8)
+    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(x.index, values)
+    interpreter.invoke()
+    whole = interpreter.get_tensor(z.index)
+    interpreter.set_tensor(x.index, values)
+    interpreter.run(0, 1)
+    interpreter.set_tensor(y.index, replaced)
+    interpreter.run(1)
+    (product,) = [run("int8", [("MUL", [0, 1], OUT)], [(values, IN), (replaced, SIGMOID)], "reference")]
+    np.testing.assert_array_equal(interpreter.get_tensor(z.index), product)
+    assert np.any(whole != product)

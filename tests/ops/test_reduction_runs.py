@@ -58,3 +58,14 @@ def test_a_run_is_reduced_as_one_element_after_the_other(name, length):
         np.testing.assert_array_equal(
             reduced(name, values).view(np.uint8), np.array(expected, values.dtype).view(np.uint8)
         )
+
+
+@pytest.mark.parametrize("length", [1, 3, 15, 16, 21, 70, 1030])
+def test_several_runs_are_added_as_one_number_after_the_other(length):
+    rng = np.random.default_rng(length)
+    for rows in (1, 3, 4, 15, 16, 37, 100):
+        values = rng.standard_normal((rows, length), np.float32)
+        sums = np.zeros(rows, np.float32)
+        for column in values.T:
+            sums += column
+        np.testing.assert_array_equal(reduced("SUM", values), sums)

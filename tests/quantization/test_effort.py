@@ -338,10 +338,10 @@ def test_passes_that_do_not_surely_gain_on_samples_that_they_have_not_seen_leave
     assert (made != fast) == surely
 
 
-def sums(*noise, outputs=1):
+def sums(*noise, outputs=1, values=1):
     """Samples of signal 1 with these errors, the same at each output."""
     errors = np.repeat(np.array(noise, float)[:, None], outputs, axis=1)
-    return Sums(np.ones_like(errors), errors)
+    return Sums(np.ones_like(errors), errors, np.full(errors.shape, values))
 
 
 EVEN = [1.0] * 16
@@ -372,6 +372,14 @@ def test_a_gain_counts_beyond_its_standard_error(name, outputs):
     assert gains(sums(*before, outputs=outputs), sums(*after, outputs=outputs)) == expected
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("values", [1, 10, 100000])
+def test_one_sample_with_most_of_the_error_tells_more_with_more_values(values, outputs):
+    before, much, little = (sums(*EVEN[:15], rest, outputs=outputs, values=values) for rest in (400.0, 40.0, 300.0))
+    assert gains(before, much) == (values >= 10)
+    assert not gains(before, little) and not gains(much, before)
+
+
 def test_outputs_without_float_values_do_not_count_in_the_judgement():
     def row(noise):
         found = measuring.Noise()
@@ -380,6 +388,7 @@ def test_outputs_without_float_values_do_not_count_in_the_judgement():
 
     made = Sums.of([row(0.5), row(0.25)])
     assert made.signal.tolist() == [[4.0], [4.0]] and made.noise.tolist() == [[1.0], [0.25]]
+    assert made.counts.tolist() == [[4], [4]]
     assert made.levels() == pytest.approx([10 * np.log10(4), 10 * np.log10(16)])
     assert made.total().levels() == pytest.approx(10 * np.log10(8 / 1.25))
     nothing = Sums.of([[measuring.Noise()]] * 2)

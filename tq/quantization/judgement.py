@@ -4,13 +4,15 @@
 A few samples tell a gain badly: of an output of one value, 16 tell the SQNR to about 1.5 dB, and one sample that
 saturates may have most of the error.  So a gain counts where it is greater than its standard error.  It is one of two:
 
-all      the gain of the sums over all samples, as the SQNR is defined, with the standard error by the jackknife: from
-         the gains without each sample in turn
+all      the gain of the sums over all samples, as the SQNR is defined, with the smaller of two standard errors: by the
+         jackknife, from the gains without each sample in turn; and by the number of values, whose errors are taken as
+         independent: the jackknife alone cannot tell the gain of one sample with most of the error from chance
 each     the mean of the samples' own gains, in which a sample with most of the error counts as one
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,29 +22,31 @@ from numpy.typing import NDArray
 from tq.accuracy.measuring import Noise
 
 _ERRORS = 1.1  # standard errors: where one sample alone gains, its gain is one of them
+_INDEPENDENT = 16  # values of an output at most: near values of a picture have like errors
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
 Array = NDArray[Any]
 
 
 class Sums(NamedTuple):
-    """[samples, outputs]: of the squares of float outputs, and of their errors' squares."""
+    """[samples, outputs]: of the squares of float outputs, and of their errors' squares; the numbers of values."""
 
     signal: Array
     noise: Array
+    counts: Array
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Noise]]) -> Sums:
         """rows: of each sample the noise of its outputs, of which those without float values are left out."""
         columns = [column for column in zip(*rows, strict=True) if any(noise.count for noise in column)]
-        found = np.array([[(noise.signal, noise.noise) for noise in column] for column in columns])
-        return cls(*found.reshape(len(columns), len(rows), 2).T)
+        found = np.array([[(noise.signal, noise.noise, noise.count) for noise in column] for column in columns])
+        return cls(*found.reshape(len(columns), len(rows), 3).T)
 
     def without(self, sample: int) -> Sums:
-        return Sums(np.delete(self.signal, sample, axis=0), np.delete(self.noise, sample, axis=0))
+        return Sums(*(np.delete(item, sample, axis=0) for item in self))
 
     def total(self) -> Sums:
-        return Sums(self.signal.sum(axis=0), self.noise.sum(axis=0))
+        return Sums(*(item.sum(axis=0) for item in self))
 
     def levels(self) -> Array:
         """The mean SQNR of the outputs in dB."""
@@ -66,7 +70,23 @@ def _of_all(before: Sums, after: Sums) -> tuple[float, float]:
 
     count = len(before.noise)
     others = [gain(before.without(i), after.without(i)) for i in range(count)]
-    return gain(before, after), float(np.sqrt(count - 1) * np.std(others))
+    jackknife = float(np.sqrt(count - 1) * np.std(others))
+    return gain(before, after), min(jackknife, float(np.hypot(_by_values(before), _by_values(after))))
+
+
+def _by_values(sums: Sums) -> float:
+    """The standard error of the level of all samples.
+
+    The logarithm of a sample's error has a variance of 2 / (n - 1) with n independent normal values; one value tells
+    none.  The samples' variances add up by the squares of their parts of the error; outputs err alike.
+    """
+    values = np.minimum(sums.counts, _INDEPENDENT)
+    if not values.size or (values < 2).any():
+        return math.inf
+    total = sums.noise.sum(axis=0)
+    parts = np.divide(sums.noise, total, out=np.ones_like(sums.noise), where=total > 0)
+    variances = (parts**2 * 2 / (values - 1)).sum(axis=0)
+    return float(10 / np.log(10) * np.sqrt(variances).mean())
 
 
 def _of_each(before: Sums, after: Sums) -> tuple[float, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of activations, chosen by the errors at the outputs.
+"""Ranges of activations, chosen by the errors at the model's outputs.
 
 A range without the greatest values has finer steps.  A range that is wider than that of the samples saturates fewer
 values of other samples.  So each group of activations that share parameters has candidates: the calibration's range
@@ -10,7 +10,8 @@ rounding    the group alone is rounded in the float model.  This is measured onc
 saturation  values outside of the range become its ends.  The range of all samples saturates none of their values, so
             the samples are split into parts: a factor is applied to the range of the other parts' samples.
 
-Both are errors at the outputs.  Errors of groups nearly add up: the chosen candidates are those with the least sum.
+Both are errors at the model's outputs: benchmarks/README.md has what the outputs of the operators that read a group
+choose.  Errors of groups nearly add up: the chosen candidates are those with the least sum.
 """
 
 from __future__ import annotations

@@ -151,11 +151,53 @@ INLINE bool slide_tile(const tq_depthwise_tile *t, const tq_element in)
     return true;
 }
 
+/* ---- by columns: products of 16 bits ---- */
+
+/* Weights of the first and third row of a column, and of the others. */
+typedef struct pair_weights {
+    vi even, odd;
+} pair_weights;
+
+/* The sum of the parts. */
+INLINE pair_weights load_pairs(const int8_t *p, size_t parts)
+{
+    pair_weights w = {splat_s32(0), splat_s32(0)};
+    for (size_t i = 0; i < parts; i++, p += 64) {
+        const vi bytes = _mm256_loadu_si256((const __m256i *)(const void *)p);
+        w.even = _mm256_add_epi16(w.even, _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8));
+        w.odd = _mm256_add_epi16(w.odd, _mm256_srai_epi16(bytes, 8));
+    }
+    return w;
+}
+
+INLINE vi add_products(vi sums, vi bytes, pair_weights w)
+{
+    sums = add_pairs(sums, _mm256_and_si256(bytes, _mm256_set1_epi16(0xFF)), w.even);
+    return add_pairs(sums, _mm256_srli_epi16(bytes, 8), w.odd);
+}
+
+#include "kernels/depthwise/depthwise_interleave_avx2.h"
+
+#define DOT_LANES 8
+#define load_vector(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define weights_t pair_weights
+#define load_weights load_pairs
+#define PARTS_AT_ONCE(parts) (parts)
+#define dot add_products
+#include "kernels/depthwise/depthwise_columns_simd.h"
+#undef weights_t
+#undef load_weights
+#undef EACH
+
+/* Beyond these channels `slide` is as fast. */
+#define COLUMNS(flip) .columns = columns, .columns_channels = 192, .columns_flip = flip, .interleave = interleave,
+
 #define DEPTH_ISA avx2
 #define DEPTH_STORES tq_stores__avx2
 
 #define IN i8
 #define SLIDE_TILE(t) slide_tile(t, TQ_i8)
+#define COLUMN_FIELDS COLUMNS(0x80)
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
@@ -171,6 +213,7 @@ INLINE bool slide_tile(const tq_depthwise_tile *t, const tq_element in)
 
 #define IN u8
 #define SLIDE_TILE(t) slide_tile(t, TQ_u8)
+#define COLUMN_FIELDS COLUMNS(0)
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1

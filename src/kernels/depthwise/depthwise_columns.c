@@ -27,7 +27,8 @@ static size_t columns_of(const tq_scan *s, size_t pixels)
     return (pixels - 1) * (size_t)s->stride_w + ((size_t)s->filter_w - 1) * (size_t)s->dilation_w + 1;
 }
 
-tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *s, size_t channels)
+tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, tq_element in, const tq_scan *s,
+                                               size_t channels)
 {
     tq_depthwise_columns c = {0};
     const size_t vectors = tq_divide_up(channels, LANES), period = channels / tq_common_divisor(channels, LANES);
@@ -35,6 +36,9 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
     if (!kernel->columns || channels == 0 || s->dilation_w < 1 || s->filter_w < 2 || s->filter_h < 2 ||
         s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 || s->stride_w > 64 || s->out_w < 3 ||
         channels > 1 << 20)
+        return c;
+    if (kernel->columns_channels &&
+        (channels > kernel->columns_channels || s->filter_w * s->filter_h > 9 || s->filter_h > 4))
         return c;
     c.groups = tq_divide_up((size_t)s->filter_h, 4);
     c.rows = s->stride_h == 1 && s->dilation_h == 1 && s->filter_h % 4 ? 2 : 1;
@@ -46,12 +50,23 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
     c.pixels = tq_divide_up((size_t)s->out_w, tq_divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */
     c.sums_stride = c.run ? channels : vectors * LANES;
     c.group_bytes = tq_round_up(columns_of(s, c.pixels) * channels * COLUMN + SLACK, TQ_DEPTHWISE_ALIGN);
-    c.parts = kernel->weight_bytes;
+    c.parts = in == TQ_u8 ? 2 : 1; /* weights less their zero point have 9 bits */
     c.weight_bytes = c.rows * c.period * c.groups * (size_t)s->filter_w * c.parts * LANES * COLUMN;
     c.bias_bytes = c.period * LANES * sizeof(int32_t);
     c.job_bytes =
         c.groups * c.group_bytes + tq_round_up(c.pixels * c.sums_stride * sizeof(int32_t) + SLACK, TQ_DEPTHWISE_ALIGN);
     return c;
+}
+
+/* Products of a channel's weights with what the columns add to its elements beyond the kernel's flip. */
+static int32_t flipped_sum(const tq_depthwise *d, const tq_gemm_weights *w, size_t channel)
+{
+    int32_t sum = 0;
+    if (d->kernel->columns_flip == d->kernel->flip)
+        return 0;
+    for (size_t tap = 0; tap < d->taps; tap++)
+        sum += tq_depthwise_weight(w, tap, channel) * 128;
+    return sum;
 }
 
 /* Weights of lane `at` of all vectors, of a filter that stands `down` rows below the columns' first. */
@@ -81,7 +96,7 @@ void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, 
         const size_t channel = c->run ? at % d->channels : at;
         if (channel >= d->channels)
             continue;
-        bias[at] = sums[channel];
+        bias[at] = (int32_t)((uint32_t)sums[channel] - (uint32_t)flipped_sum(d, w, channel));
         for (size_t r = 0; r < c->rows; r++)
             pack_lane(d, w, channel, at, r, to + r * c->weight_bytes / c->rows);
     }
@@ -98,7 +113,7 @@ static void fill_columns(const tq_depthwise *d, const char *image, int64_t y, in
     left = left < total ? left : total;
     right = right < left ? left : right < total ? right : total;
     const size_t channels = d->channels, inside = (size_t)(right - left) * channels;
-    const int padding = *(const uint8_t *)d->padding ^ d->kernel->flip;
+    const int padding = *(const uint8_t *)d->padding ^ d->kernel->columns_flip;
     for (size_t g = 0; g < d->columns.groups; g++, columns += d->columns.group_bytes) {
         const char *row[4];
         size_t step[4];
@@ -111,7 +126,7 @@ static void fill_columns(const tq_depthwise *d, const char *image, int64_t y, in
                 row[k] = row[k ? k - 1 : k], step[k] = step[k ? k - 1 : k];
         }
         memset(columns, padding, (size_t)left * channels * COLUMN);
-        d->kernel->interleave(row, step, inside, d->kernel->flip, columns + (size_t)left * channels * COLUMN);
+        d->kernel->interleave(row, step, inside, d->kernel->columns_flip, columns + (size_t)left * channels * COLUMN);
         memset(columns + (size_t)right * channels * COLUMN, padding, (size_t)(total - right) * channels * COLUMN);
     }
 }

@@ -98,7 +98,8 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
         tq_depthwise_pack_offsets(depthwise, (int32_t *)(void *)rest);
         depthwise->offsets = (const int32_t *)(const void *)rest;
     }
-    const bool fits = k->weight_bytes == 1 || weights->zero_point > 0; /* two int8 have a sum of 254 at most */
+    /* one int8, or two, whose sum is 254 at most */
+    const bool fits = depthwise->in == TQ_u8 ? weights->zero_point > 0 : weights->zero_point == 0;
     if (!k->columns || !fits)
         depthwise->columns.period = 0;
     if (!depthwise->columns.period)

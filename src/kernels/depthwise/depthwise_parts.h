@@ -48,6 +48,9 @@ struct tq_depthwise_kernel {
     void (*tile)(const tq_depthwise_tile *tile);
     /* depthwise_columns.c; NULL: the kernel has none */
     void (*columns)(const tq_column_tile *tile);
+    uint16_t columns_channels; /* the most channels for which columns of a 3 x 3 filter pay, larger filters' never; 0:
+                                  columns always pay */
+    uint8_t columns_flip; /* exclusive-ors the bytes of columns: signed elements are 128 more there */
     /* to[4 * i + k] = row[k][i * step[k]] ^ flip, for i < n; step: 0 (of a row whose first 16 bytes are equal) or 1.
        Up to 64 bytes more may be written. */
     void (*interleave)(const char *const row[4], const size_t step[4], size_t n, uint8_t flip, char *to);
@@ -98,7 +101,8 @@ static inline int32_t tq_depthwise_weight(const tq_gemm_weights *w, size_t tap, 
 /* depthwise_columns.c: the plan, with period 0 where the convolution is not computed by columns; weights, into zeroed
    memory, and biases from `sums`, those of the channels; the units of `images` images, of equal work, in the order of
    the output; units [first, end). */
-tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
+tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, tq_element in, const tq_scan *scan,
+                                               size_t channels);
 void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, const int32_t *sums, int8_t *to,
                                int32_t *bias);
 size_t tq_depthwise_column_units(const tq_depthwise *d, size_t images);

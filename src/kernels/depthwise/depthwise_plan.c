@@ -70,7 +70,7 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
         d.lines = tq_depthwise_plan_lines(d.kernel, scan, channels);
     const size_t padded = tq_depthwise_packed_vectors(&d) *
                           d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */
-    d.columns = tq_depthwise_plan_columns(d.kernel, scan, channels);
+    d.columns = tq_depthwise_plan_columns(d.kernel, in, scan, channels);
     d.offset_bytes = tq_depthwise_offset_bytes(&d);
     d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), TQ_DEPTHWISE_ALIGN) +
                      tq_round_up(padded * (wide ? 8 : 4), TQ_DEPTHWISE_ALIGN) +

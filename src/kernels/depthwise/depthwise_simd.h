@@ -9,6 +9,7 @@
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
  *   weights_t, load_weights
  *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (groups of 1: of the same tap)
+ *   COLUMN_FIELDS               of tq_depthwise_kernel, where the body has columns; else undefined
  *   IN_REGISTER(x)              holds x in a register, where compilers would load it twice
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
@@ -79,6 +80,10 @@ static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
         LOCAL(rows)(t, r, 1);
 }
 
+#ifndef COLUMN_FIELDS
+#define COLUMN_FIELDS
+#endif
+
 const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .isa = TEXT(DEPTH_ISA),
     .lanes = DEPTH_LANES,
@@ -86,6 +91,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .weight_bytes = WEIGHT_BYTES,
     .tile = LOCAL(tile),
     .stores = &DEPTH_STORES,
+    COLUMN_FIELDS /* the last */
 };
 
 #undef LOCAL
@@ -93,6 +99,7 @@ const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef VECTOR_WEIGHTS
 #undef IN
 #undef SLIDE_TILE
+#undef COLUMN_FIELDS
 #undef DEPTH_LANES
 #undef DEPTH_GROUP
 #undef IN_BYTES

@@ -44,6 +44,56 @@ static uint8_t flip_of(const tq_gemm_weights *w)
     return w->type == TQ_u8 ? 0x80 : w->flip;
 }
 
+enum { BLOCK = 4 };
+
+/* Words of four bytes: word c of row k of `to` is word k of row c of `from`, its bits flipped by `flip`, for c, k <
+   BLOCK.  Rows lie from_stride and to_stride bytes apart. */
+static inline void transpose_block(const char *from, size_t from_stride, char *to, size_t to_stride, uint32_t flip)
+{
+#if TQ_X86
+    const __m128 flips = _mm_castsi128_ps(_mm_set1_epi32((int32_t)flip));
+    __m128 rows[BLOCK];
+    for (size_t c = 0; c < BLOCK; c++)
+        rows[c] = _mm_xor_ps(_mm_loadu_ps((const float *)(const void *)(from + c * from_stride)), flips);
+    _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+    for (size_t k = 0; k < BLOCK; k++)
+        _mm_storeu_ps((float *)(void *)(to + k * to_stride), rows[k]);
+#else
+    for (size_t k = 0; k < BLOCK; k++)
+        for (size_t c = 0; c < BLOCK; c++) {
+            uint32_t word;
+            memcpy(&word, from + c * from_stride + 4 * k, sizeof word);
+            word ^= flip;
+            memcpy(to + k * to_stride + 4 * c, &word, sizeof word);
+        }
+#endif
+}
+
+/* to: n groups of four bytes, each a column of four rows that lie `stride` bytes apart, their bits flipped by `flip`.
+ */
+#define INTERLEAVE(isa, target)                                                                                    \
+    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to) \
+    {                                                                                                              \
+        const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;                                \
+        for (size_t i = 0; i < n; i++)                                                                             \
+            to[i] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;             \
+    }
+TQ_EVERY_ISA(INTERLEAVE)
+
+/* Packs the whole groups of a run whose channels lie side by side, as the right matrix of a product has them: `from` is
+   its first row.  Returns the weights of a channel that are packed. */
+static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel)
+{
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
+        TQ_ISA_FUNCTIONS(interleave);
+    const size_t stride = g->kernel->lanes * 4;
+    size_t k = 0;
+    for (; k + 4 <= g->length && !tq_stop_after(n); k += 4)
+        bodies[tq_isa()](from + k * w->k_stride, w->k_stride, n, flip_of(w) * 0x01010101u,
+                         (uint32_t *)(void *)(panel + k / 4 * stride));
+    return k;
+}
+
 /* Packs channels [first, first + n) into a panel; the other weights of the panel are zero already.  A cache line of
    each channel at a time: channels lie a page or more apart in the weights, and side by side in the panel. */
 static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
@@ -53,14 +103,22 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
-    for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride)
-        for (size_t line = 0; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
+    for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride) {
+        const bool columns = group == 4 && w->channel_stride == 1 && w->k_stride != 1;
+        const size_t packed = columns ? pack_columns(g, w, from, n, panel) : 0;
+        for (size_t line = packed; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
             const size_t some = tq_min_size(LINE, g->length - line);
+            const bool words = group == 4 && w->k_stride == 1;
+            const size_t block = words ? some / 16 * 16 : 0, blocks = n / BLOCK * BLOCK; /* these by transposition */
+            for (size_t c = 0; c < blocks; c += BLOCK)
+                for (size_t k = 0; k < block; k += 4 * BLOCK)
+                    transpose_block((const char *)from + c * w->channel_stride + line + k, w->channel_stride,
+                                    panel + (line + k) / 4 * stride + 4 * c, stride, flip * 0x01010101u);
             for (size_t c = 0; c < n; c++) {
+                size_t k = c < blocks ? block : 0;
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
-                char *to = panel + line / group * stride + c * group;
-                size_t k = 0;
-                if (group == 4 && w->k_stride == 1)
+                char *to = panel + (line + k) / group * stride + c * group;
+                if (words)
                     for (; k + 4 <= some; k += 4, to += stride) {
                         uint32_t four;
                         memcpy(&four, weight + k, sizeof four);
@@ -72,6 +130,7 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
                         to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);
             }
         }
+    }
 }
 
 /* As memcpy, whose call takes as long as a row of a panel. */
@@ -82,24 +141,6 @@ static inline void copy_floats(float *to, const float *from, size_t n)
         memcpy(to + i, from + i, 8 * sizeof *to);
     for (; i < n; i++)
         to[i] = from[i];
-}
-
-enum { BLOCK = 4 };
-
-/* to[k * lanes + c] = from[c * stride + k] for c, k < BLOCK. */
-static inline void transpose_block(const float *from, size_t stride, float *to, size_t lanes)
-{
-#if TQ_X86
-    __m128 a = _mm_loadu_ps(from), b = _mm_loadu_ps(from + stride);
-    __m128 c = _mm_loadu_ps(from + 2 * stride), d = _mm_loadu_ps(from + 3 * stride);
-    _MM_TRANSPOSE4_PS(a, b, c, d);
-    _mm_storeu_ps(to, a), _mm_storeu_ps(to + lanes, b);
-    _mm_storeu_ps(to + 2 * lanes, c), _mm_storeu_ps(to + 3 * lanes, d);
-#else
-    for (size_t k = 0; k < BLOCK; k++)
-        for (size_t c = 0; c < BLOCK; c++)
-            to[k * lanes + c] = from[c * stride + k];
-#endif
 }
 
 static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
@@ -118,7 +159,8 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
         const size_t whole = w->k_stride == 1 && some == LINE ? n / BLOCK * BLOCK : 0;
         for (size_t c = 0; c < whole; c += BLOCK)
             for (size_t k = line; k < line + LINE; k += BLOCK)
-                transpose_block(from + c * w->channel_stride + k, w->channel_stride, to + k * lanes + c, lanes);
+                transpose_block((const char *)(from + c * w->channel_stride + k), w->channel_stride * sizeof *from,
+                                (char *)(to + k * lanes + c), lanes * sizeof *to, 0);
         for (size_t c = whole; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
@@ -162,6 +204,30 @@ static int32_t sum_of_channel(const tq_gemm *g, const tq_gemm_weights *w, size_t
         for (size_t k = 0; k < n; k++)
             sum += (uint32_t)(int8_t)(from[k * w->k_stride] ^ flip);
     return (int32_t)sum;
+}
+
+/* The sums of all channels that lie side by side, row by row. */
+#define SUM_COLUMNS(isa, target)                                                                                  \
+    target static void sum_columns_##isa(const uint8_t *from, size_t rows, size_t stride, uint8_t flip, size_t n, \
+                                         int32_t *sums)                                                           \
+    {                                                                                                             \
+        memset(sums, 0, n * sizeof *sums);                                                                        \
+        for (size_t k = 0; k < rows && !tq_stop_after(n / 8); k++, from += stride)                                \
+            for (size_t c = 0; c < n; c++)                                                                        \
+                sums[c] = (int32_t)((uint32_t)sums[c] + (uint32_t)(int8_t)(from[c] ^ flip));                      \
+    }
+TQ_EVERY_ISA(SUM_COLUMNS)
+
+static void sum_channels(const tq_gemm *g, const tq_gemm_weights *w, int32_t *sums)
+{
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint8_t, size_t, int32_t *) =
+        TQ_ISA_FUNCTIONS(sum_columns);
+    if (w->channel_stride == 1 && w->k_stride != 1) {
+        bodies[tq_isa()](w->data, g->taps * g->depth, w->k_stride, flip_of(w), g->channels, sums);
+        return;
+    }
+    for (size_t c = 0; c < g->channels && !tq_stop_after(g->taps * g->depth / 8); c++)
+        sums[c] = sum_of_channel(g, w, c);
 }
 
 static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
@@ -239,8 +305,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
         gemm->non_finite = !gemm->fused && !are_finite(gemm);
         return;
     }
-    for (size_t c = 0; c < gemm->channels && !tq_stop_after(gemm->taps * gemm->depth / 8); c++)
-        sums[c] = sum_of_channel(gemm, weights, c);
+    sum_channels(gemm, weights, sums);
     const bool widens = tq_gemm_widens(gemm); /* copies subtract the zero point */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
     gemm->row_zero_point = widens ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);

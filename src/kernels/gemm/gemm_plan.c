@@ -44,6 +44,8 @@ bool tq_gemm_variant(size_t i, tq_variant *row)
 
 /* ---- the plan ---- */
 
+#define LEAST_TAP 4 /* elements: fewer are copied */
+
 /* The most elements of a row, and the most taps and depth (one of the two may be 0).  Its i8 are less than an eighth of
  * all. */
 #define MOST (SIZE_MAX > UINT32_MAX ? UINT32_MAX * (uint64_t)64 : SIZE_MAX / 32)
@@ -118,6 +120,16 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     return TQ_OK;
 }
 
+/* Taps that do not lie side by side (of a group of channels, or dilated), and are whole groups of the kernel, are read
+   in place: copies of them take as long as their products.  Panels stay as large. */
+static void read_taps(tq_gemm *g)
+{
+    g->copies = false;
+    g->runs = g->taps;
+    g->length = g->depth;
+    g->packed_bytes = tq_gemm_packed_bytes(g);
+}
+
 void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, size_t images)
 {
     tq_gemm g = *gemm;
@@ -126,6 +138,11 @@ void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, siz
     uint64_t bytes = 0, all = 0;
     const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)g.lanes * g.kernel->weight_bytes, &bytes) &&
                       tq_mul_u64(bytes, g.panels, &all) && all <= PTRDIFF_MAX / 2;
+    if (g.copies && !tq_gemm_has_lines(&g, scan, stride) && g.depth >= LEAST_TAP && g.depth % group == 0 &&
+        !tq_gemm_widens(&g) && !g.wide) {
+        read_taps(gemm);
+        return;
+    }
     g.copies = true;
     if (!g.depth || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) || g.wide ||
         !fits)

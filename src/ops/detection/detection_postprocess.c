@@ -28,6 +28,7 @@
 #include "ops/check.h"
 #include "ops/custom_options.h"
 #include "ops/detection/boxes.h"
+#include "ops/reductions/float_runs.h"
 #include "ops/scratch.h"
 
 enum { ENCODINGS, SCORES, ANCHORS };
@@ -161,17 +162,22 @@ static void settle(uint32_t *heap, size_t hole, size_t count, uint32_t value, co
     rise(heap, hole, top, value, scores);
 }
 
-/* The first of the greatest scores; NaN only where all are. */
+/* The greatest score; NaN only where all are. */
+static float greatest_of(const float *scores, size_t count)
+{
+    for (; count > 1 && *scores != *scores; count--)
+        scores++;
+    return tq_greatest_float(*scores, scores, count);
+}
+
+/* The first of the greatest scores. */
 static uint32_t argmax(const float *scores, size_t count)
 {
-    uint32_t best = 0;
-    float greatest = scores[0];
-    for (uint32_t i = 1; i < count; i++)
-        if (!(scores[i] <= greatest) && scores[i] == scores[i]) {
-            greatest = scores[i];
-            best = i;
-        }
-    return best;
+    const float greatest = greatest_of(scores, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (scores[i] == greatest)
+            return i;
+    return 0;
 }
 
 /* heap[0 .. most): indices of the `most` greatest of `count` >= most scores, in descending order. */
@@ -216,8 +222,9 @@ static tq_status detect_fast(const tq_node *node, const detection *d, const floa
         if (tq_stop_count(&work, d->classes))
             return TQ_INTERRUPTED;
         const float *row = scores + i * d->columns + background;
-        best_classes(row, d->classes, each, classes);
-        best[i] = row[classes[0]];
+        if (each > 1) /* the heap's, which NaN moves */
+            best_classes(row, d->classes, each, classes);
+        best[i] = each > 1 ? row[classes[0]] : greatest_of(row, d->classes);
     }
     size_t count;
     TQ_TRY(suppress(node, d, best, d->most, order, &count));

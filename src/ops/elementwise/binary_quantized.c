@@ -115,7 +115,7 @@ tq_status tq_pair_eval(tq_node *node, tq_error *error)
     const tq_pair_state *s = node->state;
     const tq_broadcast *walk = &s->walk;
     const int one = find_one_element(node, walk);
-    const bool by_map = one < 0 && s->read >= 0 && walk->count >= TABLE_PAYS;
+    const bool by_map = one < 0 && s->read >= 0 && walk->count >= TABLE_PAYS && node->host->runs_all;
     const int read = by_map ? s->read : 1 - one;
     if (one < 0 && !by_map)
         return tq_broadcast_eval(node, error);

@@ -203,10 +203,9 @@ TQ_BODY float tq_xnnpack_exp_row(const float *x, float max, float *y, size_t n)
             even[k] += y[i + k];
     for (size_t k = 0; i + k < n; k++)
         even[k] += y[i + k];
-    for (size_t half = TQ_XNNPACK_LANES / 2; half; half /= 2)
-        for (size_t k = 0; k < half; k++)
-            even[k] += even[k + half];
-    return even[0];
+    for (size_t k = 0; k < TQ_XNNPACK_LANES / 2; k++)
+        even[k] += even[k + TQ_XNNPACK_LANES / 2];
+    return (even[0] + even[2]) + (even[1] + even[3]);
 }
 
 #endif

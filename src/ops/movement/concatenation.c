@@ -47,8 +47,8 @@ static void rescale(void *context, size_t begin, size_t end)
 {
     const rescaling *x = context;
     const tq_axis_part *part = &x->by->part;
-    size_t n;
-    for (size_t i = begin; i < end; i += n) {
+    size_t n = 0;
+    for (size_t i = begin; i < end && !tq_stop_after(n); i += n) {
         const size_t row = i / part->span, at = i % part->span;
         n = tq_min_size(part->span - at, end - i);
         tq_lookup_bytes(x->by->values, x->from + i, x->to + row * part->whole + part->at + at, n);

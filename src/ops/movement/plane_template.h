@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plane of runs of BYTES bytes, 1, 2, 4, 8 or 16: included by strided_copy.c for each, with BYTES defined before.
+ * A plane of runs of BYTES bytes, 1, 2, 3, 4, 8 or 16: included by strided_copy.c for each, with BYTES defined before.
  * Defines plane_<BYTES>, a plane_fn.
  *
  * memcpy of a constant size is one load and one store for any alignment.  Fills and transpositions have loops of their

@@ -15,7 +15,7 @@
 #include "ops/parallel.h"
 
 #if TQ_X86
-#include <xmmintrin.h>
+#include <emmintrin.h>
 #endif
 
 /* Picoseconds for a byte, and for a run. */
@@ -123,12 +123,17 @@ static void plane_long_runs(const plane *p, const unsigned char *from, unsigned 
                     from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c * p->column_from, p->run);
 }
 
-static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
 #if TQ_X86
+static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
 static void transpose_words(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
+#else
+static void transpose_eights(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
+#define transpose_bytes transpose_eights
 #endif
 
 #define BYTES 1
+#include "ops/movement/plane_template.h"
+#define BYTES 3
 #include "ops/movement/plane_template.h"
 #define BYTES 2
 #include "ops/movement/plane_template.h"
@@ -170,7 +175,7 @@ static void transpose_rest(const plane *p, size_t rows, size_t columns, plane_fn
 }
 
 /* Transposes runs of one byte: whole blocks of 8 by 8. */
-static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
+static void transpose_eights(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
     size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
     for (size_t r = 0; r < rows; r += 8)
@@ -186,6 +191,40 @@ static void transpose_bytes(const plane *p, const unsigned char *restrict from, 
         }
     transpose_rest(p, rows, columns, transpose_1, from, to);
 }
+
+#if TQ_X86
+/* Transposes 16 rows of 16 bytes: four rounds, after each of which rows i and i + 8 lie interleaved in 2 i and 2 i + 1.
+ */
+static inline void transpose_16x16(__m128i w[16])
+{
+    for (int round = 0; round < 4; round++) {
+        __m128i next[16];
+        for (int i = 0; i < 8; i++) {
+            next[2 * i] = _mm_unpacklo_epi8(w[i], w[i + 8]);
+            next[2 * i + 1] = _mm_unpackhi_epi8(w[i], w[i + 8]);
+        }
+        memcpy(w, next, sizeof next);
+    }
+}
+
+/* The same by whole blocks of 16 by 16. */
+static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
+{
+    const size_t rows = p->rows / 16 * 16, columns = p->columns / 16 * 16;
+    for (size_t r = 0; r < rows; r += 16)
+        for (size_t c = 0; c < columns; c += 16) {
+            __m128i w[16];
+            const unsigned char *f = from + r + (ptrdiff_t)c * p->column_from;
+            unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
+            for (int i = 0; i < 16; i++)
+                w[i] = _mm_loadu_si128((const __m128i *)(const void *)(f + i * p->column_from));
+            transpose_16x16(w);
+            for (int i = 0; i < 16; i++)
+                _mm_storeu_si128((__m128i *)(void *)(t + i * p->row_to), w[i]);
+        }
+    transpose_rest(p, rows, columns, transpose_eights, from, to);
+}
+#endif
 
 #if TQ_X86
 /* Transposes runs of four bytes: whole blocks of 4 by 4, in square tiles. */
@@ -213,6 +252,7 @@ static plane_fn plane_of(size_t run)
     switch (run) {
     case 1: return plane_1;
     case 2: return plane_2;
+    case 3: return plane_3;
     case 4: return plane_4;
     case 8: return plane_8;
     case 16: return plane_16;
@@ -299,6 +339,24 @@ static void copy_parts(void *context, size_t begin, size_t end)
     }
 }
 
+/* The same copy in another order, where that makes its planes transpositions: a dimension whose runs are contiguous in
+   the source comes next to the one whose runs are contiguous in the destination. */
+static tq_strided in_planes(const tq_strided *copy)
+{
+    tq_strided c = *copy;
+    const int last = c.rank - 1, next = c.rank - 2;
+    const ptrdiff_t run = (ptrdiff_t)c.run;
+    if (next < 1 || c.to[last] != run || c.from[next] == run)
+        return c;
+    for (int d = 0; d < next; d++)
+        if (c.from[d] == run) {
+            c.dims[next] = copy->dims[d], c.from[next] = copy->from[d], c.to[next] = copy->to[d];
+            c.dims[d] = copy->dims[next], c.from[d] = copy->from[next], c.to[d] = copy->to[next];
+            break;
+        }
+    return c;
+}
+
 /* Bytes of a copy's one run. */
 static void copy_bytes(void *context, size_t begin, size_t end)
 {
@@ -309,8 +367,10 @@ static void copy_bytes(void *context, size_t begin, size_t end)
 void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads)
 {
     enum { PARTS = 2, PAGE = 4096 }; /* PARTS: for a thread, at least */
-    int rank = copy->rank;
+    const int rank = copy->rank;
+    const tq_strided own = in_planes(copy);
     size_t runs = 1, planes = 1;
+    copy = &own;
     for (int d = 0; d < rank; d++)
         runs *= copy->dims[d];
     if (runs * copy->run == 0)

@@ -6,8 +6,8 @@
  *
  * Operators that move data describe the copy: TRANSPOSE permutes the source's strides, BROADCAST_TO and TILE set some
  * to 0, REVERSE_V2 negates one, CONCATENATION and PACK skip in the destination.  This file merges dimensions that are
- * dense on both sides, copies runs with memcpy or as one unit of 1, 2, 4, 8 or 16 bytes, and shares large copies among
- * threads.
+ * dense on both sides, copies runs with memcpy or as one unit of 1, 2, 3, 4, 8 or 16 bytes, and shares large copies
+ * among threads.
  *
  * The caller proves that every byte lies inside the source or the destination, and adds dimensions in the order of the
  * destination, outermost first.

@@ -16,6 +16,7 @@
 #include "ops/check.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
+#include "ops/products/volume_sums.h"
 #include "ops/products/window.h"
 
 enum { DIMS = 3 };
@@ -43,33 +44,67 @@ static int32_t out_size(const volume *v, int dim)
     return v->transposed ? v->windows[dim].in : v->windows[dim].out;
 }
 
-/* The steps [*first, *end) of the output at `out` along one dimension: taps, or if transposed input cells. */
-static void find_steps(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
+/* ---- CONV_3D ---- */
+
+/* The taps of the output at `at` along one dimension. */
+static void take_taps(const volume *v, int dim, int32_t at, size_t in_step, size_t filter_step, tq_volume_taps *taps)
 {
     const tq_window *w = &v->windows[dim];
-    if (!v->transposed) {
-        int32_t low, high;
-        tq_window_taps(w, out, &low, &high);
-        *first = low;
-        *end = high;
-        return;
+    int32_t low, high;
+    tq_window_taps(w, at, &low, &high);
+    taps->count[dim] = (size_t)(high > low ? high - low : 0);
+    taps->in_step[dim] = (size_t)w->dilation * in_step;
+    taps->filter_step[dim] = filter_step;
+    if (high > low) {
+        taps->in += (size_t)(tq_window_origin(w, at) + (int64_t)low * w->dilation) * in_step;
+        taps->filter += (size_t)low * filter_step;
     }
+}
+
+/* The pixels from x on that have the taps of x: a window's first and last tap only fall. */
+static int32_t count_alike(const tq_window *w, int32_t x)
+{
+    int32_t low, high, last_low, last_high, count = w->out - x;
+    tq_window_taps(w, x, &low, &high);
+    tq_window_taps(w, w->out - 1, &last_low, &last_high);
+    for (; last_low != low || last_high != high; tq_window_taps(w, x + count - 1, &last_low, &last_high))
+        count = (count + 1) / 2;
+    return count;
+}
+
+static void sum_row(const volume *v, size_t batch, int32_t depth, int32_t height, float *out)
+{
+    const tq_window *w = v->windows;
+    const size_t each = v->channels * v->out_channels, line = (size_t)w[2].in * v->channels;
+    for (int32_t x = 0, count; x < w[2].out; x += count, out += (size_t)count * v->out_channels) {
+        tq_volume_taps taps = {.in = v->input + batch * (size_t)w[0].in * (size_t)w[1].in * line,
+                               .filter = v->filter,
+                               .channels = v->channels,
+                               .out_channels = v->out_channels};
+        count = count_alike(&w[2], x);
+        take_taps(v, 0, depth, (size_t)w[1].in * line, (size_t)w[1].filter * (size_t)w[2].filter * each, &taps);
+        take_taps(v, 1, height, line, (size_t)w[2].filter * each, &taps);
+        take_taps(v, 2, x, v->channels, each, &taps);
+        tq_volume_sum(&taps, (size_t)count, (size_t)w[2].stride * v->channels, out);
+    }
+}
+
+/* ---- CONV_3D_TRANSPOSE ---- */
+
+/* The input cells [*first, *end) of the output at `out` along one dimension. */
+static void find_cells(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
+{
+    const tq_window *w = &v->windows[dim];
     int64_t reach = (int64_t)out + w->pad, low = reach - ((int64_t)w->filter - 1) * w->dilation;
     *first = low <= 0 ? 0 : (low + w->stride - 1) / w->stride;
     *end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
 }
 
-/* The input cell and the tap of a step; false: the filter's dilation skips the cell. */
-static bool find_cell(const volume *v, int dim, int32_t out, int64_t step, size_t *cell, size_t *tap)
+/* The tap of an input cell; false: the filter's dilation skips the cell. */
+static bool find_tap(const volume *v, int dim, int32_t out, int64_t cell, size_t *tap)
 {
     const tq_window *w = &v->windows[dim];
-    if (!v->transposed) {
-        *cell = (size_t)(tq_window_origin(w, out) + step * w->dilation);
-        *tap = (size_t)step;
-        return true;
-    }
-    int64_t distance = (int64_t)out + w->pad - step * w->stride;
-    *cell = (size_t)step;
+    int64_t distance = (int64_t)out + w->pad - cell * w->stride;
     *tap = (size_t)(distance / w->dilation);
     return distance % w->dilation == 0;
 }
@@ -82,27 +117,33 @@ static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
             out[o] += x[c] * w[o];
 }
 
-static void eval_pixel(const volume *v, size_t batch, const int32_t at[DIMS], float *out)
+static void sum_cells(const volume *v, size_t batch, const int32_t at[DIMS], float *out)
 {
     size_t work = 0;
     int64_t first[DIMS], end[DIMS];
-    size_t cell[DIMS], tap[DIMS];
+    size_t tap[DIMS];
     for (int dim = 0; dim < DIMS; dim++)
-        find_steps(v, dim, at[dim], &first[dim], &end[dim]);
+        find_cells(v, dim, at[dim], &first[dim], &end[dim]);
     memset(out, 0, v->out_channels * sizeof *out);
     for (int64_t d = first[0]; d < end[0]; d++) {
-        if (!find_cell(v, 0, at[0], d, &cell[0], &tap[0]))
+        if (!find_tap(v, 0, at[0], d, &tap[0]))
             continue;
         for (int64_t y = first[1]; y < end[1] && !tq_stop_count(&work, 1); y++) {
-            if (!find_cell(v, 1, at[1], y, &cell[1], &tap[1]))
+            if (!find_tap(v, 1, at[1], y, &tap[1]))
                 continue;
-            size_t row = (batch * (size_t)in_size(v, 0) + cell[0]) * (size_t)in_size(v, 1) + cell[1];
+            size_t row = (batch * (size_t)in_size(v, 0) + (size_t)d) * (size_t)in_size(v, 1) + (size_t)y;
             size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
             for (int64_t x = first[2]; x < end[2] && !tq_stop_count(&work, v->channels * v->out_channels / 8); x++)
-                if (find_cell(v, 2, at[2], x, &cell[2], &tap[2]))
-                    add_cell(v, row * (size_t)in_size(v, 2) + cell[2], taps + tap[2], out);
+                if (find_tap(v, 2, at[2], x, &tap[2]))
+                    add_cell(v, row * (size_t)in_size(v, 2) + (size_t)x, taps + tap[2], out);
         }
     }
+}
+
+/* ---- both ---- */
+
+static void finish_pixel(const volume *v, float *out)
+{
     for (size_t o = 0; o < v->out_channels; o++) {
         float y = v->bias ? out[o] + v->bias[o] : out[o];
         y = y < v->low ? v->low : y;
@@ -116,10 +157,15 @@ static void eval_rows(void *context, size_t begin, size_t end)
     const volume *v = context;
     size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1), width = (size_t)out_size(v, 2);
     for (size_t row = begin; row < end; row++) {
-        int32_t at[DIMS] = {(int32_t)(row / height % depth), (int32_t)(row % height), 0};
-        for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++) {
-            at[2] = (int32_t)x;
-            eval_pixel(v, row / height / depth, at, v->out + (row * width + x) * v->out_channels);
+        const int32_t at_depth = (int32_t)(row / height % depth), at_height = (int32_t)(row % height);
+        const size_t batch = row / height / depth;
+        float *out = v->out + row * width * v->out_channels;
+        if (!v->transposed)
+            sum_row(v, batch, at_depth, at_height, out);
+        for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++, out += v->out_channels) {
+            if (v->transposed)
+                sum_cells(v, batch, (int32_t[DIMS]){at_depth, at_height, (int32_t)x}, out);
+            finish_pixel(v, out);
         }
     }
 }

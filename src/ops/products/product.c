@@ -12,6 +12,7 @@
 typedef struct product {
     tq_product_plan plan;
     tq_gemm gemm;           /* of each group */
+    size_t merged;          /* groups of the file in one of `plan` */
     tq_depthwise depthwise; /* where by_channel */
     tq_winograd winograd;   /* where it has a body: in place of the gemm, if the weights allow it */
     tq_gemm_store store;
@@ -243,6 +244,20 @@ static uint64_t packed_bytes(const product *p)
     return p->plan.by_channel ? p->depthwise.packed_bytes : (bytes + 63) / 64 * 64;
 }
 
+/* Writes the weights of merged groups as those of one, in which a channel's weights for other groups' inputs are 0. */
+static void spread(const product *p, tq_gemm_weights *w, uint8_t *to)
+{
+    const tq_product_plan *plan = &p->plan;
+    const size_t depth = plan->depth / p->merged, channels = plan->channels / plan->groups, each = channels / p->merged;
+    const uint8_t *from = w->data;
+    w->data = to;
+    w->channel_stride = plan->taps * plan->depth;
+    memset(to, w->flip, channels * w->channel_stride); /* flipped, the bits of 0 */
+    for (size_t c = 0; c < channels; c++)
+        for (size_t tap = 0; tap < plan->taps; tap++, from += depth)
+            memcpy(to + c * w->channel_stride + tap * plan->depth + c / each * depth, from, depth);
+}
+
 /* Prepacks weights in `memory`; sets packed[groups], or *depthwise. */
 static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_depthwise *depthwise, char *memory)
 {
@@ -252,6 +267,8 @@ static void pack(const tq_node *node, const product *p, tq_gemm *packed, tq_dept
             *depthwise = p->depthwise;
             tq_depthwise_pack(depthwise, &weights, memory);
         } else {
+            if (p->merged > 1)
+                spread(p, &weights, (uint8_t *)memory + p->plan.groups * packed_bytes(p));
             packed[g] = p->gemm;
             tq_gemm_pack(&packed[g], &weights, memory + g * packed_bytes(p));
         }
@@ -314,6 +331,35 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
+/* How many small groups become one, so that its channels fill a panel: integer sums with weights of 0 are the same, and
+   the panel takes as many steps as one of a single group's channels.  1: floats, where 0 times infinity is NaN, and
+   weights with a zero point. */
+static size_t count_merged(const tq_node *node, const product *p)
+{
+    const tq_product_plan *plan = &p->plan;
+    const bool symmetric = node->in[0]->type != TQ_TensorType_UINT8 && node->in[1]->type == TQ_TensorType_INT8;
+    const size_t each = plan->channels / plan->groups;
+    size_t merged = 1;
+    if (plan->by_channel || !symmetric || plan->k_stride != 1 || plan->channel_stride != plan->taps * plan->depth)
+        return 1;
+    while (plan->groups % (2 * merged) == 0 && 2 * merged * each <= p->gemm.lanes)
+        merged *= 2;
+    return merged;
+}
+
+static tq_status plan_gemm(const tq_node *node, product *p, int flags, tq_error *why)
+{
+    tq_product_plan *plan = &p->plan;
+    const tq_element in = element_of(node->in[0]);
+    TQ_TRY(tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, why));
+    p->merged = count_merged(node, p);
+    if (p->merged == 1)
+        return TQ_OK;
+    plan->groups /= p->merged;
+    plan->depth *= p->merged;
+    return tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, why);
+}
+
 /* Plans the kernel, memory for its weights (prepacked, or in scratch), and its own scratch. */
 static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
@@ -321,10 +367,9 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     const tq_element in = element_of(node->in[0]);
     const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     tq_error why = {0};
-    tq_status status =
-        plan->by_channel
-            ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier, &plan->scan, flags, &why)
-            : tq_gemm_plan(&p->gemm, in, plan->channels / plan->groups, plan->taps, plan->depth, flags, &why);
+    const tq_status status = plan->by_channel ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier,
+                                                                  &plan->scan, flags, &why)
+                                              : plan_gemm(node, p, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
     if (plan->scans && !plan->by_channel)
@@ -343,6 +388,8 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     if (p->quantized)
         p->columns_at = tq_scratch_part(&bytes, tq_gemm_store_bytes(plan->channels), 1);
     p->packed_at = tq_scratch_part(p->constant ? &bytes : &total, plan->groups, packed_bytes(p));
+    if (p->merged > 1) /* behind them: see spread() */
+        tq_scratch_part(p->constant ? &bytes : &total, plan->channels / plan->groups * plan->taps, plan->depth);
     TQ_TRY(request_prepack(node, p, bytes, error));
     uint64_t own =
         plan->by_channel

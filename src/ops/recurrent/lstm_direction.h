@@ -61,7 +61,7 @@ typedef struct tq_lstm {
     /* float32 */
     bool batched;               /* TFLite multiplies all batches of a step as one matrix (ordered_product.h) */
     bool pack_again;            /* some weights are not constant, so eval transposes them */
-    float *joined;              /* [x, aux, h][gate, cell], columns of all gates' matrices */
+    float *joined;              /* [gate][panel][x, aux, h][16], columns of all gates' matrices */
     float *projection_columns;  /* [cell][output] */
 
     /* integer */

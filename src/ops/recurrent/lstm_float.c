@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "ops/check.h"
 #include "ops/elementwise/eigen_functions.h"
 #include "ops/recurrent/ordered_product.h"
@@ -51,9 +52,12 @@ static void sum_hybrid(void *context, size_t begin, size_t end)
 
 /* ---- float weights ---- */
 
-static size_t channels_of(const tq_lstm *l)
+/* Cells whose columns lie together, a cache line wide, so that weights are read in the order of memory. */
+enum { PANEL = 16 };
+
+static size_t panels_of(const tq_lstm *l)
 {
-    return (size_t)(TQ_GATES - tq_lstm_first_gate(l)) * l->cells;
+    return (l->cells + PANEL - 1) / PANEL;
 }
 
 static size_t width_of(const tq_lstm *l)
@@ -61,24 +65,32 @@ static size_t width_of(const tq_lstm *l)
     return l->inputs + l->aux + l->outputs;
 }
 
-/* Copies [cells][width] weights, transposed, into the joined matrix, from row `first` and column `channel` on. */
-static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, size_t channel)
+/* Row `row` of a panel of a gate's columns. */
+static float *panel_row(const tq_lstm *l, int gate, size_t panel, size_t row)
 {
-    for (size_t cell = 0; cell < l->cells && !tq_stop_after(width); cell++)
+    const size_t at = (size_t)(gate - tq_lstm_first_gate(l)) * panels_of(l) + panel;
+    return l->joined + (at * width_of(l) + row) * PANEL;
+}
+
+/* Copies [cells][width] weights, transposed, into a gate's panels, from row `first` on. */
+static void join_weights(const tq_lstm *l, const float *w, size_t width, size_t first, int gate)
+{
+    for (size_t cell = 0; cell < l->cells && !tq_stop_after(width); cell++) {
+        float *to = panel_row(l, gate, cell / PANEL, first) + cell % PANEL;
         for (size_t k = 0; k < width; k++)
-            l->joined[(first + k) * channels_of(l) + channel + cell] = w[cell * width + k];
+            to[k * PANEL] = w[cell * width + k];
+    }
 }
 
 void tq_lstm_pack_float(tq_lstm *l)
 {
     for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++) {
         const tq_lstm_gate *g = &l->gates[gate];
-        size_t channel = (size_t)(gate - tq_lstm_first_gate(l)) * l->cells;
-        join_weights(l, g->weights->data, l->inputs, 0, channel);
+        join_weights(l, g->weights->data, l->inputs, 0, gate);
         if (l->aux)
-            join_weights(l, g->aux_weights->data, l->aux, l->inputs, channel);
+            join_weights(l, g->aux_weights->data, l->aux, l->inputs, gate);
         if (!l->diagonal[gate]) /* else the rows stay zero */
-            join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, channel);
+            join_weights(l, g->recurrent->data, l->outputs, l->inputs + l->aux, gate);
     }
     for (size_t o = 0; l->projection && o < l->outputs; o++)
         for (size_t cell = 0; cell < l->cells; cell++)
@@ -98,7 +110,8 @@ static bool all_constant(const tq_lstm *l)
 
 tq_status tq_lstm_prepare_float(tq_node *node, tq_lstm *l, tq_error *error)
 {
-    TQ_TRY(tq_node_memory(node, (uint64_t)channels_of(l) * width_of(l), sizeof(float), &l->joined, error));
+    const size_t panels = (size_t)(TQ_GATES - tq_lstm_first_gate(l)) * panels_of(l);
+    TQ_TRY(tq_node_memory(node, (uint64_t)panels * width_of(l), PANEL * sizeof(float), &l->joined, error));
     if (l->projection)
         TQ_TRY(tq_node_memory(node, (uint64_t)l->cells * l->outputs, sizeof(float), &l->projection_columns, error));
     l->pack_again = !all_constant(l);
@@ -118,28 +131,32 @@ static bool in_lanes(const tq_lstm *l, size_t channels, size_t depth)
     return tq_ordered_in_lanes(channels, l->batched ? l->batches : 1, depth);
 }
 
-/* Cells [begin, end) of all gates and batches. */
+/* The cells of one panel of a gate, in batch b. */
+static void sum_panel(const step *s, int gate, size_t panel, size_t b)
+{
+    const tq_lstm *l = s->l;
+    const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
+    const size_t first = panel * PANEL, cells = tq_min_size(PANEL, l->cells - first);
+    const float *w = panel_row(l, gate, panel, 0);
+    float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
+    for (size_t i = 0; i < cells; i++)
+        sums[i] = start_of(l, gate, first + i);
+    for (int i = 0; i < 3; w += parts[i++]->width * PANEL)
+        if (parts[i]->width && !(i == 2 && l->diagonal[gate]))
+            tq_ordered_product(w, PANEL, cells, parts[i]->data + b * parts[i]->stride, parts[i]->width,
+                               in_lanes(l, l->cells, parts[i]->width), sums);
+    for (size_t i = 0; l->diagonal[gate] && i < cells; i++)
+        sums[i] += ((const float *)l->gates[gate].recurrent->data)[first + i] * s->h.data[b * s->h.stride + first + i];
+}
+
+/* Panels [begin, end) of all gates and batches. */
 static void sum_floats(void *context, size_t begin, size_t end)
 {
     const step *s = context;
-    const tq_lstm *l = s->l;
-    const tq_rows *parts[] = {&s->x, &s->aux, &s->h};
-    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t b = 0; b < l->batches && !tq_stop_after((end - begin) * (l->inputs + l->outputs) / 8); b++) {
-            const float *w = l->joined + (size_t)(gate - tq_lstm_first_gate(l)) * l->cells + begin;
-            float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells;
-            for (size_t cell = begin; cell < end; cell++)
-                sums[cell] = start_of(l, gate, cell);
-            for (int i = 0; i < 3; i++) {
-                const tq_rows *part = parts[i];
-                if (part->width && !(i == 2 && l->diagonal[gate]))
-                    tq_ordered_product(w, channels_of(l), end - begin, part->data + b * part->stride, part->width,
-                                       in_lanes(l, l->cells, part->width), sums + begin);
-                w += part->width * channels_of(l);
-            }
-            for (size_t cell = begin; l->diagonal[gate] && cell < end; cell++)
-                sums[cell] += ((const float *)l->gates[gate].recurrent->data)[cell] * s->h.data[b * s->h.stride + cell];
-        }
+    for (int gate = tq_lstm_first_gate(s->l); gate < TQ_GATES; gate++)
+        for (size_t panel = begin; panel < end; panel++)
+            for (size_t b = 0; b < s->l->batches && !tq_stop_after(PANEL * (s->l->inputs + s->l->outputs) / 8); b++)
+                sum_panel(s, gate, panel, b);
 }
 
 /* ---- from sums to gates ---- */
@@ -283,8 +300,11 @@ void tq_lstm_step_float(const tq_node *node, const tq_lstm *l, const tq_sequence
                                 scales + l->batches);
     s.h = tq_rows_make(l->output_state->data, l->outputs, l->outputs, l->batches, l->rule,
                        tq_scratch_at(node, l->h_quantized_at), scales + 2 * l->batches);
-    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * width_of(l)), node->threads,
-                    l->rule ? sum_hybrid : sum_floats, &s);
+    const size_t work = TQ_GATES * l->batches * width_of(l);
+    if (l->rule)
+        tq_parallel_for(l->cells, tq_grain(work), node->threads, sum_hybrid, &s);
+    else
+        tq_parallel_for(panels_of(l), tq_grain(PANEL * work), node->threads, sum_floats, &s);
     for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     update_cell(&s);

@@ -32,42 +32,73 @@ typedef struct search {
     int flip;
 } search;
 
+/* The first index of a key; 0 where there is none (all NaN). */
+#define FIND_KEY(target, name, type, KEY)                                                                 \
+    target static inline int32_t name##_find(const type *x, const int flip, const type value, size_t dim) \
+    {                                                                                                     \
+        size_t k = 0;                                                                                     \
+        while (k < dim && KEY(type, x[k]) != value)                                                       \
+            k++;                                                                                          \
+        return k < dim ? (int32_t)k : 0;                                                                  \
+    }
+#define FIND_BYTE(target, name)                                                                               \
+    target static inline int32_t name##_find(const int8_t *x, const int flip, const int8_t value, size_t dim) \
+    {                                                                                                         \
+        return (int32_t)((const int8_t *)memchr(x, (uint8_t)(value ^ flip), dim) - x);                        \
+    }
+
 /* One contiguous column of at least LANES elements: the best key of each of LANES lanes, the best of these, and the
    first index that holds it.  The last step may read elements again.  `worst` loses to all but NaN. */
 #define SEARCH_COLUMN(target, name, type, KEY, worst)                                   \
     target static int32_t name##_column(const type *x, const int flip, size_t dim)      \
     {                                                                                   \
         type lanes[LANES], value = worst;                                               \
-        size_t k;                                                                       \
         for (size_t l = 0; l < LANES; l++)                                              \
             lanes[l] = worst;                                                           \
-        for (k = 0; k < dim; k += LANES) {                                              \
+        for (size_t k = 0; k < dim; k += LANES) {                                       \
             const type *now = x + (k + LANES <= dim ? k : dim - LANES);                 \
             for (size_t l = 0; l < LANES; l++)                                          \
                 lanes[l] = KEY(type, now[l]) > lanes[l] ? KEY(type, now[l]) : lanes[l]; \
         }                                                                               \
         for (size_t l = 0; l < LANES; l++)                                              \
             value = lanes[l] > value ? lanes[l] : value;                                \
-        for (k = 0; k < dim && KEY(type, x[k]) != value; k++)                           \
-            ;                                                                           \
-        return k < dim ? (int32_t)k : 0; /* all NaN: the first */                       \
+        return name##_find(x, flip, value, dim);                                        \
     }
 
-/* One short contiguous column, of at least 1 element. */
-#define SEARCH_SHORT(target, name, type, KEY)                                            \
+/* One short contiguous column, of at least 1 element: the greatest rank, which holds the key and, below it, what the
+   index lacks to SHORT, so that the first of equal keys wins.  A branch would be mispredicted at every second column.
+ */
+#define SEARCH_SHORT(target, name, type, wide, RANK)                                     \
     target static inline int32_t name##_short(const type *x, const int flip, size_t dim) \
     {                                                                                    \
-        size_t best = 0;                                                                 \
-        while (best + 1 < dim && x[best] != x[best]) /* NaN */                           \
-            best++;                                                                      \
-        best = x[best] != x[best] ? 0 : best;                                            \
-        type value = KEY(type, x[best]);                                                 \
-        for (size_t k = best + 1; k < dim; k++)                                          \
-            if (__builtin_expect(KEY(type, x[k]) > value, 0)) {                          \
-                value = KEY(type, x[k]);                                                 \
-                best = k;                                                                \
-            }                                                                            \
-        return (int32_t)best;                                                            \
+        wide best = RANK(type, x[0]) * SHORT + (SHORT - 1);                              \
+        for (size_t k = 1; k < dim; k++) {                                               \
+            const wide now = RANK(type, x[k]) * SHORT + (wide)(SHORT - 1 - k);           \
+            best = now > best ? now : best;                                              \
+        }                                                                                \
+        return SHORT - 1 - (int32_t)(best & (SHORT - 1));                                \
+    }
+#define SMALL_RANK(type, x) ((int32_t)INTEGER_KEY(type, x))
+#define WIDE_RANK(type, x) ((int64_t)INTEGER_KEY(type, x))
+#define FLOAT_RANK(type, x) rank_of(FLOAT_KEY(type, x))
+
+/* Integers in the order of floats; NaN is below all of them, and both zeros are one. */
+TQ_BODY int64_t rank_of(float x)
+{
+    const float sum = x + 0.0f;
+    int32_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    return x != x ? INT32_MIN : bits ^ ((bits >> 31) & INT32_MAX);
+}
+
+/* The rank of INT64 does not fit. */
+#define SEARCH_LONG(target, name, type)                                                      \
+    target static inline int32_t name##_short(const type *x, const int flip, size_t dim)     \
+    {                                                                                        \
+        int32_t best = 0;                                                                    \
+        for (size_t k = 1; k < dim; k++)                                                     \
+            best = INTEGER_KEY(type, x[k]) > INTEGER_KEY(type, x[best]) ? (int32_t)k : best; \
+        return best;                                                                         \
     }
 
 /* n columns side by side, `inner` elements from row to row.  A number wins against NaN. */
@@ -86,24 +117,42 @@ typedef struct search {
                 best[i] = wins ? (int32_t)k : best[i];                                                               \
             }                                                                                                        \
     }
+#define SHORT_COLUMNS(name, count) \
+    for (size_t i = 0; i < n; i++) \
+        best[i] = name##_short(x + i * count, flip, count);
 #define SEARCH(name, target, type, KEY, worst)                                                           \
     SEARCH_COLUMN(target, name, type, KEY, worst)                                                        \
-    SEARCH_SHORT(target, name, type, KEY)                                                                \
     SEARCH_ROWS(target, name, type, KEY)                                                                 \
     target static void name(const void *in, int flip, size_t dim, size_t inner, size_t n, int32_t *best) \
     {                                                                                                    \
         const type *x = in;                                                                              \
         if (inner != 1)                                                                                  \
             name##_rows(x, flip, dim, inner, n, best);                                                   \
+        else if (dim == 2)                                                                               \
+            SHORT_COLUMNS(name, 2)                                                                       \
+        else if (dim == 3)                                                                               \
+            SHORT_COLUMNS(name, 3)                                                                       \
+        else if (dim < SHORT)                                                                            \
+            SHORT_COLUMNS(name, dim)                                                                     \
         else                                                                                             \
             for (size_t i = 0; i < n && !tq_stop_after(dim); i++, x += dim)                              \
-                best[i] = dim < SHORT ? name##_short(x, flip, dim) : name##_column(x, flip, dim);        \
+                best[i] = name##_column(x, flip, dim);                                                   \
     }
-#define SEARCHES(isa, target)                                         \
-    SEARCH(search_f32_##isa, target, float, FLOAT_KEY, -INFINITY)     \
-    SEARCH(search_i8_##isa, target, int8_t, INTEGER_KEY, INT8_MIN)    \
-    SEARCH(search_i16_##isa, target, int16_t, INTEGER_KEY, INT16_MIN) \
-    SEARCH(search_i32_##isa, target, int32_t, INTEGER_KEY, INT32_MIN) \
+#define SEARCHES(isa, target)                                            \
+    FIND_KEY(target, search_f32_##isa, float, FLOAT_KEY)                 \
+    FIND_BYTE(target, search_i8_##isa)                                   \
+    FIND_KEY(target, search_i16_##isa, int16_t, INTEGER_KEY)             \
+    FIND_KEY(target, search_i32_##isa, int32_t, INTEGER_KEY)             \
+    FIND_KEY(target, search_i64_##isa, int64_t, INTEGER_KEY)             \
+    SEARCH_SHORT(target, search_f32_##isa, float, int64_t, FLOAT_RANK)   \
+    SEARCH_SHORT(target, search_i8_##isa, int8_t, int32_t, SMALL_RANK)   \
+    SEARCH_SHORT(target, search_i16_##isa, int16_t, int32_t, SMALL_RANK) \
+    SEARCH_SHORT(target, search_i32_##isa, int32_t, int64_t, WIDE_RANK)  \
+    SEARCH_LONG(target, search_i64_##isa, int64_t)                       \
+    SEARCH(search_f32_##isa, target, float, FLOAT_KEY, -INFINITY)        \
+    SEARCH(search_i8_##isa, target, int8_t, INTEGER_KEY, INT8_MIN)       \
+    SEARCH(search_i16_##isa, target, int16_t, INTEGER_KEY, INT16_MIN)    \
+    SEARCH(search_i32_##isa, target, int32_t, INTEGER_KEY, INT32_MIN)    \
     SEARCH(search_i64_##isa, target, int64_t, INTEGER_KEY, INT64_MIN)
 TQ_EVERY_ISA(SEARCHES)
 

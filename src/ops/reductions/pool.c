@@ -21,7 +21,7 @@
 #include "ops/check.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
-#include "ops/reductions/float_extremes.h"
+#include "ops/reductions/float_runs.h"
 #include "ops/reductions/pool_integers.h"
 
 /* Channels that are pooled at once; their sums lie on the stack. */
@@ -54,8 +54,14 @@ TQ_BODY float clamp_float(const pool *p, float x)
     return p->float_high < x ? p->float_high : x;
 }
 
-/* Adds nine cells, in XNNPACK's order: column by column, padding included as 0.  last: the last cell of the nine that
-   is not padding. */
+/* Unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
+#define EACH(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
+
+/* The sum of nine cells at channel i, in XNNPACK's order: column by column, padding included as 0. */
+#define SUM_NINE(x, i) \
+    (((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i])))
+
+/* Adds nine cells.  last: the last cell of the nine that is not padding. */
 TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
 {
     if (last < 4) { /* the other cells are zeros */
@@ -64,17 +70,51 @@ TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t 
         return;
     }
     for (size_t i = 0; i < n; i++)
-        sum[i] += ((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i]));
+        sum[i] += SUM_NINE(x, i);
+}
+
+static const float zeros[CHANNELS];
+
+/* A filter of up to nine cells: `some` channels, a constant number, in registers. */
+TQ_BODY void average_nine_some(const pool *p, const float *const x[9], float inverse, size_t at, float *restrict out,
+                               const size_t some)
+{
+    EACH (i, some)
+        out[at + i] = clamp_float(p, (0 + SUM_NINE(x, at + i)) * inverse);
+}
+
+TQ_BODY void average_nine(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                          const size_t most)
+{
+    const float *x[9], inverse = 1 / (float)w->cells;
+    for (int k = 0; k < 9; k++)
+        x[k] = zeros;
+    for (int64_t c = 0; c < w->width; c++)
+        for (int64_t y = 0; y < w->height; y++)
+            x[(w->left + c) * p->filter_h + w->top + y] = in + (size_t)y * w->row_step + (size_t)c * w->step;
+#define BY_NINE(some)                                                              \
+    if (n >= some) {                                                               \
+        for (size_t i = 0; i < n; i += some)                                       \
+            average_nine_some(p, x, inverse, tq_min_size(i, n - some), out, some); \
+        return;                                                                    \
+    }
+    BY_NINE(most)
+    BY_NINE(16)
+    BY_NINE(8)
+    BY_NINE(4)
+    BY_NINE(1)
 }
 
 TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
                              const size_t most)
 {
-    static const float zeros[CHANNELS];
     const float *x[9], inverse = 1 / (float)w->cells;
     float sum[CHANNELS];
     int64_t held = -1, last = 0;
-    (void)most;
+    if (p->filter_h * p->filter_w <= 9) {
+        average_nine(p, w, in, out, n, most);
+        return;
+    }
     memset(sum, 0, n * sizeof *sum);
     for (int64_t c = 0; c < w->width; c++)
         for (int64_t y = 0; y < w->height; y++) {

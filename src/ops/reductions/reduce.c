@@ -25,7 +25,7 @@
 #include "ops/check.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/quantized.h"
-#include "ops/reductions/float_extremes.h"
+#include "ops/reductions/float_runs.h"
 #include "ops/reductions/reduce_walk.h"
 
 #define QUANTIZED (TQ_T(INT8) | TQ_T(UINT8) | TQ_T(INT16))
@@ -84,23 +84,10 @@
         *(float *)to = extreme(*(const float *)to, from, n);                                                           \
     }
 
-/* The additions of one run wait for one another. */
-#define SUM_FOUR(isa, target)                                                                                        \
-    target static void sum_four_##isa(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
-    {                                                                                                                \
-        (void)r;                                                                                                     \
-        float *restrict acc = to, a = acc[0], b = acc[1], c = acc[2], d = acc[3];                                    \
-        const float *restrict x = from;                                                                              \
-        for (size_t i = 0; i < n; i++) {                                                                             \
-            a += x[i];                                                                                               \
-            b += x[n + i];                                                                                           \
-            c += x[2 * n + i];                                                                                       \
-            d += x[3 * n + i];                                                                                       \
-        }                                                                                                            \
-        acc[0] = a, acc[1] = b, acc[2] = c, acc[3] = d;                                                              \
-    }
-TQ_EVERY_ISA(SUM_FOUR)
-static const tq_fold_fn sum_four[TQ_ISAS] = TQ_ISA_FUNCTIONS(sum_four);
+static void sum_runs(void *sums, const void *x, size_t n, size_t runs)
+{
+    tq_sum_runs(sums, x, n, runs);
+}
 
 /* Four rows, so that accumulators in memory are read and written a quarter as often: sums of floats in the same order;
    sums of four integers of 8 bits fit int16. */
@@ -558,7 +545,7 @@ static void find_sums(reduce_state *state)
     if (row->code != TQ_BuiltinOperator_MEAN && row->code != TQ_BuiltinOperator_SUM)
         return;
     state->reduction.fold_rows = sum_rows(row->type);
-    state->reduction.fold_four = row->type == TQ_TensorType_FLOAT32 ? sum_four[tq_isa()] : NULL;
+    state->reduction.fold_runs = row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
 }
 
 static tq_status reduce_shape(tq_node *node, tq_error *error)

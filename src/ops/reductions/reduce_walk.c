@@ -122,12 +122,12 @@ static void reduce_runs(const tq_reduction *r, const unsigned char *in, unsigned
     for (size_t n; count > 0 && !tq_stop_after(SOME * r->inner); count -= n) {
         n = count < SOME ? count : SOME;
         start(r, acc, n);
-        unsigned char *to = (unsigned char *)acc;
-        for (size_t i = 0, runs; i < n; i += runs, in += runs * in_bytes, to += runs * acc_bytes) {
-            const bool four = r->fold_four && n - i >= 4;
-            runs = four ? 4 : 1;
-            (four ? r->fold_four : r->fold_run)(r, to, in, r->inner);
-        }
+        if (r->fold_runs)
+            r->fold_runs(acc, in, r->inner, n);
+        else
+            for (size_t i = 0; i < n; i++)
+                r->fold_run(r, (unsigned char *)acc + i * acc_bytes, in + i * in_bytes, r->inner);
+        in += n * in_bytes;
         r->how->store(r, acc, out, n);
         out += n * r->how->out_bytes;
     }

@@ -36,8 +36,9 @@ typedef struct tq_reducer {
 struct tq_reduction {
     const tq_reducer *how;
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
-    tq_fold_fn fold_four; /* fold_run into acc[0] to acc[3] of four runs, one behind the other, of n inputs each; set by
-                             the caller; NULL: one by one */
+    /* fold_run into acc[0] to acc[runs - 1] of runs of n inputs each, one behind the other; set by the caller; NULL:
+       one by one */
+    void (*fold_runs)(void *acc, const void *in, size_t n, size_t runs);
     tq_fold_fn fold_rows; /* fold_row of TQ_REDUCE_ROWS rows, cut_step[0] elements apart; set by the caller, or NULL */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 

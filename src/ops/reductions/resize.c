@@ -28,25 +28,22 @@
 #include "ops/check.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
+#include "ops/reductions/resize_lines.h"
 
 /* Columns whose samples are computed at once, on the stack. */
 #define COLUMNS 128
 
 #define COST 120 /* picoseconds for an element of the output */
 
-/* How one output index reads its dimension: two input indices, and the weight of the second. */
-typedef struct sample {
-    size_t low, high;
-    float real;    /* 0 to 1 */
-    int32_t fixed; /* 0 to 1024, XNNPACK's 0 to 2048 */
-} sample;
+#define LINES 8 /* rows of the output that a thread takes at once, to share lines of resize_lines.h */
 
-typedef void (*mix_fn)(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n);
+typedef void (*mix_fn)(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n);
 
 typedef struct scaler scaler;
 struct scaler {
     bool align_corners, half_pixel;
-    sample (*find)(const scaler *s, int64_t at, int64_t in, int64_t out);
+    tq_sample_fn find;
+    tq_fixed_mix fixed; /* where mix is NULL */
     mix_fn mix, twice; /* twice: for twice the height and width without options; NULL: mix */
     size_t element;
 };
@@ -58,32 +55,35 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- samples ---- */
 
-static sample find_real(const scaler *s, int64_t at, int64_t in, int64_t out)
+static tq_sample find_real(const void *context, int64_t at, int64_t in, int64_t out)
 {
+    const scaler *s = context;
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
     float v = s->half_pixel ? ((float)at + 0.5f) * scale - 0.5f : (float)at * scale;
     int64_t low = (int64_t)floorf(v), high = least((int64_t)ceilf(v), in - 1);
     low = low < 0 ? 0 : least(low, in - 1);
-    sample p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
+    tq_sample p = {(size_t)low, (size_t)(high < 0 ? 0 : high), v - (float)low, 0};
     return p;
 }
 
-static sample find_fixed(const scaler *s, int64_t at, int64_t in, int64_t out)
+static tq_sample find_fixed(const void *context, int64_t at, int64_t in, int64_t out)
 {
+    const scaler *s = context;
     int64_t scale = (1024 * in + out / 2) / out;
     if (s->align_corners && out > 1)
         scale = (1024 * (in - 1) + (out - 1) / 2) / (out - 1);
     int64_t v = at * scale + (s->half_pixel ? scale / 2 - 512 : 0);
     int64_t low = v < 0 ? 0 : least(v / 1024, in - 1), high = least((v + 1023) / 1024, in - 1);
     /* where both are one pixel, any weights make the same sum: a weight of 0 cannot overflow */
-    sample p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
+    tq_sample p = {(size_t)low, (size_t)high, 0, low == high ? 0 : (int32_t)(v - 1024 * low)};
     return p;
 }
 
-static sample find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
+static tq_sample find_even(const void *context, int64_t at, int64_t in, int64_t out)
 {
+    const scaler *s = context;
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
@@ -93,18 +93,19 @@ static sample find_even(const scaler *s, int64_t at, int64_t in, int64_t out)
     v = v < 0 ? 0 : v > last ? last : v;
     const int64_t low = least((int64_t)v, in - 1); /* `last` may have been rounded up */
     const float real = v - (float)low;
-    sample p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
+    tq_sample p = {(size_t)low, (size_t)least(low + 1, in - 1), real, (int32_t)rintf(real * 2048)};
     return p;
 }
 
-static sample find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
+static tq_sample find_nearest(const void *context, int64_t at, int64_t in, int64_t out)
 {
+    const scaler *s = context;
     float scale = (float)in / (float)out;
     if (s->align_corners && out > 1)
         scale = (float)(in - 1) / (float)(out - 1);
     float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
     int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
-    sample p = {(size_t)index, (size_t)index, 0, 0};
+    tq_sample p = {(size_t)index, (size_t)index, 0, 0};
     return p;
 }
 
@@ -118,14 +119,14 @@ static sample find_nearest(const scaler *s, int64_t at, int64_t in, int64_t out)
     ((float)a[i] * (1 - y->real) * (1 - x->real) + (float)b[i] * y->real * (1 - x->real) + \
      (float)c[i] * (1 - y->real) * x->real + (float)d[i] * y->real * x->real)
 
-TQ_BODY void mix_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void mix_f32(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(float);
     for (size_t i = 0; i < n; i++)
         y_out[i] = REAL_SUM + 0.0f;
 }
 
-TQ_BODY void mix_u8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void mix_u8(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
     for (size_t i = 0; i < n; i++) {
@@ -142,7 +143,7 @@ TQ_BODY void mix_u8(const void *const corners[4], const sample *y, const sample 
 #define WEIGHED_SUM \
     ((float)a[i] * upper_left + (float)c[i] * upper_right + (float)b[i] * lower_left + (float)d[i] * lower_right)
 
-TQ_BODY void weigh_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void weigh_f32(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(float);
     WEIGHTS;
@@ -151,7 +152,7 @@ TQ_BODY void weigh_f32(const void *const corners[4], const sample *y, const samp
 }
 
 /* The runtime has another formula for eight times the size: both are exact. */
-TQ_BODY void weigh_u8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void weigh_u8(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(uint8_t);
     WEIGHTS;
@@ -163,7 +164,7 @@ TQ_BODY void weigh_u8(const void *const corners[4], const sample *y, const sampl
 }
 
 /* Twice the size: each sample is a pixel or the mean of two or four. */
-TQ_BODY void halve_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void halve_f32(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(float);
     if (x->real == 0 && y->real == 0) {
@@ -180,21 +181,12 @@ TQ_BODY void halve_f32(const void *const corners[4], const sample *y, const samp
         y_out[i] = (a[i] + other[i]) / 2;
 }
 
-/* Weights lie in [0, 1024], so that sums of 8-bit values fit 28 bits. */
+/* Weights lie in [0, 1024]. */
 #define FIXED_SUM(wide)                                                                                   \
     ((wide)a[i] * ((1024 - y->fixed) * (1024 - x->fixed)) + (wide)b[i] * (y->fixed * (1024 - x->fixed)) + \
      (wide)c[i] * ((1024 - y->fixed) * x->fixed) + (wide)d[i] * (y->fixed * x->fixed))
 
-TQ_BODY void mix_i8(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
-{
-    CORNERS(int8_t);
-    for (size_t i = 0; i < n; i++) {
-        int32_t sum = FIXED_SUM(int32_t);
-        y_out[i] = (int8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
-    }
-}
-
-TQ_BODY void mix_i16(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void mix_i16(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(int16_t);
     for (size_t i = 0; i < n; i++) {
@@ -204,18 +196,17 @@ TQ_BODY void mix_i16(const void *const corners[4], const sample *y, const sample
 }
 
 /* The same with ties up, as with TFLITE_SINGLE_ROUNDING. */
-#define MIX_UP(name, type, wide)                                                                           \
-    TQ_BODY void name(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n) \
-    {                                                                                                      \
-        CORNERS(type);                                                                                     \
-        for (size_t i = 0; i < n; i++)                                                                     \
-            y_out[i] = (type)((FIXED_SUM(wide) + (1 << 19)) >> 20);                                        \
+#define MIX_UP(name, type, wide)                                                                                 \
+    TQ_BODY void name(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n) \
+    {                                                                                                            \
+        CORNERS(type);                                                                                           \
+        for (size_t i = 0; i < n; i++)                                                                           \
+            y_out[i] = (type)((FIXED_SUM(wide) + (1 << 19)) >> 20);                                              \
     }
-MIX_UP(up_i8, int8_t, int32_t)
 MIX_UP(up_i16, int16_t, int64_t)
 
 /* XNNPACK's: a upper left, b lower left, c upper right, d lower right. */
-TQ_BODY void even_f32(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)
+TQ_BODY void even_f32(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
 {
     CORNERS(float);
     for (size_t i = 0; i < n; i++) {
@@ -224,82 +215,63 @@ TQ_BODY void even_f32(const void *const corners[4], const sample *y, const sampl
     }
 }
 
-/* |sum| < 2^8 2^22. */
-#define EVEN_INTEGERS(name, type)                                                                             \
-    TQ_BODY void name(const void *const corners[4], const sample *y, const sample *x, void *out, size_t n)    \
-    {                                                                                                         \
-        CORNERS(type);                                                                                        \
-        const int32_t right = x->fixed, down = y->fixed;                                                      \
-        for (size_t i = 0; i < n; i++) {                                                                      \
-            int32_t above = a[i] * 2048 + (c[i] - a[i]) * right, below = b[i] * 2048 + (d[i] - b[i]) * right; \
-            y_out[i] = (type)((above * 2048 + (below - above) * down + (1 << 21)) >> 22);                     \
-        }                                                                                                     \
-    }
-EVEN_INTEGERS(even_i8, int8_t)
-EVEN_INTEGERS(even_u8, uint8_t)
-
 /* Channels in blocks, of which the last may overlap the one before.  Compilers vectorize a constant number of channels
    whose results cannot overlap the input. */
-#define MIX(isa, target, name, type, block)                                                                    \
-    target static void name##_##isa(const void *const corners[4], const sample *y, const sample *x, void *out, \
-                                    size_t n)                                                                  \
-    {                                                                                                          \
-        const sample down = *y, right = *x; /* stores cannot change them */                                    \
-        if (n < block) {                                                                                       \
-            name(corners, &down, &right, out, n);                                                              \
-            return;                                                                                            \
-        }                                                                                                      \
-        for (size_t i = 0; i < n; i += block) {                                                                \
-            const size_t at = tq_min_size(i, n - block);                                                       \
-            const void *const part[4] = {(const type *)corners[0] + at, (const type *)corners[1] + at,         \
-                                         (const type *)corners[2] + at, (const type *)corners[3] + at};        \
-            type made[block];                                                                                  \
-            name(part, &down, &right, made, block);                                                            \
-            memcpy((type *)out + at, made, sizeof made);                                                       \
-        }                                                                                                      \
+#define MIX(isa, target, name, type, block)                                                                          \
+    target static void name##_##isa(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, \
+                                    size_t n)                                                                        \
+    {                                                                                                                \
+        const tq_sample down = *y, right = *x; /* stores cannot change them */                                       \
+        if (n < block) {                                                                                             \
+            name(corners, &down, &right, out, n);                                                                    \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (size_t i = 0; i < n; i += block) {                                                                      \
+            const size_t at = tq_min_size(i, n - block);                                                             \
+            const void *const part[4] = {(const type *)corners[0] + at, (const type *)corners[1] + at,               \
+                                         (const type *)corners[2] + at, (const type *)corners[3] + at};              \
+            type made[block];                                                                                        \
+            name(part, &down, &right, made, block);                                                                  \
+            memcpy((type *)out + at, made, sizeof made);                                                             \
+        }                                                                                                            \
     }
 #define MIXES(isa, target)                  \
     MIX(isa, target, mix_f32, float, 8)     \
     MIX(isa, target, mix_u8, uint8_t, 16)   \
-    MIX(isa, target, mix_i8, int8_t, 16)    \
     MIX(isa, target, mix_i16, int16_t, 16)  \
     MIX(isa, target, weigh_f32, float, 8)   \
     MIX(isa, target, weigh_u8, uint8_t, 16) \
-    MIX(isa, target, up_i8, int8_t, 16)     \
     MIX(isa, target, up_i16, int16_t, 16)   \
     MIX(isa, target, halve_f32, float, 8)   \
-    MIX(isa, target, even_f32, float, 8)    \
-    MIX(isa, target, even_u8, uint8_t, 16)  \
-    MIX(isa, target, even_i8, int8_t, 16)
+    MIX(isa, target, even_f32, float, 8)
 TQ_EVERY_ISA(MIXES)
-
-typedef sample (*find_fn)(const scaler *s, int64_t at, int64_t in, int64_t out);
 
 static const struct mix_row {
     int32_t type;
-    find_fn find;
+    tq_sample_fn find;
     mix_fn mix[TQ_ISAS], twice[TQ_ISAS];
+    tq_fixed_mix fixed; /* of 8 bits: without mix */
 } mixes[] =
     {
-        {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}},
-        {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}},
-        {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(mix_i8), {0}},
-        {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}},
+        {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(mix_f32), {0}, {0}},
+        {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(mix_u8), {0}, {0}},
+        {TQ_TensorType_INT8, find_fixed, {0}, {0}, {128, 10, 1}},
+        {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(mix_i16), {0}, {0}},
     },
   single_mixes[] =
       {
-          {TQ_TensorType_INT8, find_fixed, TQ_ISA_FUNCTIONS(up_i8), {0}},
-          {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(up_i16), {0}},
+          {TQ_TensorType_INT8, find_fixed, {0}, {0}, {128, 10, 0}},
+          {TQ_TensorType_INT16, find_fixed, TQ_ISA_FUNCTIONS(up_i16), {0}, {0}},
       },
   optimized_mixes[] =
       {
-          {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32)},
-          {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}},
+          {TQ_TensorType_FLOAT32, find_real, TQ_ISA_FUNCTIONS(weigh_f32), TQ_ISA_FUNCTIONS(halve_f32), {0}},
+          {TQ_TensorType_UINT8, find_real, TQ_ISA_FUNCTIONS(weigh_u8), {0}, {0}},
       },
   xnnpack_mixes[] = {
-      {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}},
-      {TQ_TensorType_UINT8, find_even, TQ_ISA_FUNCTIONS(even_u8), {0}},
-      {TQ_TensorType_INT8, find_even, TQ_ISA_FUNCTIONS(even_i8), {0}},
+      {TQ_TensorType_FLOAT32, find_even, TQ_ISA_FUNCTIONS(even_f32), {0}, {0}},
+      {TQ_TensorType_UINT8, find_even, {0}, {0}, {0, 11, 0}},
+      {TQ_TensorType_INT8, find_even, {0}, {0}, {128, 11, 0}},
   };
 
 static const struct mix_row *find_mix(const struct mix_row *from, size_t count, int32_t type)
@@ -331,17 +303,17 @@ typedef struct job {
     const tq_tensor *in, *out;
 } job;
 
-static void scale_row(const job *j, size_t row, const sample *columns, size_t begin, size_t end)
+static void scale_row(const job *j, size_t row, const tq_sample *columns, size_t begin, size_t end)
 {
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
     size_t depth = (size_t)in[3], pixel = depth * j->s->element, line = (size_t)in[2] * pixel;
     size_t batch = row / (size_t)out[1];
-    sample y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
+    tq_sample y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
     const char *image = (const char *)j->in->data + batch * (size_t)in[1] * line;
     const char *top = image + y.low * line, *bottom = image + y.high * line;
     char *to = (char *)j->out->data + (row * (size_t)out[2] + begin) * pixel;
     for (size_t x = begin; x < end; x++, to += pixel) {
-        const sample *at = &columns[x - begin];
+        const tq_sample *at = &columns[x - begin];
         const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
                                   bottom + at->high * pixel};
         if (j->mix)
@@ -373,7 +345,7 @@ static void scale_rows(void *context, size_t begin, size_t end)
 {
     const job *j = context;
     size_t width = (size_t)j->out->shape.dims[2];
-    sample columns[COLUMNS];
+    tq_sample columns[COLUMNS];
     for (size_t x = 0; x < width; x += COLUMNS) {
         size_t stop = width - x < COLUMNS ? width : x + COLUMNS;
         for (size_t k = x; k < stop; k++)
@@ -384,6 +356,11 @@ static void scale_rows(void *context, size_t begin, size_t end)
             else
                 repeat_row(j, row, x, stop);
     }
+}
+
+static void scale_lines(void *context, size_t begin, size_t end)
+{
+    tq_resize_lines_run(context, begin, end);
 }
 
 static bool is_doubled(const tq_node *node, const scaler *s)
@@ -399,8 +376,22 @@ static tq_status eval_resize(tq_node *node, tq_error *error)
     job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
     const size_t row = (size_t)out[2] * (size_t)out[3];
-    if (row > 0)
-        tq_parallel_work((size_t)out[0] * (size_t)out[1], 1, row * COST, node->threads, scale_rows, &j);
+    const size_t rows = (size_t)out[0] * (size_t)out[1];
+    if (row > 0 && s->fixed.bits) {
+        const int32_t *in = node->in[0]->shape.dims;
+        tq_resize_lines lines = {s->fixed,
+                                 s->find,
+                                 s,
+                                 node->in[0]->data,
+                                 node->out[0]->data,
+                                 (size_t)in[1],
+                                 (size_t)in[2],
+                                 (size_t)out[1],
+                                 (size_t)out[2],
+                                 (size_t)out[3]};
+        tq_parallel_work(rows, LINES, row * COST, node->threads, scale_lines, &lines);
+    } else if (row > 0)
+        tq_parallel_work(rows, 1, row * COST, node->threads, scale_rows, &j);
     return TQ_OK;
 }
 
@@ -443,6 +434,7 @@ tq_status tq_prepare_resize_bilinear(tq_node *node, tq_error *error)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "has both align_corners and half_pixel_centers");
     const struct mix_row *row = mix_of(node);
     s.find = row->find;
+    s.fixed = row->fixed;
     s.mix = row->mix[tq_isa()];
     s.twice = row->twice[tq_isa()];
     return prepare_resize(node, s, error);

@@ -20,6 +20,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "base/sizes.h"
 #include "kernels/exponentials.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
@@ -27,7 +28,7 @@
 #include "ops/elementwise/xnnpack_functions.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
-#include "ops/reductions/float_extremes.h"
+#include "ops/reductions/float_runs.h"
 #include "quant/fixed_math.h"
 
 #define COST 400 /* picoseconds an element */
@@ -36,6 +37,8 @@
 typedef struct state state;
 /* One row of n elements. */
 typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
+/* Rows of n floats, one behind the other. */
+typedef void (*rows_fn)(const state *s, const float *in, float *out, size_t n, size_t rows);
 
 /* e^x and 1 / (1 + x) for INT16, prepacked. */
 typedef struct points {
@@ -44,7 +47,7 @@ typedef struct points {
 
 struct state {
     row_fn row;
-    row_fn four; /* four rows, one behind the other; NULL: they go one by one */
+    rows_fn rows; /* of floats, several at once; NULL: one by one */
     float beta;
     /* 8 bits, indexed by -d */
     bool counts[256];            /* d >= diff_min: the exponential is not taken as 0 */
@@ -83,32 +86,18 @@ TQ_BODY void divide(float *y, float sum, size_t n)
         y[i] /= sum;
 }
 
-/* The exponentials are vectorized; their sum stays in order. */
-TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n)
+/* Rows, one behind the other, at most TQ_SUM_RUNS.  The exponentials are vectorized; their sums stay in order. */
+TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n, size_t rows)
 {
-    float sum = 0;
-    exponentiate(x, tq_greatest_float(-FLT_MAX, x, n), s->beta, y, n);
-    TQ_EACH (i, n)
-        sum += y[i];
-    divide(y, sum, n);
-}
-
-/* Four rows: the additions of one wait for one another. */
-TQ_BODY void softmax_four(const state *s, const float *x, float *y, size_t n)
-{
-    float a = 0, b = 0, c = 0, d = 0;
-    for (size_t at = 0; at < 4 * n; at += n)
+    float sums[TQ_SUM_RUNS] = {0};
+    for (size_t at = 0; at < rows * n; at += n)
         exponentiate(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
-    TQ_EACH (i, n) {
-        a += y[i];
-        b += y[n + i];
-        c += y[2 * n + i];
-        d += y[3 * n + i];
-    }
-    divide(y, a, n);
-    divide(y + n, b, n);
-    divide(y + 2 * n, c, n);
-    divide(y + 3 * n, d, n);
+    for (size_t i = 0; rows == 1 && i < n && !tq_stop_after(TQ_CHUNK); i += TQ_CHUNK)
+        tq_sum_runs(sums, y + i, tq_min_size(n - i, TQ_CHUNK), 1);
+    if (rows > 1)
+        tq_sum_runs(sums, y, n, rows);
+    for (size_t i = 0; i < rows; i++)
+        divide(y + i * n, sums[i], n);
 }
 
 TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
@@ -142,14 +131,17 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
     {                                                                            \
         body(s, in, out, n);                                                     \
     }
+#define FLOATS(target, name, body)                                                              \
+    target static void name(const state *s, const float *in, float *out, size_t n, size_t rows) \
+    {                                                                                           \
+        body(s, in, out, n, rows);                                                              \
+    }
 #define FLOAT_ROWS(isa, target)                                  \
-    FLOAT_ROW(target, softmax_float_##isa, softmax_floats)       \
-    FLOAT_ROW(target, softmax_four_##isa, softmax_four)          \
+    FLOATS(target, softmax_float_##isa, softmax_floats)          \
     FLOAT_ROW(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
-static const row_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
-static const row_fn softmax_fours[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_four);
+static const rows_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
 static const row_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
@@ -436,6 +428,34 @@ static void softmax_16(const state *s, const void *in, void *out, size_t n)
     }
 }
 
+/* ---- rows of two bytes ---- */
+
+/* Rows of two are a table of 256 differences, of the outputs of the greater value and of the other. */
+typedef struct pairs {
+    uint8_t greater[256], other[256];
+} pairs;
+
+static void fill_pairs(const state *s, pairs *p)
+{
+    for (int below = 0; below < 256; below++) {
+        const uint8_t in[2] = {(uint8_t)(255 - s->in_bias), (uint8_t)(255 - below - s->in_bias)};
+        uint8_t out[2];
+        s->row(s, in, out, 2);
+        p->greater[below] = out[0];
+        p->other[below] = out[1];
+    }
+}
+
+static void look_up_pairs(const state *s, const pairs *p, const uint8_t *in, uint8_t *out, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) {
+        const int a = ordered(in[2 * i], s), b = ordered(in[2 * i + 1], s), below = a < b ? b - a : a - b;
+        const uint8_t greater = p->greater[below], other = p->other[below];
+        out[2 * i] = a < b ? other : greater;
+        out[2 * i + 1] = a < b ? greater : other;
+    }
+}
+
 /* ---- eval ---- */
 
 typedef struct walk {
@@ -443,16 +463,31 @@ typedef struct walk {
     const char *in;
     char *out;
     size_t depth, in_bytes, out_bytes; /* of a row */
+    const pairs *pairs; /* NULL: rows are not two bytes, or few */
 } walk;
+
+/* Rows of floats that the nearest caches hold, and between which Ctrl-C is heard. */
+static size_t rows_at_once(size_t depth)
+{
+    return depth > TQ_CHUNK ? 1 : depth > TQ_CHUNK / TQ_SUM_RUNS ? 4 : TQ_SUM_RUNS;
+}
 
 static void run_rows(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const walk *w = context;
+    if (w->pairs) {
+        look_up_pairs(w->s, w->pairs, (const uint8_t *)w->in + 2 * begin, (uint8_t *)w->out + 2 * begin, end - begin);
+        return;
+    }
     for (size_t i = begin, rows; i < end && !tq_stop_count(&work, w->depth); i += rows) {
-        const bool four = w->s->four && end - i >= 4;
-        rows = four ? 4 : 1;
-        (four ? w->s->four : w->s->row)(w->s, w->in + i * w->in_bytes, w->out + i * w->out_bytes, w->depth);
+        const void *in = w->in + i * w->in_bytes;
+        void *out = w->out + i * w->out_bytes;
+        rows = w->s->rows ? tq_min_size(end - i, rows_at_once(w->depth)) : 1;
+        if (w->s->rows)
+            w->s->rows(w->s, in, out, w->depth, rows);
+        else
+            w->s->row(w->s, in, out, w->depth);
     }
 }
 
@@ -463,9 +498,16 @@ static tq_status eval(tq_node *node, tq_error *error)
     state *s = node->state;
     s->points = node->prepacked;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
-    walk w = {s, in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type)};
+    walk w = {s,   in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type),
+              NULL};
     if (count == 0)
         return TQ_OK;
+    pairs pairs;
+    const bool is_softmax = node->row.code == TQ_BuiltinOperator_SOFTMAX;
+    if (is_softmax && depth == 2 && w.in_bytes == 2 && w.out_bytes == 2 && count >= 4 * 256) {
+        fill_pairs(s, &pairs);
+        w.pairs = &pairs;
+    }
     tq_parallel_work(count / depth, 1, depth * COST, node->threads, run_rows, &w);
     return TQ_OK;
 }
@@ -567,8 +609,8 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
         const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK, half = type == TQ_TensorType_FLOAT16;
-        s->row = half ? softmax_half : (by_xnnpack ? softmax_xnnpack : softmax_float)[tq_isa()];
-        s->four = half || by_xnnpack ? NULL : softmax_fours[tq_isa()];
+        s->row = half ? softmax_half : softmax_xnnpack[tq_isa()];
+        s->rows = half || by_xnnpack ? NULL : softmax_float[tq_isa()];
         return TQ_OK;
     }
     if (!is_bytes)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The greatest and the least float of a run, in sixteen lanes, with the bits of a comparison of one after the other:
- * NaN is ignored, and of zeros of both signs the first counts.
+ * Runs of floats: sums in order, of several runs at once; the greatest and the least float, in sixteen lanes, with the
+ * bits of a comparison of one after the other: NaN is ignored, and of zeros of both signs the first counts.
  */
-#ifndef TQ_OPS_REDUCTIONS_FLOAT_EXTREMES_H
-#define TQ_OPS_REDUCTIONS_FLOAT_EXTREMES_H
+#ifndef TQ_OPS_REDUCTIONS_FLOAT_RUNS_H
+#define TQ_OPS_REDUCTIONS_FLOAT_RUNS_H
 
 #include "kernels/isa.h"
 
@@ -39,5 +39,11 @@
     }
 TQ_FLOAT_EXTREME(tq_greatest_float, <)
 TQ_FLOAT_EXTREME(tq_least_float, >)
+
+/* Runs that tq_sum_runs adds fastest at once. */
+#define TQ_SUM_RUNS 16
+
+/* sums[k] = sums[k] + x[k * n] + x[k * n + 1] + ... + x[k * n + n - 1], in this order, for each k < runs. */
+void tq_sum_runs(float *sums, const float *x, size_t n, size_t runs);
 
 #endif

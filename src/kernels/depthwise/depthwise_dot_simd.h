@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Template: tiles of 8-bit pixels by vpdpbusd, four taps at once.  The includer defines the names of
+ * depthwise_columns_simd.h, which it includes before, and:
+ *
+ *   IN_REGISTER                 as in gemm_simd.h
+ *   four_taps(tap, at)          DOT_LANES channels of four taps, from byte `at` of each on, with 128 added
+ */
+/* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
+INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
+{
+    vi sums[2][4];
+    const size_t offset = t->offset + at * DOT_LANES, vector_bytes = t->vector_bytes;
+    const char *weights = t->weights + at * vector_bytes;
+    const int32_t *bias = (const int32_t *)t->bias + at * DOT_LANES;
+    EACH (i, rows)
+        EACH (k, count)
+            sums[i][k] = load_vector(bias + k * DOT_LANES);
+    const void *const *row = t->row + r;
+    const size_t step = t->step;
+    for (size_t left = t->taps; left > 0; left = left < 4 ? 0 : left - 4, row += 4 * step, weights += DOT_LANES * 4) {
+        /* weights past the last tap are 0: any pixel will do */
+        const size_t at1 = left > 1 ? step : 0, at2 = left > 2 ? 2 * step : 0, at3 = left > 3 ? 3 * step : 0;
+        const char *tap[2][4];
+        EACH (i, rows) {
+            tap[i][0] = (const char *)row[i] + offset;
+            tap[i][1] = (const char *)row[at1 + (size_t)i] + offset;
+            tap[i][2] = (const char *)row[at2 + (size_t)i] + offset;
+            tap[i][3] = (const char *)row[at3 + (size_t)i] + offset;
+        }
+        EACH (k, count) {
+            vi w = load_vector(weights + (size_t)k * vector_bytes);
+            IN_REGISTER(w);
+            EACH (i, rows)
+                sums[i][k] = dot(sums[i][k], four_taps(tap[i], (size_t)k * DOT_LANES), w);
+        }
+    }
+    EACH (i, rows)
+        EACH (k, count)
+            save_s32((int32_t *)t->sums + ((r + (size_t)i) * t->vectors + at + (size_t)k) * DOT_LANES, sums[i][k]);
+}
+
+INLINE void some_rows(const tq_depthwise_tile *t, size_t r, const int rows)
+{
+    size_t at = 0;
+    for (; at + 4 <= t->vectors; at += 4)
+        part(t, r, rows, at, 4);
+    switch (t->vectors - at) {
+    case 3: part(t, r, rows, at, 3); break;
+    case 2: part(t, r, rows, at, 2); break;
+    case 1: part(t, r, rows, at, 1); break;
+    default: break;
+    }
+}
+
+static TARGET void tile(const tq_depthwise_tile *t)
+{
+    size_t r = 0;
+    for (; r + 2 <= t->rows; r += 2)
+        some_rows(t, r, 2);
+    if (r < t->rows)
+        some_rows(t, r, 1);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lines of resize_lines.h, part by part of the output's width, on the stack.
+ */
+#include "ops/reductions/resize_lines.h"
+
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/stop.h"
+#include "kernels/isa.h"
+
+enum { COLUMNS = 128, MOST = 2048 /* elements of a line */, BLOCK = 16 };
+
+/* ---- sums by columns ---- */
+
+/* `count` channels of two pixels.  Inlined with a constant count: a vector. */
+TQ_BODY void mix_pixels(const uint8_t *low, const uint8_t *high, const tq_sample *x, const tq_fixed_mix *m,
+                        int32_t *line, size_t count)
+{
+    const int32_t second = x->fixed, first = (1 << m->bits) - second, flip = m->flip;
+    for (size_t i = 0; i < count; i++)
+        line[i] = ((low[i] ^ flip) - flip) * first + ((high[i] ^ flip) - flip) * second;
+}
+
+#define EACH_COLUMN(count)                        \
+    for (size_t k = 0; k < n; k++, line += count) \
+        mix_pixels(row + columns[k].low * depth, row + columns[k].high * depth, &columns[k], &mix, line, count);
+
+/* `count` channels of n columns; row: those channels of the first pixel.  More than a block of channels: blocks, of
+   which the last may overlap the one before. */
+TQ_BODY void mix_columns(const tq_resize_lines *r, const uint8_t *row, const tq_sample *columns, size_t n, size_t count,
+                         int32_t *line)
+{
+    const tq_fixed_mix mix = r->mix;
+    const size_t depth = r->depth;
+    switch (count) {
+    case 1: EACH_COLUMN(1); return;
+    case 2: EACH_COLUMN(2); return;
+    case 3: EACH_COLUMN(3); return;
+    case 4: EACH_COLUMN(4); return;
+    }
+    if (count < BLOCK) {
+        EACH_COLUMN(count);
+        return;
+    }
+    for (size_t k = 0; k < n; k++, line += count)
+        for (size_t i = 0; i < count; i += BLOCK) {
+            const size_t at = tq_min_size(i, count - BLOCK);
+            mix_pixels(row + columns[k].low * depth + at, row + columns[k].high * depth + at, &columns[k], &mix,
+                       line + at, BLOCK);
+        }
+}
+
+/* ---- sums of two lines ---- */
+
+/* |sum| <= 2^8 2^(2 bits) <= 2^30 */
+TQ_BODY void mix_lines(const int32_t *low, const int32_t *high, int32_t fixed, const tq_fixed_mix *m, uint8_t *out,
+                       size_t n)
+{
+    const int32_t second = fixed, first = (1 << m->bits) - second, shift = 2 * m->bits, half = 1 << (shift - 1);
+    const int32_t away = -m->away;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t sum = low[i] * first + high[i] * second;
+        out[i] = (uint8_t)((sum + half + ((sum >> 31) & away)) >> shift);
+    }
+}
+
+/* ---- a part of the width ---- */
+
+typedef struct part {
+    tq_sample columns[COLUMNS];
+    size_t column, columns_count, channel, channels;
+} part;
+
+TQ_BODY void run_part(const tq_resize_lines *r, const part *p, size_t begin, size_t end)
+{
+    int32_t lines[2][MOST];
+    const size_t n = p->columns_count * p->channels, line_bytes = r->in_width * r->depth;
+    size_t held[2] = {SIZE_MAX, SIZE_MAX}; /* the rows of the input of which lines[k] is the sum by columns */
+    for (size_t row = begin; row < end && !tq_stop_after(n); row++) {
+        const size_t image = row / r->out_height * r->in_height;
+        const tq_sample y =
+            r->find(r->context, (int64_t)(row % r->out_height), (int64_t)r->in_height, (int64_t)r->out_height);
+        const size_t wanted[2] = {image + y.low, image + y.high};
+        int at[2];
+        for (int k = 0; k < 2; k++) {
+            const size_t other = wanted[1 - k];
+            at[k] = held[0] == wanted[k] ? 0 : held[1] == wanted[k] ? 1 : k == 1 ? 1 - at[0] : held[0] == other;
+            if (held[at[k]] == wanted[k])
+                continue;
+            held[at[k]] = wanted[k];
+            mix_columns(r, r->in + wanted[k] * line_bytes + p->channel, p->columns, p->columns_count, p->channels,
+                        lines[at[k]]);
+        }
+        uint8_t *out = r->out + (row * r->out_width + p->column) * r->depth + p->channel;
+        mix_lines(lines[at[0]], lines[at[1]], y.fixed, &r->mix, out, n);
+    }
+}
+
+#define RUN(isa, target)                                                                            \
+    target static void run_##isa(const tq_resize_lines *r, const part *p, size_t begin, size_t end) \
+    {                                                                                               \
+        run_part(r, p, begin, end);                                                                 \
+    }
+TQ_EVERY_ISA(RUN)
+
+void tq_resize_lines_run(const tq_resize_lines *r, size_t begin, size_t end)
+{
+    static void (*const bodies[TQ_ISAS])(const tq_resize_lines *, const part *, size_t, size_t) = TQ_ISA_FUNCTIONS(run);
+    part p;
+    const size_t most = r->depth < MOST ? tq_min_size(COLUMNS, MOST / r->depth) : 1; /* more channels: pixel by pixel */
+    for (p.channel = 0; p.channel < r->depth; p.channel += p.channels) {
+        p.channels = tq_min_size(MOST, r->depth - p.channel);
+        for (p.column = 0; p.column < r->out_width; p.column += p.columns_count) {
+            p.columns_count = tq_min_size(most, r->out_width - p.column);
+            for (size_t k = 0; k < p.columns_count; k++)
+                p.columns[k] =
+                    r->find(r->context, (int64_t)(p.column + k), (int64_t)r->in_width, (int64_t)r->out_width);
+            bodies[tq_isa()](r, &p, begin, end);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A convolution of groups gives what convolutions of each group give."""
+
+import numpy as np
+import pytest
+
+import tq
+
+SHAPES = [  # groups, input and output channels of a group, filter height and width, dilation, batch
+    (2, 3, 5, 3, 3, 1, 1),
+    (32, 4, 4, 3, 3, 1, 1),
+    (12, 2, 3, 1, 1, 1, 2),
+    (8, 8, 2, 3, 1, 2, 1),
+    (16, 1, 2, 3, 3, 1, 1),
+    (4, 16, 16, 3, 3, 2, 2),
+    (6, 5, 4, 2, 5, 1, 1),
+]
+KINDS = ["int8", "uint8", "int16", "float32"]
+
+
+def run(kind, x, weights, biases, scales, dilation, numerics, constant):
+    build = tq.ModelBuilder()
+    zero = {"int8": -7, "uint8": 120, "int16": 0}.get(kind)
+    parameters = {} if kind == "float32" else {"scale": 0.03, "zero_point": zero}
+    source = build.input("x", x.shape, kind, **parameters)
+    axis = {"quantized_dimension": 0} if kind in ("int8", "int16") else {}
+    of_weights = (
+        {} if kind == "float32" else {"scale": scales if axis else 0.01, "zero_point": 3 if kind == "uint8" else 0}
+    )
+    if axis:
+        of_weights["zero_point"] = [0] * len(scales)
+    if constant:
+        w = build.tensor("w", data=weights, **of_weights, **axis)
+    else:
+        w = build.input("w", weights.shape, str(weights.dtype), **of_weights, **axis)
+    of_bias = (
+        {}
+        if kind == "float32"
+        else {
+            "scale": 0.0003 if kind == "uint8" else 0.03 * np.array(scales),
+            "zero_point": 0 if kind == "uint8" else [0] * len(scales),
+        }
+    )
+    bias = build.tensor("b", data=biases, **of_bias, **axis)
+    height, width = x.shape[1] - (weights.shape[1] - 1) * dilation, x.shape[2] - (weights.shape[2] - 1) * dilation
+    out = build.tensor(
+        "y",
+        (x.shape[0], height, width, len(weights)),
+        kind,
+        **({} if kind == "float32" else {"scale": 0.05, "zero_point": zero}),
+    )
+    options = {"dilation_h_factor": dilation, "dilation_w_factor": dilation, "stride_h": 1, "stride_w": 1}
+    build.operator("CONV_2D", [source, w, bias], [out], padding="VALID", **options)
+    build.output(out)
+    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics=numerics)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    if not constant:
+        interpreter.set_tensor(1, weights)
+    interpreter.invoke()
+    return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+
+
+@pytest.mark.parametrize(("numerics", "constant"), [("reference", True), ("reference", False), ("xnnpack", True)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_group_by_itself_gives_the_same(kind, numerics, constant):
+    rng = np.random.default_rng(0)
+    draw = lambda type, *shape: (  # noqa: E731
+        rng.standard_normal(shape).astype(type)
+        if type == "float32"
+        else rng.integers(np.iinfo(type).min, np.iinfo(type).max, shape, type, endpoint=True)
+    )
+    for groups, depth, each, high, wide, dilation, batch in SHAPES:
+        x = draw(kind, batch, 11, 9, groups * depth)
+        weights = draw("int8" if kind == "int16" else kind, groups * each, high, wide, depth)
+        if weights.dtype == np.int8:
+            weights[weights == -128] = -127
+        biases = rng.integers(-3000, 3000, len(weights)).astype("int32" if kind != "float32" else "float32")
+        scales = (0.002 + 0.003 * rng.random(len(weights))).astype(np.float32)
+        whole = run(kind, x, weights, biases, scales.tolist(), dilation, numerics, constant)
+        for g in range(groups):
+            of, ins = slice(g * each, (g + 1) * each), slice(g * depth, (g + 1) * depth)
+            one = run(
+                kind,
+                np.ascontiguousarray(x[..., ins]),
+                weights[of],
+                biases[of],
+                scales[of].tolist(),
+                dilation,
+                numerics,
+                constant,
+            )
+            np.testing.assert_array_equal(whole[..., of], one, err_msg=f"group {g} of {groups}, depth {depth}")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_3D sums tap by tap, within these channel by channel, each product and each sum rounded: to the bit."""
+
+import numpy as np
+import pytest
+
+import tq
+
+CASES = [  # input, filter, strides, dilations, padding
+    ([2, 5, 7, 19, 3], [3, 3, 3, 3, 21], (1, 2, 1), (1, 1, 1), "SAME"),
+    ([1, 4, 6, 40, 5], [2, 1, 4, 5, 16], (2, 1, 3), (1, 1, 1), "VALID"),
+    ([1, 6, 9, 13, 2], [2, 3, 3, 2, 7], (1, 1, 1), (2, 2, 3), "SAME"),
+    ([1, 3, 3, 2, 4], [3, 3, 5, 4, 4], (1, 1, 1), (1, 1, 1), "SAME"),
+]
+
+
+def window(size, taps, stride, dilation, padding):
+    """The output's size, and the padding before the input."""
+    reach = (taps - 1) * dilation + 1
+    out = -(-size // stride) if padding == "SAME" else (size - reach) // stride + 1
+    return out, max((out - 1) * stride + reach - size, 0) // 2 if padding == "SAME" else 0
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_each_sum_has_the_references_order(case):
+    shape, taps, strides, dilations, padding = CASES[case]
+    rng = np.random.default_rng(case)
+    x, w = (rng.standard_normal(s).astype(np.float32) for s in (shape, taps))
+    bias = rng.standard_normal(taps[4]).astype(np.float32)
+    fits = [window(shape[k + 1], taps[k], strides[k], dilations[k], padding) for k in range(3)]
+    want = np.zeros([shape[0], *(out for out, _ in fits), taps[4]], np.float32)
+    for at in np.ndindex(*want.shape[:4]):
+        for tap in np.ndindex(*taps[:3]):
+            cell = [at[k + 1] * strides[k] - fits[k][1] + tap[k] * dilations[k] for k in range(3)]
+            if all(0 <= cell[k] < shape[k + 1] for k in range(3)):
+                for c in range(shape[4]):
+                    want[at] += x[at[0], cell[0], cell[1], cell[2], c] * w[tap][c]
+    want += bias
+    build = tq.ModelBuilder()
+    out = build.tensor("y", want.shape, "float32")
+    options = {f"stride_{n}": v for n, v in zip("dhw", strides, strict=True)}
+    options |= {f"dilation_{n}_factor": v for n, v in zip("dhw", dilations, strict=True)}
+    inputs = [build.input("x", shape, "float32"), build.tensor("w", data=w), build.tensor("b", data=bias)]
+    build.operator("CONV_3D", inputs, [out], padding=padding, **options)
+    build.output(out)
+    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), want)
