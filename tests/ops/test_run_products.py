@@ -314,10 +314,10 @@ def test_a_zero_point_of_weights_beside_16_bits():
             np.testing.assert_allclose(got, np.clip(np.round(exact), -32768, 32767), atol=1)
 
 
-@pytest.mark.parametrize("columns", [7, 16, 24, 43])
+@pytest.mark.parametrize("columns", [7, 16, 24, 43, 75])
 @pytest.mark.parametrize("asymmetric", [False, True])
 @pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
-def test_short_hybrid_rows_are_quantized_as_each_alone(numerics, asymmetric, columns):
+def test_hybrid_rows_are_quantized_as_each_alone(numerics, asymmetric, columns):
     """Sixteen rows find their scales side by side; a row that is not finite, 0 or tiny changes no other."""
     shapes = {"x": {**FLOATS["x"], "shape": [1, columns]}, "w": {"shape": [5, columns]}}
     data = dense(**HYBRID | shapes | {"options": {"asymmetric_quantize_inputs": asymmetric}})

@@ -288,19 +288,19 @@ RULE(asymmetric, quantize_blocks, -128)
 RULE(away, quantize_away, -127)
 RULE(even, quantize_even, -128)
 
-/* ---- many short rows, of which sixteen have their parameters side by side ---- */
+/* ---- many rows, of which sixteen have their parameters side by side ---- */
 
-enum { VECTOR = 16 };
+enum { VECTOR = 16, LONG = 64 };
 
-/* values_of by whole vectors, of which the last may overlap the one before. */
-#define BY_VECTORS(values_of, count)                                            \
-    for (size_t i = 0; (count) >= VECTOR && i < (count); i += VECTOR) {         \
-        const size_t at = tq_min_size(i, (count) - VECTOR);                     \
-        int8_t part[VECTOR]; /* overlaps no values, as far as compilers know */ \
-        values_of(values + at, VECTOR, inverse, zero_point, low, part);         \
-        memcpy(quantized + at, part, VECTOR);                                   \
-    }                                                                           \
-    if ((count) < VECTOR)                                                       \
+/* values_of: of fewer than LONG values by whole vectors, of which the last may overlap the one before. */
+#define BY_VECTORS(values_of, count)                                                      \
+    for (size_t i = 0; (count) >= VECTOR && (count) < LONG && i < (count); i += VECTOR) { \
+        const size_t at = tq_min_size(i, (count) - VECTOR);                               \
+        int8_t part[VECTOR]; /* overlaps no values, as far as compilers know */           \
+        values_of(values + at, VECTOR, inverse, zero_point, low, part);                   \
+        memcpy(quantized + at, part, VECTOR);                                             \
+    }                                                                                     \
+    if ((count) < VECTOR || (count) >= LONG)                                              \
         values_of(values, count, inverse, zero_point, low, quantized);
 
 TQ_BODY void block_row(const float *values, size_t n, float inverse, int32_t zero_point, int32_t low, int8_t *quantized)
@@ -350,7 +350,7 @@ SOME_ROWS(symmetric, block_row, -127) SOME_ROWS(asymmetric, block_row, -128) SOM
 
         typedef void (*rows_fn)(const float *, size_t, size_t, int8_t *, tq_hybrid_row *);
 
-/* The function of short rows; NULL: there is none. */
+/* The function of many rows; NULL: there is none. */
 static rows_fn rows_of(tq_hybrid_rule rule)
 {
     static const struct {
@@ -375,9 +375,9 @@ typedef struct many_rows {
 
 static void quantize_rows(void *context, size_t begin, size_t end)
 {
-    enum { SHORT = 256, MANY = 4 };
+    enum { MOST = 4096, MANY = 4 };
     const many_rows *x = context;
-    const rows_fn run = x->n <= SHORT && end - begin >= MANY ? rows_of(x->rule) : NULL;
+    const rows_fn run = x->n <= MOST && end - begin >= MANY ? rows_of(x->rule) : NULL;
     if (run) {
         run(x->values + begin * x->n, end - begin, x->n, x->quantized + begin * x->n, x->rows + begin);
         return;
