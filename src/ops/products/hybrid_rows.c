@@ -56,7 +56,7 @@ TQ_BODY range range_from(uint32_t most, uint32_t least)
     least = least > sign ? least : 0; /* no value is below 0 */
     memcpy(&r.high, &most, sizeof most);
     memcpy(&r.low, &least, sizeof least);
-    r.finite = most < infinite && (least & ~sign) < infinite;
+    r.finite = (most < infinite) & ((least & ~sign) < infinite);
     return r;
 }
 
@@ -127,7 +127,9 @@ static range range_of(const row *x)
 /* The products of a row with NaN or an infinity become NaN, as in floating point. */
 TQ_BODY tq_hybrid_row parameters(bool finite, bool quantizes, float scale, int32_t zero_point)
 {
-    return (tq_hybrid_row){!finite ? NAN : quantizes ? scale : 1, quantizes ? zero_point : 0};
+    scale = quantizes ? scale : 1;
+    scale = finite ? scale : NAN;
+    return (tq_hybrid_row){scale, quantizes ? zero_point : 0};
 }
 
 TQ_BODY float bound_of(range r)
@@ -157,7 +159,9 @@ TQ_BODY int32_t nudged_zero_point(double low, double high, double scale)
     double from_low = -128 - low / scale, from_high = 127 - high / scale;
     double error_low = 128 + fabs(low / scale), error_high = 127 + fabs(high / scale);
     double zero_point = error_low < error_high ? from_low : from_high;
-    return zero_point <= -128 ? -128 : zero_point >= 127 ? 127 : (int32_t)tq_round_f64(zero_point);
+    zero_point = zero_point > -128 ? zero_point : -128;
+    zero_point = zero_point < 127 ? zero_point : 127;
+    return (int32_t)tq_round_f64(zero_point);
 }
 
 TQ_BODY tq_hybrid_row asymmetric_of(range r, float *inverse)
