@@ -65,8 +65,8 @@ COPIED += ["products/fully_connected_shuffled", "products/transpose_conv_gather"
 COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
     "src/ops/elementwise/div.c": ["-O3"],
-    # Threaded jumps split its loops over blocks of sums: hybrid convolutions run 1.2 times as fast without.  Without the
-    # passing on of partial results sixteen rows' parameters are found by vectors.
+    # Threaded jumps split its loops over blocks of sums: hybrid convolutions run 1.2 times as fast without.  Partial
+    # results that are passed on keep vectors from sixteen rows' parameters.
     "src/ops/products/hybrid": ["-O3", *LEAN, "-fno-thread-jumps", "-fno-tree-pre"],
     **{f"src/ops/{prefix}": ["-O3", *LEAN] for prefix in COPIED},
     "src/base/": ["-O2", *LEAN],
