@@ -312,3 +312,26 @@ def test_a_zero_point_of_weights_beside_16_bits():
             run.invoke()
             got = run.get_tensor(run.get_output_details()[0]["index"])
             np.testing.assert_allclose(got, np.clip(np.round(exact), -32768, 32767), atol=1)
+
+
+@pytest.mark.parametrize("columns", [7, 16, 24, 43, 75])
+@pytest.mark.parametrize("asymmetric", [False, True])
+@pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
+def test_hybrid_rows_are_quantized_as_each_alone(numerics, asymmetric, columns):
+    """Sixteen rows find their scales side by side; a row that is not finite, 0 or tiny changes no other."""
+    shapes = {"x": {**FLOATS["x"], "shape": [1, columns]}, "w": {"shape": [5, columns]}}
+    data = dense(**HYBRID | shapes | {"options": {"asymmetric_quantize_inputs": asymmetric}})
+    x = np.random.default_rng(columns).standard_normal((37, columns)).astype(np.float32)
+    specials = (0, -0.0, np.nan, np.inf, -np.inf, 1e-39, -1e-36, 3e38)
+    x[range(1, 37, 4), 2] = np.resize(np.float32(specials), 9)
+    x[range(2, 37, 8)] *= np.float32(1e-37)
+    x[3] = 0
+    x[19] = np.abs(x[19])
+    x[20] = -np.abs(x[20])
+    interpreter = tq.Interpreter(model_content=data, numerics=numerics)
+    interpreter.resize_tensor_input(0, x.shape)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, x)
+    interpreter.invoke()
+    alone = np.concatenate([run(data, row[None], numerics=numerics) for row in x])
+    np.testing.assert_array_equal(interpreter.get_tensor(3), alone)

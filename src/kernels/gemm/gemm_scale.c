@@ -23,7 +23,7 @@ TQ_BODY void load_entries(void *to, const void *from, size_t n)
     if (n == BLOCK)
         memcpy(to, from, BLOCK * sizeof(float));
     else
-        tq_copy_part(to, from, n * sizeof(float));
+        tq_copy_part(to, from, n % BLOCK * sizeof(float)); /* compilers see that it fits */
 }
 
 TQ_BODY void splat(float x, float *to)

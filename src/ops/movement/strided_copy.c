@@ -357,17 +357,35 @@ static tq_strided in_planes(const tq_strided *copy)
     return c;
 }
 
-/* Bytes of a copy's one run. */
+typedef struct one_run {
+    const char *from;
+    char *to;
+} one_run;
+
 static void copy_bytes(void *context, size_t begin, size_t end)
 {
-    const job *j = context;
-    memcpy(j->to + j->copy->to_at + begin, j->from + j->copy->from_at + begin, end - begin);
+    const one_run *r = context;
+    memcpy(r->to + begin, r->from + begin, end - begin);
+}
+
+static void copy_one_run(const tq_strided *copy, const void *from, void *to, int threads)
+{
+    enum { PAGE = 4096 };
+    one_run r = {(const char *)from + copy->from_at, (char *)to + copy->to_at};
+    if (copy->run <= PAGE)
+        memcpy(r.to, r.from, copy->run);
+    else
+        tq_parallel_work(copy->run, PAGE, BYTE_COST, threads, copy_bytes, &r);
 }
 
 void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int threads)
 {
-    enum { PARTS = 2, PAGE = 4096 }; /* PARTS: for a thread, at least */
+    enum { PARTS = 2 }; /* for a thread, at least */
     const int rank = copy->rank;
+    if (rank == 0) {
+        copy_one_run(copy, from, to, threads);
+        return;
+    }
     const tq_strided own = in_planes(copy);
     size_t runs = 1, planes = 1;
     copy = &own;
@@ -376,15 +394,9 @@ void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int thr
     if (runs * copy->run == 0)
         return;
     job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, 1, from, to};
-    if (rank == 0) {
-        tq_parallel_work(copy->run, PAGE, BYTE_COST, threads, copy_bytes, &j);
-        return;
-    }
-    if (rank >= 1) {
-        j.plane.columns = copy->dims[rank - 1];
-        j.plane.column_from = copy->from[rank - 1];
-        j.plane.column_to = copy->to[rank - 1];
-    }
+    j.plane.columns = copy->dims[rank - 1];
+    j.plane.column_from = copy->from[rank - 1];
+    j.plane.column_to = copy->to[rank - 1];
     if (rank >= 2) {
         j.plane.rows = copy->dims[rank - 2];
         j.plane.row_from = copy->from[rank - 2];
