@@ -87,17 +87,15 @@ TQ_BODY void scale_block(const tq_tile_store *t, size_t row, size_t at, size_t n
     }
 }
 
-/* TQ_GEMM_SLACK bytes follow the sums, so that the last block is whole, too. */
+/* TQ_GEMM_SLACK bytes follow the sums, so that the last block is whole, too; its results go by `part`. */
 TQ_BODY void scale_tile(const tq_tile_store *t, size_t row, const tq_scale_order order, const bool drops_nan)
 {
     float *out = t->out, part[TQ_TILE_ROWS * TQ_TILE_CHANNELS / LEAST_LANES * BLOCK];
-    const size_t whole = t->channels / BLOCK * BLOCK, rest = t->channels - whole;
-    for (size_t at = 0; at < whole; at += BLOCK)
-        scale_block(t, row, at, BLOCK, order, drops_nan, out + at, t->out_stride);
-    if (!rest)
-        return;
-    scale_block(t, row, whole, rest, order, drops_nan, part, BLOCK);
-    for (size_t r = 0; r < t->rows; r++)
+    const size_t rest = t->channels % BLOCK, whole = t->channels - rest;
+    for (size_t at = 0; at < t->channels; at += BLOCK)
+        scale_block(t, row, at, at < whole ? BLOCK : rest, order, drops_nan, at < whole ? out + at : part,
+                    at < whole ? t->out_stride : BLOCK);
+    for (size_t r = 0; rest && r < t->rows; r++)
         tq_copy_part((char *)(out + r * t->out_stride + whole), (const char *)(part + r * BLOCK), rest * sizeof *out);
 }
 

@@ -61,8 +61,6 @@ TQ_BODY void sum_channels(const tq_volume_taps *t, size_t step, float *out, cons
         }                                                                                                   \
         for (; pixels >= PIXELS; pixels -= PIXELS, at.in += PIXELS * step, out += PIXELS * at.out_channels) \
             sum_channels(&at, step, out, PIXELS);                                                           \
-        for (; pixels >= 4; pixels -= 4, at.in += 4 * step, out += 4 * at.out_channels)                     \
-            sum_channels(&at, step, out, 4);                                                                \
         for (; pixels > 0; pixels--, at.in += step, out += at.out_channels)                                 \
             sum_channels(&at, step, out, 1);                                                                \
     }
