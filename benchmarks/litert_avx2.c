@@ -2,7 +2,6 @@
  *
  * Preloaded by litert_avx2.py: answers ud2 as cpuid, without AVX-512, AVX-VNNI and AMX.
  */
-#define _GNU_SOURCE
 #include <cpuid.h>
 #include <signal.h>
 #include <stdint.h>

@@ -55,7 +55,9 @@ def main():
         replace_cpuids(copy / LIBRARY)
         preloaded = Path(folder) / "litert_avx2.so"
         source = Path(__file__).with_suffix(".c")
-        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", str(source), "-o", str(preloaded)], check=True)
+        subprocess.run(
+            ["gcc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", str(source), "-o", str(preloaded)], check=True
+        )
         paths = [folder, *filter(None, [os.environ.get("PYTHONPATH")])]
         changes = {"LD_PRELOAD": str(preloaded), "PYTHONPATH": os.pathsep.join(paths), "TQ_DISABLE_CPU": TQ_DISABLED}
         sys.exit(subprocess.run([sys.executable, *sys.argv[1:]], env=os.environ | changes).returncode)
