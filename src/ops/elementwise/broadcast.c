@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/stop.h"
 #include "ops/parallel.h"
 
 #define GRAIN 64 /* elements: no two threads write one cache line */
@@ -101,7 +102,7 @@ static void run_tiles(void *context, size_t begin, size_t end)
     const tq_broadcast *plan = w->plan;
     const int tiled = plan->tiled, other = 1 - tiled;
     tq_broadcast_run s = {.params = plan->params};
-    for (size_t at = begin % plan->tile; begin < end; begin += s.n, at = 0) {
+    for (size_t at = begin % plan->tile; begin < end && !tq_stop_after(plan->tile); begin += s.n, at = 0) {
         s.n = plan->tile - at < end - begin ? plan->tile - at : end - begin;
         s.in[tiled] = w->in[tiled] + at * plan->steps[tiled][0];
         s.in[other] = w->in[other] + begin * plan->steps[other][0];
@@ -174,7 +175,7 @@ static void run_short_rows(void *context, size_t begin, size_t end)
     char copies[TQ_OPERANDS][COPIES + sizeof(uint64_t)];
     const size_t inner = plan->dims[0], most = COPIES / (inner * w->widest);
     tq_broadcast_run s = {.params = plan->params};
-    for (size_t rows; begin < end; begin += rows) {
+    for (size_t rows; begin < end && !tq_stop_after(most * inner); begin += rows) {
         rows = tq_min_size(most, end - begin);
         for (int i = 0; i < plan->inputs; i++) {
             const bool in_place = is_contiguous(plan, i);
@@ -212,7 +213,7 @@ static void run_range(void *context, size_t begin, size_t end)
     tq_broadcast_run s = {.params = plan->params};
     for (int i = 0; i < plan->inputs; i++)
         s.scalar[i] = plan->steps[i][0] == 0;
-    while (begin < end) {
+    while (begin < end && !tq_stop_after(inner)) {
         s.n = inner - column < end - begin ? inner - column : end - begin;
         for (int i = 0; i < plan->inputs; i++)
             s.in[i] = w->in[i] + offset[i] + column * plan->steps[i][0];
