@@ -18,4 +18,19 @@ static inline size_t tq_min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t tq_divide_up(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* The greatest common divisor; of 0 and a, a. */
+static inline size_t tq_common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
 #endif

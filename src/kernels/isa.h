@@ -17,6 +17,9 @@
 
 #define TQ_BODY static inline __attribute__((always_inline))
 
+/* A loop that is unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
+#define TQ_EACH_LANE(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
+
 #if TQ_X86
 #define TQ_TARGET_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define TQ_TARGET_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))

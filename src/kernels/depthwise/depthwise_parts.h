@@ -60,20 +60,6 @@ struct tq_depthwise_kernel {
 #define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
 #include "kernels/depthwise/depthwise.def"
 
-static inline size_t tq_divide_up(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-static inline size_t tq_common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b, b = rest;
-    }
-    return a;
-}
-
 /* Vectors that hold all channels; the last may be partly empty. */
 static inline size_t tq_depthwise_vectors(const tq_depthwise *d)
 {

@@ -84,17 +84,13 @@ TQ_BODY void scale_run(const factors *f, float *values, size_t n)
     }
 TQ_EVERY_ISA(SCALE)
 
-static size_t common_divisor(size_t a, size_t b)
-{
-    return b ? common_divisor(b, a % b) : a;
-}
-
 static void scale_pixels(void *context, size_t begin, size_t end)
 {
     static void (*const bodies[TQ_ISAS])(const factors *, float *, size_t, size_t) = TQ_ISA_FUNCTIONS(scale);
     const pixels *p = context;
     const tq_hybrid_pixels *to = p->to;
-    const size_t repeats = to->channels <= FEW ? LANES / common_divisor(to->channels, LANES) : 1, count = end - begin;
+    const size_t repeats = to->channels <= FEW ? LANES / tq_common_divisor(to->channels, LANES) : 1,
+                 count = end - begin;
     factors f;
     f.stride = repeats * to->channels, f.low = to->low, f.high = to->high;
     for (size_t c = 0, n; c < to->channels; c += n) {

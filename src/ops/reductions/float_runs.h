@@ -8,9 +8,6 @@
 
 #include "kernels/isa.h"
 
-/* A loop that is unrolled later, if at all: compilers find no vectors in an unrolled comparison. */
-#define TQ_EACH_LANE(i, n) _Pragma("GCC unroll 1") for (size_t i = 0; i < (n); i++)
-
 /* `acc` after "acc = acc op x[i] ? x[i] : acc" for n elements.  Lanes meet the elements in another order, by which only
    the sign of a zero can differ. */
 #define TQ_FLOAT_EXTREME(name, op)                                         \
