@@ -64,6 +64,9 @@ static TARGET void interleave(const char *const row[4], const size_t step[4], si
         _mm512_storeu_si512(to, four_rows(rows, steps, i, n - i, order, flips));
 }
 
+#define DEPTH_ISA avx512vbmi
+#define U8_TILES avx512
+#define DEPTH_STORES tq_stores__avx512
 #define DOT_LANES 16
 #define load_vector(p) _mm512_loadu_si512(p)
 #define dot(sums, bytes, weights) _mm512_dpbusd_epi32(sums, bytes, weights)
@@ -72,34 +75,4 @@ static TARGET void interleave(const char *const row[4], const size_t step[4], si
 #define PARTS_AT_ONCE(parts) 1
 #include "kernels/depthwise/depthwise_columns_simd.h"
 #include "kernels/depthwise/depthwise_dot_simd.h"
-
-const tq_depthwise_kernel tq_depthwise_i8__avx512vbmi = {
-    .isa = "avx512vbmi",
-    .lanes = 16,
-    .group = 4,
-    .weight_bytes = 1,
-    .flip = 0x80,
-    .columns_flip = 0x80,
-    .tile = tile,
-    .columns = columns,
-    .interleave = interleave,
-    .stores = &tq_stores__avx512,
-};
-
-/* Weights of 9 bits: two parts by columns, and AVX-512's tiles. */
-static void tile_u8(const tq_depthwise_tile *t)
-{
-    tq_depthwise_u8__avx512.tile(t);
-}
-
-const tq_depthwise_kernel tq_depthwise_u8__avx512vbmi = {
-    .isa = "avx512vbmi",
-    .lanes = 16,
-    .group = 2,
-    .weight_bytes = 2,
-    .tile = tile_u8,
-    .columns = columns,
-    .interleave = interleave,
-    .stores = &tq_stores__avx512,
-};
 #endif

@@ -27,6 +27,9 @@ INLINE vi four_taps(const char *const tap[4], size_t at)
 
 #include "kernels/depthwise/depthwise_interleave_avx2.h"
 
+#define DEPTH_ISA avxvnni
+#define U8_TILES avx2
+#define DEPTH_STORES tq_stores__avx2
 #define DOT_LANES 8
 #define load_vector(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 #define dot(sums, bytes, weights) _mm256_dpbusd_avx_epi32(sums, bytes, weights)
@@ -35,34 +38,4 @@ INLINE vi four_taps(const char *const tap[4], size_t at)
 #define PARTS_AT_ONCE(parts) 1
 #include "kernels/depthwise/depthwise_columns_simd.h"
 #include "kernels/depthwise/depthwise_dot_simd.h"
-
-const tq_depthwise_kernel tq_depthwise_i8__avxvnni = {
-    .isa = "avxvnni",
-    .lanes = 8,
-    .group = 4,
-    .weight_bytes = 1,
-    .flip = 0x80,
-    .columns_flip = 0x80,
-    .tile = tile,
-    .columns = columns,
-    .interleave = interleave,
-    .stores = &tq_stores__avx2,
-};
-
-/* Weights of 9 bits: two parts by columns, and AVX2's tiles. */
-static void tile_u8(const tq_depthwise_tile *t)
-{
-    tq_depthwise_u8__avx2.tile(t);
-}
-
-const tq_depthwise_kernel tq_depthwise_u8__avxvnni = {
-    .isa = "avxvnni",
-    .lanes = 8,
-    .group = 2,
-    .weight_bytes = 2,
-    .tile = tile_u8,
-    .columns = columns,
-    .interleave = interleave,
-    .stores = &tq_stores__avx2,
-};
 #endif

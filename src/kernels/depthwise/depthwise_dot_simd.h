@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Template: tiles of 8-bit pixels by vpdpbusd, four taps at once.  The includer defines the names of
- * depthwise_columns_simd.h, which it includes before, and:
+ * Template: the depthwise convolutions of 8-bit pixels by vpdpbusd, four taps at once.  INT8 has tiles and columns.
+ * UINT8, whose weights have 9 bits, has columns of two parts, and the tiles of another instruction set.  The includer
+ * defines the names of depthwise_columns_simd.h, which it includes before, and:
  *
+ *   DEPTH_ISA, DEPTH_STORES     as in depthwise_simd.h
+ *   U8_TILES                    the instruction set whose tiles UINT8 takes
  *   IN_REGISTER                 as in gemm_simd.h
  *   four_taps(tap, at)          DOT_LANES channels of four taps, from byte `at` of each on, with 128 added
  */
+#define GLUE2_(a, b) a##b
+#define GLUE2(a, b) GLUE2_(a, b)
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
 /* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
 INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
 {
@@ -61,3 +69,32 @@ static TARGET void tile(const tq_depthwise_tile *t)
     if (r < t->rows)
         some_rows(t, r, 1);
 }
+
+static void tile_u8(const tq_depthwise_tile *t)
+{
+    GLUE2(tq_depthwise_u8__, U8_TILES).tile(t);
+}
+
+const tq_depthwise_kernel GLUE2(tq_depthwise_i8__, DEPTH_ISA) = {
+    .isa = TEXT(DEPTH_ISA),
+    .lanes = DOT_LANES,
+    .group = 4,
+    .weight_bytes = 1,
+    .flip = 0x80,
+    .columns_flip = 0x80,
+    .tile = tile,
+    .columns = columns,
+    .interleave = interleave,
+    .stores = &DEPTH_STORES,
+};
+
+const tq_depthwise_kernel GLUE2(tq_depthwise_u8__, DEPTH_ISA) = {
+    .isa = TEXT(DEPTH_ISA),
+    .lanes = DOT_LANES,
+    .group = 2,
+    .weight_bytes = 2,
+    .tile = tile_u8,
+    .columns = columns,
+    .interleave = interleave,
+    .stores = &DEPTH_STORES,
+};
