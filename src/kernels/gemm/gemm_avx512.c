@@ -56,6 +56,7 @@
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm512_add_ps(sums, _mm512_mul_ps(row, weights))
+#define multiply_at(sums, weights, p) _mm512_add_ps(sums, multiply_splat(weights, p))
 #define PRODUCT_FIELDS .stores = &tq_stores__avx512
 #include "kernels/gemm/gemm_simd.h"
 

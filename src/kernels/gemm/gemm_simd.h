@@ -16,6 +16,7 @@
  *   load_row_part(p, n, flip)   n < GROUP elements, the others 0; where GROUP > 1
  *   flip_of(flip)               a row_t of the byte `flip`
  *   multiply(sums, weights, row)
+ *   multiply_at(sums, weights, p)       optional: the same by load_row(p, 0), in the multiplication's own operand
  *   PRODUCT_FIELDS              further fields of the tq_gemm_kernel: flips, stores, copies
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
@@ -27,20 +28,36 @@
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
+/* Rows whose elements are operands in memory of their multiplications.  A broadcast to 512 bits takes time of the pipes
+   that add and multiply (Zen 4); such an operand takes a load alone.  One row in six has a register all the same: a
+   tile of 6 x 4 then has 25 loads and 48 operations, and processors begin two and four a cycle.  Tiles of two rows are
+   bound by loads. */
+#ifdef multiply_at
+#define FROM_MEMORY(r, rows) ((rows) > 2 && (r) % 6 != 0)
+#else
+#define FROM_MEMORY(r, rows) false
+#define multiply_at(sums, weights, p) multiply(sums, weights, load_row(p, flip))
+#endif
+
 /* Each row's group is loaded where it is used: registers do not hold all of them. */
-#define STEP(load)                                                \
-    do {                                                          \
-        weights_t w[WIDE];                                        \
-        EACH (p, panels)                                          \
-            w[p] = load_weights(panel + (size_t)p * panel_bytes); \
-        if (rows == ROWS && panels == PANELS)                     \
-            __builtin_prefetch(panel + ahead);                    \
-        EACH (r, rows) {                                          \
-            const row_t x = load;                                 \
-            EACH (p, panels)                                      \
-                sums[r][p] = multiply(sums[r][p], w[p], x);       \
-        }                                                         \
-        panel += PANEL_GROUP;                                     \
+#define STEP(load)                                                         \
+    do {                                                                   \
+        weights_t w[WIDE];                                                 \
+        EACH (p, panels)                                                   \
+            w[p] = load_weights(panel + (size_t)p * panel_bytes);          \
+        if (rows == ROWS && panels == PANELS)                              \
+            __builtin_prefetch(panel + ahead);                             \
+        EACH (r, rows) {                                                   \
+            if (FROM_MEMORY(r, rows)) {                                    \
+                EACH (p, panels)                                           \
+                    sums[r][p] = multiply_at(sums[r][p], w[p], at[r] + k); \
+                continue;                                                  \
+            }                                                              \
+            const row_t x = load;                                          \
+            EACH (p, panels)                                               \
+                sums[r][p] = multiply(sums[r][p], w[p], x);                \
+        }                                                                  \
+        panel += PANEL_GROUP;                                              \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
@@ -205,4 +222,6 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef load_row_part
 #undef flip_of
 #undef multiply
+#undef multiply_at
+#undef FROM_MEMORY
 #undef PRODUCT_FIELDS

@@ -75,6 +75,14 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
+/* x times the float at p, an operand in memory: compilers would broadcast it to a register where it is used twice. */
+INLINE vf multiply_splat(vf x, const void *p)
+{
+    typedef float unaligned_float __attribute__((aligned(1), may_alias));
+    vf product;
+    __asm__("vmulps %2%{1to16%}, %1, %0" : "=v"(product) : "v"(x), "m"(*(const unaligned_float *)p));
+    return product;
+}
 INLINE vi load_weights_i16(const void *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
