@@ -10,6 +10,7 @@
 #define TQ_BASE_THREADS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define TQ_MAX_THREADS 64
 
@@ -29,6 +30,14 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
    when all are done.  Ranges begin and end on multiples of `grain` (at least 1), or at count.  Bodies run in the
    caller's denormal mode (denormals.h) and listen to its tq_stop (stop.h): on stop, some ranges are left out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
+
+/* From one thread's share of scratch to the next one's, for shares of `bytes` bytes.  Scratch that begins with the
+   shares gives a thread the same memory in most calls, and so leaves it in the caches of one core. */
+static inline uint64_t tq_share_bytes(uint64_t bytes, int threads)
+{
+    const uint64_t step = 64 << 10;
+    return threads > 1 ? (bytes + step - 1) / step * step : bytes;
+}
 
 /* TQ_NUM_THREADS where it holds a positive number, else tq_processors(); 1 to TQ_MAX_THREADS. */
 int tq_default_threads(void);

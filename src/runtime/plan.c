@@ -3,6 +3,10 @@
  * The arena: offsets for all tensors of known size, such that tensors that live at the same time do not overlap
  * (arena_offsets.h).
  *
+ * Operators run one after the other, so small scratch of all of them is one piece of memory, which no tensor shares. It
+ * stays in the caches; with several threads, each thread's share of it in those of its core.  A core that writes lines
+ * which another one wrote last takes several times as long.
+ *
  * The output of an operator that changes no byte (TQ_OP_SAME) takes over the memory of an input that no later operator
  * reads, so that no copy is needed.
  */
@@ -10,6 +14,9 @@
 #include "runtime/arena_offsets.h"
 #include "runtime/begin.h"
 #include "runtime/run.h"
+
+/* Of a thread.  Second-level caches have room for it. */
+#define COMMON_SCRATCH (512 << 10)
 
 static uint64_t align(uint64_t size)
 {
@@ -67,6 +74,18 @@ static void find_aliases(tq_graph_run *graph, int32_t *lives)
     }
 }
 
+static bool has_common_scratch(const tq_step *step)
+{
+    const uint64_t bytes = step->node.request.scratch_bytes;
+    return step->phase == TQ_NODE_READY && bytes && bytes <= (uint64_t)step->node.threads * COMMON_SCRATCH;
+}
+
+/* Of the item of common scratch. */
+static uint32_t common_index(const tq_graph_run *graph)
+{
+    return graph->tensor_count + graph->step_count;
+}
+
 static uint32_t collect(tq_graph_run *graph, tq_arena_item *items, const int32_t *lives)
 {
     uint32_t count = 0;
@@ -79,13 +98,24 @@ static uint32_t collect(tq_graph_run *graph, tq_arena_item *items, const int32_t
         if (slot->alias_of == i)
             items[count++] = (tq_arena_item){align(tensor->bytes), 0, slot->first, lives[i], i};
     }
+    uint64_t common = 0;
     for (uint32_t k = 0; k < graph->step_count; k++) {
         const tq_step *step = &graph->steps[k];
         const uint64_t scratch = step->node.request.scratch_bytes;
-        if (step->phase == TQ_NODE_READY && scratch && scratch < UINT64_MAX - TQ_ALIGNMENT)
+        if (has_common_scratch(step))
+            common = scratch > common ? scratch : common;
+        else if (step->phase == TQ_NODE_READY && scratch && scratch < UINT64_MAX - TQ_ALIGNMENT)
             items[count++] = (tq_arena_item){align(scratch), 0, (int32_t)k, (int32_t)k, graph->tensor_count + k};
     }
+    if (common)
+        items[count++] = (tq_arena_item){align(common), 0, 0, (int32_t)graph->step_count, common_index(graph)};
     return count;
+}
+
+static void bind_scratch(tq_graph_run *graph, tq_step *step, uint64_t offset)
+{
+    step->scratch_offset = offset;
+    step->node.scratch = (char *)graph->arena->data + offset;
 }
 
 static void bind(tq_graph_run *graph, const tq_arena_item *items, uint32_t count)
@@ -95,10 +125,12 @@ static void bind(tq_graph_run *graph, const tq_arena_item *items, uint32_t count
         if (items[i].index < graph->tensor_count) {
             graph->slots[items[i].index].offset = items[i].offset;
             graph->tensors[items[i].index].data = base + items[i].offset;
+        } else if (items[i].index < common_index(graph)) {
+            bind_scratch(graph, &graph->steps[items[i].index - graph->tensor_count], items[i].offset);
         } else {
-            tq_step *step = &graph->steps[items[i].index - graph->tensor_count];
-            step->scratch_offset = items[i].offset;
-            step->node.scratch = base + items[i].offset;
+            for (uint32_t k = 0; k < graph->step_count; k++)
+                if (has_common_scratch(&graph->steps[k]))
+                    bind_scratch(graph, &graph->steps[k], items[i].offset);
         }
     }
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
@@ -116,7 +148,7 @@ tq_status tq_graph_plan(tq_graph_run *graph, tq_error *error)
     tq_arena_item *items;
     int32_t *lives;
     find_lifetimes(graph);
-    tq_status status = tq_blocks_add(&work, graph->run->pool, (uint64_t)graph->tensor_count + graph->step_count,
+    tq_status status = tq_blocks_add(&work, graph->run->pool, (uint64_t)graph->tensor_count + graph->step_count + 1,
                                      sizeof *items, &items, error);
     if (status == TQ_OK)
         status = tq_blocks_add(&work, graph->run->pool, graph->tensor_count, sizeof *lives, &lives, error);

@@ -66,7 +66,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    total = job_bytes(depthwise) * (uint64_t)threads + last_pixels_bytes(depthwise);
+    total = tq_share_bytes(job_bytes(depthwise), threads) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -285,9 +285,14 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         .out_stride = out_stride,
         .out_size = tq_element_size(store->out),
         .block = block_rows(depthwise),
-        .job_bytes = job_bytes(depthwise),
+        .scratch = scratch,
     };
-    char *at = scratch;
+    const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
+    run.jobs = (size_t)(threads < 1 ? 1 : threads);
+    run.jobs = work / WORK_A_THREAD < (double)run.jobs ? (size_t)(work / WORK_A_THREAD) : run.jobs;
+    run.jobs = run.jobs ? run.jobs : 1;
+    run.job_bytes = (size_t)tq_share_bytes(job_bytes(depthwise), (int)run.jobs);
+    char *at = run.scratch + run.job_bytes * run.jobs;
     if (depthwise->multiplier > 1) {
         repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
@@ -299,11 +304,5 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     run.last_end = run.last_pixels + last_pixels * run.stride;
     run.last_copy = at;
     memcpy(at, run.last_pixels, last_pixels * run.stride);
-    run.scratch = at + last_pixels_bytes(depthwise);
-
-    const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
-    run.jobs = (size_t)(threads < 1 ? 1 : threads);
-    run.jobs = work / WORK_A_THREAD < (double)run.jobs ? (size_t)(work / WORK_A_THREAD) : run.jobs;
-    run.jobs = run.jobs ? run.jobs : 1;
     tq_parallel_for(run.jobs, 1, (int)run.jobs, run_jobs, &run);
 }

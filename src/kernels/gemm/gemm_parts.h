@@ -33,7 +33,8 @@ typedef struct tq_gemm_call {
     const tq_gemm_store *store;
     char *out;
     size_t out_stride, out_size;
-    char *scratch;
+    char *scratch; /* shares of the jobs; then the image */
+    size_t share;  /* bytes */
     size_t block;                  /* rows of a block */
     size_t row_parts, panel_parts; /* the jobs */
     size_t line;                   /* taps of a filter row, whose pixels may be contiguous; else 1 */

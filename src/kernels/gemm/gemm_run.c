@@ -55,13 +55,14 @@ static struct offsets offsets_of(const tq_gemm *g, size_t block)
 
 uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
 {
-    return gemm->image_bytes + offsets_of(gemm, block_rows(gemm)).end * (uint64_t)threads;
+    const uint64_t share = tq_share_bytes(offsets_of(gemm, block_rows(gemm)).end, threads);
+    return share * (uint64_t)threads + gemm->image_bytes;
 }
 
 static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
 {
     const struct offsets at = offsets_of(call->gemm, call->block);
-    char *share = call->scratch + job * at.end;
+    char *share = call->scratch + job * call->share;
     return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies,
                            share + at.bytes};
 }
@@ -302,7 +303,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         .out = out,
         .out_stride = out_stride,
         .out_size = tq_element_size(store->out),
-        .scratch = (char *)scratch + gemm->image_bytes,
+        .scratch = scratch,
         .image = gemm->image && !gemm->non_finite,
         .block = block_rows(gemm),
         .line = rows->scan && !rows->scan->columns_first ? (size_t)rows->scan->filter_w : 1,
@@ -313,14 +314,15 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     call.step = call.block;
+    find_parts(&call, threads);
+    const size_t jobs = call.row_parts * call.panel_parts;
+    call.share = (size_t)tq_share_bytes(offsets_of(gemm, call.block).end, (int)jobs);
     if (call.image) {
         if (gemm->image_bytes)
-            tq_gemm_pad_image(gemm, &in_image, &scan, scratch);
+            tq_gemm_pad_image(gemm, &in_image, &scan, call.scratch + call.share * jobs);
         call.rows = &in_image;
         call.step = 0;
         call.down = (size_t)in_image.scan->dilation_h * (size_t)in_image.scan->in_w * gemm->depth * gemm->in_bytes;
     }
-    find_parts(&call, threads);
-    const size_t jobs = call.row_parts * call.panel_parts;
     tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
 }

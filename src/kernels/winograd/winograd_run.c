@@ -24,7 +24,8 @@ typedef struct call {
     size_t across, down;   /* tiles of an image */
     size_t first, count;   /* tiles of the chunk */
     int16_t *tiles;        /* [count][36][depth] */
-    int32_t *sums;         /* [jobs][GROUP][36][lanes] */
+    char *scratch;         /* of a job: int32_t sums[GROUP][36][lanes] */
+    size_t share;          /* bytes */
     size_t groups; /* of the chunk's tiles */
     size_t jobs;
 } call;
@@ -46,10 +47,16 @@ static size_t group_sums(const tq_winograd *w)
     return GROUP * TQ_WINOGRAD_POINTS * w->lanes;
 }
 
+/* Of a job: the sums of a group. */
+static size_t share_bytes(const tq_winograd *w, int threads)
+{
+    return (size_t)tq_share_bytes(group_sums(w) * sizeof(int32_t), threads);
+}
+
 uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads)
 {
-    return tq_gemm_part((uint64_t)chunk_tiles(winograd) * tile_elements(winograd) * sizeof(int16_t)) +
-           (uint64_t)threads * group_sums(winograd) * sizeof(int32_t);
+    return (uint64_t)threads * share_bytes(winograd, threads) +
+           tq_gemm_part((uint64_t)chunk_tiles(winograd) * tile_elements(winograd) * sizeof(int16_t));
 }
 
 /* ---- tiles ---- */
@@ -137,7 +144,7 @@ static void run_panels(void *context, size_t begin, size_t end)
                 n = c->count * (g + 1) / c->groups - i;
                 if (tq_stop_after(n * tile_elements(w) / 2))
                     return;
-                run_group(c, i, n, panel, c->sums + job * group_sums(w));
+                run_group(c, i, n, panel, (int32_t *)(void *)(c->scratch + job * c->share));
             }
 }
 
@@ -155,8 +162,9 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
         .across = tq_winograd_tiles(s->out_w),
         .down = tq_winograd_tiles(s->out_h),
         .jobs = tq_min_size((size_t)threads, winograd->panels),
-        .sums = scratch,
-        .tiles = (int16_t *)scratch + (size_t)threads * group_sums(winograd) * 2,
+        .scratch = scratch,
+        .share = share_bytes(winograd, threads),
+        .tiles = (int16_t *)(void *)((char *)scratch + (size_t)threads * share_bytes(winograd, threads)),
     };
     const size_t tiles = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
     const size_t most = chunk_tiles(winograd), chunks = (tiles + most - 1) / most;

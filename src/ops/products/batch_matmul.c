@@ -410,7 +410,7 @@ tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
         p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);
     else
         TQ_TRY(prepare_gemm(node, p, &total, error));
-    p->job_bytes = total;
+    p->job_bytes = tq_share_bytes(total, (int)p->jobs);
     tq_scratch_part(&all, p->jobs, p->job_bytes);
     node->eval = eval;
     return tq_node_scratch(node, all, error);

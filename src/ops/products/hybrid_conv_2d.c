@@ -220,10 +220,10 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
         tq_scratch_part(&prepacked, c->groups, sizeof *c->gemm);
     else
         TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
+    c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, node->threads), 1);
     c->quantized_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
     c->packed_at = tq_scratch_part(c->constant ? &prepacked : &total, c->groups, packed_bytes(c));
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
-    c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, node->threads), 1);
     node->eval = eval;
     if (c->constant)
         TQ_TRY(request_prepack(node, c, prepacked, error));

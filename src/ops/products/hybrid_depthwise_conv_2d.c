@@ -185,10 +185,10 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     TQ_TRY(tq_depthwise_plan(&d->plan, TQ_i8, d->out_channels, d->out_channels / d->channels, &d->scan, 0, error));
     const uint64_t bytes = packed_bytes(d, &weights_at);
     d->constant = tq_is_constant(node->in[1]);
+    d->work_at = tq_scratch_part(&total, tq_depthwise_scratch_bytes(&d->plan, d->in_pixels, node->threads), 1);
     d->packed_at = tq_scratch_part(&total, d->constant ? 0 : bytes, 1);
     d->quantized_at = tq_scratch_part(&total, d->in_pixels * d->channels, 1);
     d->padding_at = tq_scratch_part(&total, tq_depthwise_padding_bytes(&d->plan), 1);
-    d->work_at = tq_scratch_part(&total, tq_depthwise_scratch_bytes(&d->plan, d->in_pixels, node->threads), 1);
     node->eval = eval;
     if (d->constant)
         TQ_TRY(request_prepack(node, d, bytes, error));

@@ -179,8 +179,8 @@ static void plan_scratch(const tq_node *node, tq_transpose_conv_gemm *t, uint64_
         results = elements > results ? elements : results;
         channels = p->channels > channels ? p->channels : channels;
     }
-    t->result_at = tq_scratch_part(scratch, results, tq_element_bytes(node->out[0]->type));
     t->work_at = tq_scratch_part(scratch, work, 1);
+    t->result_at = tq_scratch_part(scratch, results, tq_element_bytes(node->out[0]->type));
     t->taps_at = tq_scratch_part(scratch, tq_tensor_count(node->in[1]), t->in == TQ_f32 ? sizeof(float) : 1);
     t->biases_at = tq_scratch_part(scratch, channels, sizeof(int64_t));
     t->quantized_at = tq_scratch_part(scratch, t->rule ? image_elements(t) : 0, 1);

@@ -299,7 +299,7 @@ tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, uint64_t 
     s->in_bytes = tq_element_bytes(node->in[0]->type), s->down_bytes = how->down_bytes;
     tq_scratch_part(&total, (uint64_t)pool->in_w * depth + CHUNK, s->down_bytes);
     s->row_at = tq_scratch_part(&total, (uint64_t)pool->out_w * depth + CHUNK, s->in_bytes);
-    s->job_bytes = total;
+    s->job_bytes = tq_share_bytes(total, node->threads);
     node->eval = eval;
     total = 0;
     tq_scratch_part(&total, s->job_bytes, (uint64_t)(node->threads > 1 ? node->threads : 1));
