@@ -291,7 +291,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     if (!rows->count || !gemm->channels)
         return;
     if (tq_gemm_is_one_row(gemm, rows)) {
-        tq_gemm_run_one_row(gemm, rows, store, out);
+        tq_gemm_run_one_row(gemm, rows, store, out, scratch);
         return;
     }
     tq_gemm_rows in_image = *rows;

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "kernels/gemm/gemm.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
 #include "ops/products/dot.h"
@@ -35,7 +36,9 @@ typedef struct svdf {
     tq_hybrid_rule rule;
     float *time;   /* hybrid: the time weights, dequantized; NULL where they are not constant */
     int32_t *sums; /* hybrid: sums of the feature weights' rows; NULL where they are not constant */
-    uint64_t time_at, sums_at, quantized_at, products_at;
+    tq_gemm gemm; /* int8: of the feature weights */
+    uint64_t packed_at; /* in node->prepacked; of weights that are not constant in scratch */
+    uint64_t time_at, sums_at, quantized_at, products_at, work_at;
 } svdf;
 
 /* The index in the state of the newest step of filter f of batch b. */
@@ -136,13 +139,11 @@ static tq_status eval_hybrid(tq_node *node, tq_error *error)
 
 /* ---- integers ---- */
 
-/* sums[r] = weights of row r . (x - zero_point), modulo 2^32, for `count` rows of n weights.  x has a row for each of
-   the weights', or one for all. */
+/* sums[r] = row r of weights . (row r of x - zero_point), modulo 2^32, for `count` rows of n. */
 struct dots {
     const void *weights, *x;
     size_t count, n;
     bool is_int16; /* weights and x; else int8 */
-    bool one_row;
     int32_t zero_point;
     uint32_t *sums;
 };
@@ -177,44 +178,45 @@ TQ_BODY void add_neighbours(const uint32_t *restrict from, size_t n, uint32_t *r
 #define DOTS(isa, target) DOTS_OF(isa, target, int8_t) DOTS_OF(isa, target, int16_t)
 TQ_EVERY_ISA(DOTS)
 
-/* `bytes` bytes, which begin with a row, become whole rows. */
-static void repeat_row(char *tile, size_t row, size_t bytes)
-{
-    for (size_t have = row, more; have < bytes; have += more) {
-        more = bytes - have < have ? bytes - have : have;
-        memcpy(tile + have, tile, more);
-    }
-}
-
 static void sum_rows(const struct dots *d)
 {
     static void (*const bodies[][TQ_ISAS])(const void *, const void *, uint32_t, size_t, size_t, uint32_t *) = {
         TQ_ISA_FUNCTIONS(dots_int8_t), TQ_ISA_FUNCTIONS(dots_int16_t)};
     const size_t bytes = d->is_int16 ? 2 : 1, some = d->n && d->n < PRODUCTS ? PRODUCTS / d->n : 1;
     const char *w = d->weights, *x = d->x;
-    char tile[2 * PRODUCTS];
-    if (d->one_row && some > 1) {
-        const size_t rows = d->count < some ? d->count : some;
-        memcpy(tile, x, d->n * bytes);
-        repeat_row(tile, d->n * bytes, rows * d->n * bytes);
-        x = tile;
-    }
     memset(d->sums, 0, d->count * sizeof *d->sums);
-    for (size_t row = 0, rows; row < d->count; row += rows, w += rows * d->n * bytes) {
+    for (size_t row = 0, rows; row < d->count; row += rows, w += rows * d->n * bytes, x += rows * d->n * bytes) {
         rows = d->count - row < some ? d->count - row : some;
         for (size_t k = 0; k < d->n && !tq_stop_after(PRODUCTS / 8); k += PRODUCTS)
             bodies[d->is_int16][tq_isa()](w + k * bytes, x + k * bytes, (uint32_t)d->zero_point, rows,
                                           d->n - k < PRODUCTS ? d->n - k : PRODUCTS, d->sums + row);
-        x += d->one_row ? 0 : rows * d->n * bytes;
     }
 }
 
-static void put_quantized(tq_tensor *tensor, size_t i, int64_t q)
+/* sums[i] = clamp(multiply(sums[i], by), least, most), in a loop that compilers vectorize. */
+#define REQUANTIZE(isa, target)                                                                                  \
+    target static void requantize_##isa(int32_t *sums, size_t n, const tq_fixed by, int32_t least, int32_t most) \
+    {                                                                                                            \
+        for (size_t i = 0; i < n; i++) {                                                                         \
+            const int32_t q = tq_multiply_fixed(sums[i], by), raised = q < least ? least : q;                    \
+            sums[i] = raised > most ? most : raised;                                                             \
+        }                                                                                                        \
+    }
+TQ_EVERY_ISA(REQUANTIZE)
+
+/* to[i * step] = the quantized value of sums[i], which changes.  `type` is INT8 or INT16. */
+static void put_quantized(int32_t *sums, size_t n, tq_fixed by, int32_t zero_point, int32_t type, void *to, size_t step)
 {
-    if (tensor->type == TQ_TensorType_INT16)
-        ((int16_t *)tensor->data)[i] = (int16_t)tq_clamp_i64(q, INT16_MIN, INT16_MAX);
+    static void (*const bodies[TQ_ISAS])(int32_t *, size_t, tq_fixed, int32_t, int32_t) = TQ_ISA_FUNCTIONS(requantize);
+    int32_t low, high;
+    tq_quantized_range(type, &low, &high);
+    bodies[tq_isa()](sums, n, by, low - zero_point, high - zero_point);
+    if (type == TQ_TensorType_INT16)
+        TQ_EACH (i, n)
+            ((int16_t *)to)[i * step] = (int16_t)(sums[i] + zero_point);
     else
-        ((int8_t *)tensor->data)[i] = (int8_t)tq_clamp_i64(q, INT8_MIN, INT8_MAX);
+        TQ_EACH (i, n)
+            ((int8_t *)to)[i * step] = (int8_t)(sums[i] + zero_point);
 }
 
 /* That of INT16 is not read. */
@@ -223,46 +225,60 @@ static int32_t state_zero_point(const tq_tensor *state)
     return state->type == TQ_TensorType_INT16 ? 0 : tq_zero_point_of(state);
 }
 
-/* The newest steps of the filters of batch b. */
-static void add_steps(const tq_node *node, const svdf *s, size_t b, uint32_t *sums)
+static void pack(const tq_node *node, tq_gemm *gemm, void *memory)
 {
-    const int32_t zero_state = state_zero_point(node->in[STATE]);
-    struct dots d = {.weights = node->in[FEATURE]->data,
-                     .x = (const int8_t *)node->in[INPUT]->data + b * s->inputs,
-                     .count = s->filters,
-                     .n = s->inputs,
-                     .one_row = true,
-                     .zero_point = tq_kernel_zero_point(node, node->in[INPUT]),
-                     .sums = sums};
-    sum_rows(&d);
-    TQ_EACH (f, s->filters)
-        put_quantized(node->in[STATE], newest(s, b, f),
-                      (int64_t)tq_multiply_fixed((int32_t)sums[f], s->to_state) + zero_state);
+    const svdf *s = node->state;
+    const tq_gemm_weights weights = {.data = node->in[FEATURE]->data,
+                                     .type = TQ_i8,
+                                     .channel_stride = s->inputs,
+                                     .k_stride = 1,
+                                     .row_zero_point = tq_kernel_zero_point(node, node->in[INPUT])};
+    *gemm = s->gemm;
+    tq_gemm_pack(gemm, &weights, memory);
+}
+
+static void prepack(tq_node *node)
+{
+    pack(node, node->prepacked, (char *)node->prepacked + ((const svdf *)node->state)->packed_at);
+}
+
+/* The newest steps. */
+static void add_steps(const tq_node *node, const svdf *s, int32_t *sums)
+{
+    const tq_tensor *state = node->in[STATE];
+    const tq_gemm_rows rows = {node->in[INPUT]->data, s->batches, s->inputs, NULL};
+    const tq_gemm_store store = {.out = TQ_i32};
+    const bool constant = tq_is_constant(node->in[FEATURE]);
+    tq_gemm own;
+    if (!constant)
+        pack(node, &own, tq_scratch_at(node, s->packed_at));
+    tq_gemm_run(constant ? node->prepacked : &own, &rows, &store, sums, s->filters, tq_scratch_at(node, s->work_at),
+                node->threads);
+    put_quantized(sums, s->batches * s->filters, s->to_state, state_zero_point(state), state->type,
+                  (char *)state->data + newest(s, 0, 0) * tq_element_bytes(state->type), s->memory);
 }
 
 /* The outputs of batch b. */
-static void put_outputs(const tq_node *node, const svdf *s, size_t b, uint32_t *sums)
+static void put_outputs(const tq_node *node, const svdf *s, size_t b, int32_t *sums)
 {
     const tq_tensor *bias = bias_of(node), *state = node->in[STATE];
-    const bool is_int16 = state->type == TQ_TensorType_INT16;
-    const int32_t zero_out = tq_kernel_zero_point(node, node->out[0]);
-    int8_t *out = (int8_t *)node->out[0]->data + b * s->units;
+    const struct dots d = {.weights = node->in[TIME]->data,
+                           .x = (const char *)state->data + b * s->filters * s->memory * tq_element_bytes(state->type),
+                           .count = s->filters,
+                           .n = s->memory,
+                           .is_int16 = state->type == TQ_TensorType_INT16,
+                           .zero_point = state_zero_point(state),
+                           .sums = (uint32_t *)sums};
     size_t work = 0;
-    struct dots d = {.weights = node->in[TIME]->data,
-                     .x = (const char *)state->data + b * s->filters * s->memory * (is_int16 ? 2 : 1),
-                     .count = s->filters,
-                     .n = s->memory,
-                     .is_int16 = is_int16,
-                     .zero_point = state_zero_point(state),
-                     .sums = sums};
     sum_rows(&d);
     for (size_t i = 0; i < s->units && !tq_stop_count(&work, s->rank); i++) {
         uint32_t acc = bias ? (uint32_t)((const int32_t *)bias->data)[i] : 0; /* wraps */
         for (size_t f = i * s->rank; f < (i + 1) * s->rank; f++)
-            acc += sums[f];
-        const int32_t q = tq_multiply_fixed((int32_t)acc, s->to_output);
-        out[i] = (int8_t)tq_clamp_i64((int64_t)q + zero_out, INT8_MIN, INT8_MAX);
+            acc += (uint32_t)sums[f];
+        sums[i] = (int32_t)acc;
     }
+    put_quantized(sums, s->units, s->to_output, tq_kernel_zero_point(node, node->out[0]), TQ_TensorType_INT8,
+                  (int8_t *)node->out[0]->data + b * s->units, 1);
 }
 
 static tq_status eval_quantized(tq_node *node, tq_error *error)
@@ -270,11 +286,11 @@ static tq_status eval_quantized(tq_node *node, tq_error *error)
     (void)error;
     const svdf *s = node->state;
     tq_tensor *state = node->in[STATE];
+    int32_t *sums = tq_scratch_at(node, s->products_at);
     move_back(s, state, tq_element_bytes(state->type));
-    for (size_t b = 0; b < s->batches; b++) {
-        add_steps(node, s, b, tq_scratch_at(node, s->products_at));
-        put_outputs(node, s, b, tq_scratch_at(node, s->products_at));
-    }
+    add_steps(node, s, sums);
+    for (size_t b = 0; b < s->batches; b++)
+        put_outputs(node, s, b, sums);
     return TQ_OK;
 }
 
@@ -325,7 +341,7 @@ static tq_status check_shapes(tq_node *node, svdf *s, tq_error *error)
     return tq_output_shape(node, 0, &out, error);
 }
 
-static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
+static tq_status prepare_quantized(tq_node *node, svdf *s, uint64_t *total, tq_error *error)
 {
     if (s->activation != TQ_ActivationFunctionType_RELU)
         return tq_op_fail(node, error, TQ_BAD_OPERATOR, "activation is %lld; with int8 it must be RELU (1)",
@@ -339,8 +355,15 @@ static tq_status prepare_quantized(tq_node *node, svdf *s, tq_error *error)
     float second = s_state * tq_kernel_scale(node, node->in[TIME]) / tq_kernel_scale(node, node->out[0]);
     TQ_TRY(tq_fixed_find(node, (double)first, &s->to_state, error));
     TQ_TRY(tq_fixed_find(node, (double)second, &s->to_output, error));
+    TQ_TRY(tq_gemm_plan(&s->gemm, TQ_i8, s->filters, 1, s->inputs, 0, error));
+    const bool constant = tq_is_constant(node->in[FEATURE]);
+    uint64_t prepacked = 0;
+    tq_scratch_part(&prepacked, 1, sizeof s->gemm);
+    s->packed_at = tq_scratch_part(constant ? &prepacked : total, s->gemm.packed_bytes, 1);
+    s->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&s->gemm, node->threads), 1);
     node->eval = eval_quantized;
-    return TQ_OK;
+    const int64_t key[] = {(intptr_t)s->gemm.kernel};
+    return constant ? tq_node_prepack(node, prepacked, prepack, key, 1, error) : TQ_OK;
 }
 
 static tq_status prepare_hybrid(tq_node *node, svdf *s, uint64_t *total, tq_error *error)
@@ -374,7 +397,7 @@ tq_status tq_prepare_svdf(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_activation(node, s->activation, error));
     uint64_t total = 0;
     if (node->in[INPUT]->type == TQ_TensorType_INT8)
-        TQ_TRY(prepare_quantized(node, s, error));
+        TQ_TRY(prepare_quantized(node, s, &total, error));
     else if (tq_is_hybrid_weights(node->in[FEATURE]))
         TQ_TRY(prepare_hybrid(node, s, &total, error));
     else

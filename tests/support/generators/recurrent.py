@@ -18,7 +18,8 @@ def svdf(m, kind):
     if kind == "int8":
         options["fused_activation_function"] = "RELU"
         x = m.input("int8", [batch, width], **m.affine("int8", 1.0))
-        feature = m.constant("int8", m.codes("int8", [filters, width]), scale=m.scale_for("int8", 0.5), zero_point=0)
+        codes, scale = m.codes("int8", [filters, width]), m.scale_for("int8", 0.5)
+        feature = m.input_or_constant("int8", [filters, width], codes, chance=0.8, scale=scale, zero_point=0)
         time = m.constant("int16", m.codes("int16", [filters, memory]) // 64, scale=2.0**-9, zero_point=0)
         size = m.parameters[feature]["scale"] * 60 * np.sqrt(width)
         state_scale = m.scale_for("int16", 4 * size)
