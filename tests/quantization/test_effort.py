@@ -405,6 +405,26 @@ def test_effort_gains_on_held_out_inputs():
     assert better > fast + 2 and best > fast + 2
 
 
+@pytest.mark.parametrize("options", [{"recipe": "uint8"}, {"per_axis": False}])
+def test_effort_gains_where_the_weights_of_a_layer_have_one_scale(options):
+    """Channels stay: greater factors would take steps from the others."""
+    n = Net(seed=1)
+    weights, bias = (
+        n.random.normal(size=(8, 3, 3, 3)),
+        np.repeat([0, -16], 4),
+    )  # half of the channels are seldom above 0
+    x = n.op(
+        "CONV_2D", [n.x, n.constant(weights), n.constant(bias)], (1, 6, 6, 8), **CONV, fused_activation_function="RELU"
+    )
+    model = n.bytes(n.layer(x, 8, (1, 6, 6, 5)))
+    seen, held_out = rare(model, 16, 1), rare(model, 64, 2)
+    fast, best = (
+        decibels(model, tq.quantize_model(model, calibration=seen, effort=effort, **options), held_out)
+        for effort in ("fast", "best")
+    )
+    assert best > fast + 1
+
+
 def test_the_measure_stands_before_a_last_softmax():
     model = tq.Model(FLOAT)
     (found,) = logits(model)

@@ -113,7 +113,8 @@ class Passes:
             return plain
         model, options = plain
         made = model if options.all_rules else fuse_prelus(model, options.all_overrides)
-        made = scale_channels(made, samples, options.all_overrides, options.limits, options.num_threads)
+        if options.per_axis and not options.is_unsigned:  # else a channel with a greater factor has fewer steps
+            made = scale_channels(made, samples, options.all_overrides, options.limits, options.num_threads)
         moves = len(made.subgraphs[0].operators) != len(model.subgraphs[0].operators)
         if made is model or (moves and any(rule.index is not None for rule in options.all_rules)):
             return plain
