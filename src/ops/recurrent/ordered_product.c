@@ -14,17 +14,14 @@
 #define SIDE 1
 #include "ops/recurrent/channel_block_template.h"
 
-/* Channels of the longest vector: gcc keeps the sums of longer ones in memory. */
-enum { LONGEST_scalar = 4, LONGEST_avx2 = 8, LONGEST_avx512 = 16 };
-
 #define PRODUCT(isa, target)                                                                                       \
     target static void product_##isa(const float *w, size_t stride, size_t channels, const float *x, size_t depth, \
                                      bool in_lanes, float *out)                                                    \
     {                                                                                                              \
         size_t c = 0;                                                                                              \
-        for (; LONGEST_##isa >= 16 && c + 16 <= channels; c += 16)                                                 \
+        for (; TQ_FLOATS_##isa >= 16 && c + 16 <= channels; c += 16)                                               \
             add_block_16(w + c, stride, x, depth, in_lanes, out + c);                                              \
-        for (; LONGEST_##isa >= 8 && c + 8 <= channels; c += 8)                                                    \
+        for (; TQ_FLOATS_##isa >= 8 && c + 8 <= channels; c += 8)                                                  \
             add_block_8(w + c, stride, x, depth, in_lanes, out + c);                                               \
         for (; c + 4 <= channels; c += 4)                                                                          \
             add_block_4(w + c, stride, x, depth, in_lanes, out + c);                                               \
