@@ -13,6 +13,7 @@ import tq
 # numerics: the resolver of the same kernels
 RESOLVERS = {"reference": "BUILTIN_REF", "xnnpack": "AUTO"}
 DEPTHWISE = list(itertools.product((1, 3, 8, 12, 16, 24, 40, 72), ((3, 3), (1, 5), (5, 2))))
+LONG = [((70, 1), (211, 2)), ((2, 66), (4, 140))]  # filters of one channel, and images
 CONVOLUTIONS = list(itertools.product((2, 7, 8, 24, 40, 72), ((1, 1), (3, 2))))
 
 
@@ -56,6 +57,10 @@ def test_few_channels_give_litert_bits_on_one_thread_and_two(operator, numerics)
         # small, and so large that two threads divide them; lines that end within a vector
         for stride, dilation, shape in ((1, 1, (7, 6)), (1, 1 + number % 2, (17, 29)), (2, 1, (19, 23))):
             data, x = model(operator, channels, taps, stride, dilation, padding, shape)
+            cases.append((data, x, tq.Model(data).outputs[0].index))
+    for taps, shape in LONG if operator == "DEPTHWISE_CONV_2D" else ():
+        for stride in (1, 3):
+            data, x = model(operator, 1, taps, stride, 1, "VALID", shape)
             cases.append((data, x, tq.Model(data).outputs[0].index))
     questions = [(data, RESOLVERS[numerics], [{0: x}], {}, [output]) for data, x, output in cases]
     for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):

@@ -21,8 +21,8 @@ tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, co
     const tq_depthwise_lines none = {0};
     const size_t lanes = kernel->lanes;
     if (channels == 0 || (channels % lanes == 0 && (channels >= FEW_CHANNELS || tq_depthwise_is_small(s))) ||
-        s->out_w < 1 || s->out_w > 1 << 16 || s->stride_w != 1 || s->filter_h > 64 || s->filter_w > 64 ||
-        s->dilation_h > 64 || s->dilation_w > 64 || s->pad_w < 0)
+        s->out_w < 1 || s->out_w > 1 << 16 || s->stride_w != 1 || s->filter_h > TQ_DEPTHWISE_SIDE ||
+        s->filter_w > TQ_DEPTHWISE_SIDE || s->dilation_h > 64 || s->dilation_w > 64 || s->pad_w < 0)
         return none;
     const size_t period = channels / tq_common_divisor(channels, lanes);
     if (period > MOST_VECTORS)

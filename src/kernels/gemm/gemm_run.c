@@ -97,6 +97,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
+    const bool half = k->half_tile && first + width >= g->channels + k->lanes / 2;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     tq_tile tile = {
         .step = call->step,
@@ -119,7 +120,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
         tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
-        k->tile(rows, at->panels)(&tile);
+        (half ? k->half_tile : k->tile)(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.sums_stride;
     }
     if (!in_place)

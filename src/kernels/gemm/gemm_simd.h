@@ -16,8 +16,13 @@
  *   load_row_part(p, n, flip)   n < GROUP elements, the others 0; where GROUP > 1
  *   flip_of(flip)               a row_t of the byte `flip`
  *   multiply(sums, weights, row)
- *   multiply_at(sums, weights, p)       optional: the same by load_row(p, 0), in the multiplication's own operand
  *   PRODUCT_FIELDS              further fields of the tq_gemm_kernel: flips, stores, copies
+ * and may define, where GROUP is 1:
+ *   HALVES 1                    there are tiles whose last panel has half its lanes
+ *   multiply_half(sums, weights, row)         as multiply in the lower half of the lanes; the others are undefined
+ *   reads_memory(r, rows, half) whether elements of row r of a tile of `rows` rows (half: of these tiles) are operands
+ *                               in memory of their multiplications:
+ *   multiply_at(sums, weights, p, half)       as multiply or multiply_half, of load_row(p, 0)
  */
 #define GLUE4_(a, b, c, d) a##b##c##d
 #define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
@@ -28,36 +33,38 @@
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
-/* Rows whose elements are operands in memory of their multiplications.  A broadcast to 512 bits takes time of the pipes
-   that add and multiply (Zen 4); such an operand takes a load alone.  One row in six has a register all the same: a
-   tile of 6 x 4 then has 25 loads and 48 operations, and processors begin two and four a cycle.  Tiles of two rows are
-   bound by loads. */
-#ifdef multiply_at
-#define FROM_MEMORY(r, rows) ((rows) > 2 && (r) % 6 != 0)
-#else
-#define FROM_MEMORY(r, rows) false
-#define multiply_at(sums, weights, p) multiply(sums, weights, load_row(p, flip))
+#ifndef HALVES
+#define HALVES 0
+#define reads_memory(r, rows, half) false
+#define multiply_at(sums, weights, p, half) sums
+#define multiply_half(sums, weights, row) sums
 #endif
 
+/* Adds row r, times the weights. */
+#define ADD_ROW(r, load)                                                                                  \
+    do {                                                                                                  \
+        if (reads_memory(r, rows, half)) {                                                                \
+            EACH (p, panels)                                                                              \
+                sums[r][p] = multiply_at(sums[r][p], w[p], at[r] + k, IS_HALF(p));                        \
+            break;                                                                                        \
+        }                                                                                                 \
+        const row_t x = load;                                                                             \
+        EACH (p, panels)                                                                                  \
+            sums[r][p] = IS_HALF(p) ? multiply_half(sums[r][p], w[p], x) : multiply(sums[r][p], w[p], x); \
+    } while (0)
+#define IS_HALF(p) (half && p == panels - 1)
+
 /* Each row's group is loaded where it is used: registers do not hold all of them. */
-#define STEP(load)                                                         \
-    do {                                                                   \
-        weights_t w[WIDE];                                                 \
-        EACH (p, panels)                                                   \
-            w[p] = load_weights(panel + (size_t)p * panel_bytes);          \
-        if (rows == ROWS && panels == PANELS)                              \
-            __builtin_prefetch(panel + ahead);                             \
-        EACH (r, rows) {                                                   \
-            if (FROM_MEMORY(r, rows)) {                                    \
-                EACH (p, panels)                                           \
-                    sums[r][p] = multiply_at(sums[r][p], w[p], at[r] + k); \
-                continue;                                                  \
-            }                                                              \
-            const row_t x = load;                                          \
-            EACH (p, panels)                                               \
-                sums[r][p] = multiply(sums[r][p], w[p], x);                \
-        }                                                                  \
-        panel += PANEL_GROUP;                                              \
+#define STEP(load)                                                \
+    do {                                                          \
+        weights_t w[WIDE];                                        \
+        EACH (p, panels)                                          \
+            w[p] = load_weights(panel + (size_t)p * panel_bytes); \
+        if (rows == ROWS && panels == PANELS)                     \
+            __builtin_prefetch(panel + ahead);                    \
+        EACH (r, rows)                                            \
+            ADD_ROW(r, load);                                     \
+        panel += PANEL_GROUP;                                     \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
@@ -99,7 +106,7 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
 }
 #endif
 
-INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
+INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool half)
 {
     const tq_tile own = *tile, *t = &own; /* stores of sums cannot change it, so that its fields stay in registers */
 #if GROUP > 1
@@ -137,7 +144,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
 #define DEFINE_TILE(rows, panels)                              \
     static TARGET void TILE(rows, panels)(const tq_tile *tile) \
     {                                                          \
-        LOCAL(tile_body)(tile, rows, panels);                  \
+        LOCAL(tile_body)(tile, rows, panels, false);           \
     }
 #define DEFINE_TILES(panels) \
     DEFINE_TILE(1, panels)   \
@@ -182,6 +189,31 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
     return tiles[panels - 1][rows / 2];
 }
 
+#if HALVES
+#define HALF_TILE(rows, panels) GLUE4(LOCAL(half_), rows, x, panels)
+#define DEFINE_HALF_TILE(rows, panels)                              \
+    static TARGET void HALF_TILE(rows, panels)(const tq_tile *tile) \
+    {                                                               \
+        LOCAL(tile_body)(tile, rows, panels, true);                 \
+    }
+DEFINE_HALF_TILE(6, 1)
+DEFINE_HALF_TILE(6, 2)
+DEFINE_HALF_TILE(6, 3)
+DEFINE_HALF_TILE(6, 4)
+DEFINE_HALF_TILE(12, 1)
+DEFINE_HALF_TILE(12, 2)
+
+static tq_tile_fn LOCAL(find_half_tile)(size_t rows, size_t panels)
+{
+    static const tq_tile_fn tiles[] = {HALF_TILE(6, 1), HALF_TILE(6, 2), HALF_TILE(6, 3), HALF_TILE(6, 4)};
+    if (rows == TQ_TALL_ROWS)
+        return panels > 1 ? HALF_TILE(12, 2) : HALF_TILE(12, 1);
+    return rows == ROWS ? tiles[panels - 1] : LOCAL(find_tile)(rows, panels);
+}
+#undef HALF_TILE
+#undef DEFINE_HALF_TILE
+#endif
+
 const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
                                                        .lanes = PANEL_LANES,
                                                        .group = GROUP,
@@ -192,11 +224,16 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
                                                        .wide_panels = WIDE,
                                                        .tall_panels = TALL,
                                                        .tile = LOCAL(find_tile),
+#if HALVES
+                                                       .half_tile = LOCAL(find_half_tile),
+#endif
                                                        PRODUCT_FIELDS};
 
 #undef LOCAL
 #undef TILE
 #undef STEP
+#undef ADD_ROW
+#undef IS_HALF
 #undef EACH
 #undef DEFINE_TILE
 #undef DEFINE_TILES
@@ -222,6 +259,8 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef load_row_part
 #undef flip_of
 #undef multiply
+#undef HALVES
+#undef multiply_half
 #undef multiply_at
-#undef FROM_MEMORY
+#undef reads_memory
 #undef PRODUCT_FIELDS

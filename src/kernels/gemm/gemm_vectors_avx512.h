@@ -75,14 +75,52 @@ INLINE vf load_splat(const void *p)
     memcpy(&x, p, sizeof x);
     return _mm512_set1_ps(x);
 }
-/* x times the float at p, an operand in memory: compilers would broadcast it to a register where it is used twice. */
-INLINE vf multiply_splat(vf x, const void *p)
+
+/* Operations of the lower halves; the upper halves of results are undefined. */
+#define LOW(x) _mm512_castps512_ps256(x)
+INLINE vf add_low(vf x, vf y)
 {
-    typedef float unaligned_float __attribute__((aligned(1), may_alias));
+    return _mm512_castps256_ps512(_mm256_add_ps(LOW(x), LOW(y)));
+}
+INLINE vf mul_low(vf x, vf y)
+{
+    return _mm512_castps256_ps512(_mm256_mul_ps(LOW(x), LOW(y)));
+}
+INLINE vf fmadd_low(vf x, vf y, vf z)
+{
+    return _mm512_castps256_ps512(_mm256_fmadd_ps(LOW(x), LOW(y), LOW(z)));
+}
+
+/* The same, and those of whole vectors, with a float in memory in place of a vector: compilers would broadcast it to a
+   register where it is used twice. */
+typedef float unaligned_float __attribute__((aligned(1), may_alias));
+#define AT(p) "m"(*(const unaligned_float *)(p))
+INLINE vf mul_at(vf x, const void *p)
+{
     vf product;
-    __asm__("vmulps %2%{1to16%}, %1, %0" : "=v"(product) : "v"(x), "m"(*(const unaligned_float *)p));
+    __asm__("vmulps %2%{1to16%}, %1, %0" : "=v"(product) : "v"(x), AT(p));
     return product;
 }
+INLINE vf mul_low_at(vf x, const void *p)
+{
+    __m256 product;
+    __asm__("vmulps %2%{1to8%}, %1, %0" : "=v"(product) : "v"(LOW(x)), AT(p));
+    return _mm512_castps256_ps512(product);
+}
+INLINE vf fmadd_at(vf x, const void *p, vf sum)
+{
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(x), AT(p));
+    return sum;
+}
+INLINE vf fmadd_low_at(vf x, const void *p, vf sum)
+{
+    __m256 low = LOW(sum);
+    __asm__("vfmadd231ps %2%{1to8%}, %1, %0" : "+v"(low) : "v"(LOW(x)), AT(p));
+    return _mm512_castps256_ps512(low);
+}
+#undef AT
+#undef LOW
+
 INLINE vi load_weights_i16(const void *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));

@@ -93,6 +93,8 @@ struct tq_gemm_kernel {
     uint8_t flip_i8, flip_u8;        /* exclusive-ored with int8, uint8 elements, gives what the kernel multiplies */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of this size; rows: 1, 2, 4, 6 up to
                                                        `rows`, and TQ_TALL_ROWS */
+    tq_tile_fn (*half_tile)(size_t rows, size_t panels); /* the same where the last panel has at most half as many
+                                                            channels as lanes; NULL: as others */
     const tq_stores *stores;
     int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* integers: the sum of n flipped elements */
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */

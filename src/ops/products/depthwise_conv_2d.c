@@ -10,6 +10,7 @@
  * Source: LiteRT f6745779, tflite/kernels/depthwise_conv.cc,
  * internal/reference/{depthwiseconv_uint8,depthwiseconv_float,integer_ops/depthwise_conv}.h.
  */
+#include "kernels/depthwise/depthwise.h"
 #include "ops/check.h"
 #include "ops/products/convolution.h"
 #include "ops/products/hybrid_depthwise_conv_2d.h"
@@ -37,12 +38,13 @@ tq_status tq_prepare_depthwise_conv_2d(tq_node *node, tq_error *error)
     TQ_TRY(check(node, error));
     const tq_table *options = &node->options.table;
     const int32_t *x = node->in[0]->shape.dims, *w = node->in[1]->shape.dims;
+    const bool is_long = w[1] > TQ_DEPTHWISE_SIDE || w[2] > TQ_DEPTHWISE_SIDE;
     const bool rounds_up = node->numerics == TQ_NUMERICS_OPTIMIZED && node->in[0]->type == TQ_TensorType_INT8;
     tq_product_plan plan = {
         .channels = (size_t)w[3],
         .groups = 1,
         .depth = 1,
-        .by_channel = x[3] > 1 || w[3] == 1, /* else a convolution of one input channel */
+        .by_channel = x[3] > 1 || (w[3] == 1 && !is_long), /* else a convolution of one input channel */
         .multiplier = (size_t)(w[3] / x[3]),
         .channel_stride = 1,
         .k_stride = (size_t)w[3],

@@ -11,8 +11,9 @@ enum { PIXELS = 8 };
 /* Unrolled: sums stay in registers. */
 #define EACH(p, n) _Pragma("GCC unroll 8") for (size_t p = 0; p < (n); p++)
 
-/* Channels that one vector holds; compilers split it where it is wider than the machine's. */
+/* Channels that one vector holds. */
 typedef float lanes_16 __attribute__((vector_size(64)));
+typedef float lanes_8 __attribute__((vector_size(32)));
 typedef float lanes_4 __attribute__((vector_size(16)));
 typedef float lanes_1 __attribute__((vector_size(4)));
 
@@ -37,14 +38,17 @@ typedef float lanes_1 __attribute__((vector_size(4)));
             memcpy(out + p * t->out_channels + o, &sums[p], sizeof sums[p]);                                   \
     }
 SUM(16)
+SUM(8)
 SUM(4)
 SUM(1)
 
-TQ_BODY void sum_channels(const tq_volume_taps *t, size_t step, float *out, const size_t pixels)
+TQ_BODY void sum_channels(const tq_volume_taps *t, size_t step, float *out, const size_t pixels, const int longest)
 {
     size_t o = 0;
-    for (; o + 16 <= t->out_channels; o += 16)
+    for (; longest >= 16 && o + 16 <= t->out_channels; o += 16)
         sum_16(t, step, o, out, pixels);
+    for (; longest >= 8 && o + 8 <= t->out_channels; o += 8)
+        sum_8(t, step, o, out, pixels);
     for (; o + 4 <= t->out_channels; o += 4)
         sum_4(t, step, o, out, pixels);
     for (; o < t->out_channels; o++)
@@ -60,9 +64,9 @@ TQ_BODY void sum_channels(const tq_volume_taps *t, size_t step, float *out, cons
             at.count[2] = 1;                                                                                \
         }                                                                                                   \
         for (; pixels >= PIXELS; pixels -= PIXELS, at.in += PIXELS * step, out += PIXELS * at.out_channels) \
-            sum_channels(&at, step, out, PIXELS);                                                           \
+            sum_channels(&at, step, out, PIXELS, TQ_FLOATS_##isa);                                          \
         for (; pixels > 0; pixels--, at.in += step, out += at.out_channels)                                 \
-            sum_channels(&at, step, out, 1);                                                                \
+            sum_channels(&at, step, out, 1, TQ_FLOATS_##isa);                                               \
     }
 TQ_EVERY_ISA(SUM_PIXELS)
 

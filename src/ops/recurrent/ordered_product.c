@@ -7,6 +7,8 @@
 
 #define SIDE 16
 #include "ops/recurrent/channel_block_template.h"
+#define SIDE 8
+#include "ops/recurrent/channel_block_template.h"
 #define SIDE 4
 #include "ops/recurrent/channel_block_template.h"
 #define SIDE 1
@@ -17,8 +19,10 @@
                                      bool in_lanes, float *out)                                                    \
     {                                                                                                              \
         size_t c = 0;                                                                                              \
-        for (; c + 16 <= channels; c += 16)                                                                        \
+        for (; TQ_FLOATS_##isa >= 16 && c + 16 <= channels; c += 16)                                               \
             add_block_16(w + c, stride, x, depth, in_lanes, out + c);                                              \
+        for (; TQ_FLOATS_##isa >= 8 && c + 8 <= channels; c += 8)                                                  \
+            add_block_8(w + c, stride, x, depth, in_lanes, out + c);                                               \
         for (; c + 4 <= channels; c += 4)                                                                          \
             add_block_4(w + c, stride, x, depth, in_lanes, out + c);                                               \
         for (; c < channels; c++)                                                                                  \

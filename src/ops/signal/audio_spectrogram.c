@@ -7,8 +7,8 @@
  * Source: LiteRT f6745779, tflite/kernels/audio_spectrogram.cc, internal/spectrogram.cc.
  */
 #include <math.h>
-#include <string.h>
 
+#include "base/sizes.h"
 #include "ops/check.h"
 #include "ops/custom_options.h"
 #include "ops/signal/fft.h"
@@ -20,24 +20,37 @@ typedef struct spectrogram {
     tq_complex128 *roots;
 } spectrogram;
 
+/* Frame f of channel c to a lane. */
+static void read_frame(const tq_node *node, size_t c, size_t f, tq_fft_element *frame, size_t lane)
+{
+    const spectrogram *s = node->state;
+    const size_t channels = (size_t)node->in[0]->shape.dims[1];
+    const float *from = (const float *)node->in[0]->data + f * s->stride * channels + c;
+    for (size_t i = 0; i < s->length; i++) {
+        frame[i].real[lane] = i < s->window_size ? (double)from[i * channels] * s->window[i] : 0;
+        frame[i].imaginary[lane] = 0;
+    }
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     const spectrogram *s = node->state;
     size_t channels = (size_t)node->in[0]->shape.dims[1], bins = s->length / 2 + 1;
-    tq_complex128 *frame = node->scratch;
+    tq_fft_element *frame = node->scratch;
     float *to = node->out[0]->data;
     for (size_t c = 0; c < channels; c++)
-        for (size_t f = 0; f < s->frames && !tq_stop_after(4 * s->length); f++, to += bins) {
-            const float *from = (const float *)node->in[0]->data + f * s->stride * channels + c;
-            memset(frame, 0, s->length * sizeof *frame);
-            for (size_t i = 0; i < s->window_size; i++)
-                frame[i].real = (double)from[i * channels] * s->window[i];
+        for (size_t f = 0, some; f < s->frames && !tq_stop_after(4 * TQ_FFT_LANES * s->length); f += some) {
+            some = tq_min_size(TQ_FFT_LANES, s->frames - f);
+            for (size_t lane = 0; lane < TQ_FFT_LANES; lane++) /* those that are left repeat the last frame */
+                read_frame(node, c, f + tq_min_size(lane, some - 1), frame, lane);
             tq_fft(frame, s->length, s->roots, 1);
-            for (size_t b = 0; b < bins; b++) {
-                float power = (float)(frame[b].real * frame[b].real + frame[b].imaginary * frame[b].imaginary);
-                to[b] = s->squared ? power : sqrtf(power);
-            }
+            for (size_t lane = 0; lane < some; lane++, to += bins)
+                for (size_t b = 0; b < bins; b++) {
+                    const double real = frame[b].real[lane], imaginary = frame[b].imaginary[lane];
+                    const float power = (float)(real * real + imaginary * imaginary);
+                    to[b] = s->squared ? power : sqrtf(power);
+                }
         }
     return TQ_OK;
 }
@@ -50,7 +63,7 @@ static tq_status make_window(tq_node *node, spectrogram *s, tq_error *error)
     TQ_EACH (i, s->window_size)
         s->window[i] = 0.5 - 0.5 * cos((2.0 * pi * (double)i) / (double)s->window_size);
     tq_fft_roots(s->roots, s->length);
-    return tq_node_scratch(node, s->length * sizeof(tq_complex128), error);
+    return tq_node_scratch(node, s->length * sizeof(tq_fft_element), error);
 }
 
 tq_status tq_prepare_audio_spectrogram(tq_node *node, tq_error *error)

@@ -5,6 +5,7 @@
  *
  * Source: LiteRT f6745779, tflite/kernels/rfft2d.cc.
  */
+#include "base/sizes.h"
 #include "ops/check.h"
 #include "ops/movement/movement.h"
 #include "ops/parallel.h"
@@ -25,58 +26,103 @@ static bool is_power_of_two(int64_t n)
     return n > 0 && (n & (n - 1)) == 0;
 }
 
-/* Scratch: height * width for the matrix, height for a column. */
-static void transform_matrix(const rfft *s, const tq_complex128 *roots, tq_complex128 *matrix)
-{
-    tq_complex128 *column = matrix + s->height * s->width;
-    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
-        tq_fft(matrix + y * s->width, s->width, roots, s->largest / s->width);
-    for (size_t x = 0; x <= s->width / 2 && x < s->width && !tq_stop_after(4 * s->height); x++) {
-        for (size_t y = 0; y < s->height; y++)
-            column[y] = matrix[y * s->width + x];
-        tq_fft(column, s->height, roots, s->largest / s->height);
-        for (size_t y = 0; y < s->height; y++)
-            matrix[y * s->width + x] = column[y];
-    }
-}
-
-/* Elements of a job's scratch. */
-static size_t job_elements(const rfft *s)
-{
-    return s->height * s->width + s->height;
-}
-
 typedef struct work {
     const tq_node *node;
     const tq_complex128 *roots;
 } work;
 
-static void run_matrix(const work *w, size_t m, tq_complex128 *matrix)
+static size_t bins_of(const rfft *s)
+{
+    return s->width / 2 + 1;
+}
+
+/* Bytes of a job's scratch: lines that are transformed side by side, and the transformed rows of a matrix. */
+static size_t job_bytes(const rfft *s)
+{
+    const size_t matrix = s->height > 1 ? s->height * bins_of(s) : 0;
+    return s->largest * sizeof(tq_fft_element) + matrix * sizeof(tq_complex128);
+}
+
+/* Row `row` of all matrices, cut or padded with 0, to a lane. */
+static void read_row(const tq_node *node, size_t row, tq_fft_element *line, size_t lane)
+{
+    const rfft *s = node->state;
+    const tq_shape *in = &node->in[0]->shape;
+    const size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
+    const size_t y = row % s->height, n = y < rows ? tq_min_size(columns, s->width) : 0;
+    const float *from = node->in[0]->data;
+    from += n ? (row / s->height * rows + y) * columns : 0;
+    for (size_t x = 0; x < s->width; x++) {
+        line[x].real[lane] = x < n ? (double)from[x] : 0;
+        line[x].imaginary[lane] = 0;
+    }
+}
+
+/* A lane, to n elements of the output that are `step` elements apart, from element `at` on. */
+static void write_line(const tq_node *node, const tq_fft_element *line, size_t lane, size_t at, size_t n, size_t step)
+{
+    float *to = (float *)node->out[0]->data + at * 2;
+    for (size_t i = 0; i < n; i++, to += 2 * step) {
+        to[0] = (float)line[i].real[lane];
+        to[1] = (float)line[i].imaginary[lane];
+    }
+}
+
+/* Rows [first, first + count), to the output, or where matrices have columns to `matrix`.  The lanes that the last
+   group leaves repeat its last row. */
+static void transform_rows(const work *w, size_t first, size_t count, tq_fft_element *line, tq_complex128 *matrix)
 {
     const rfft *s = w->node->state;
-    const tq_shape *in = &w->node->in[0]->shape;
-    const size_t rows = (size_t)in->dims[in->rank - 2], columns = (size_t)in->dims[in->rank - 1];
-    const size_t bins = s->width / 2 + 1;
-    const float *from = (const float *)w->node->in[0]->data + m * rows * columns;
-    float *to = (float *)w->node->out[0]->data + m * s->height * bins * 2;
-    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
-        for (size_t x = 0; x < s->width; x++)
-            matrix[y * s->width + x] = (tq_complex128){y < rows && x < columns ? (double)from[y * columns + x] : 0, 0};
-    transform_matrix(s, w->roots, matrix);
-    for (size_t y = 0; y < s->height && !tq_stop_after(s->width); y++)
-        for (size_t x = 0; x < bins; x++, to += 2) {
-            to[0] = (float)matrix[y * s->width + x].real;
-            to[1] = (float)matrix[y * s->width + x].imaginary;
-        }
+    const size_t bins = bins_of(s);
+    for (size_t y = 0, some; y < count && !tq_stop_after(TQ_FFT_LANES * s->width); y += some) {
+        some = tq_min_size(TQ_FFT_LANES, count - y);
+        for (size_t lane = 0; lane < TQ_FFT_LANES; lane++)
+            read_row(w->node, first + y + tq_min_size(lane, some - 1), line, lane);
+        tq_fft(line, s->width, w->roots, s->largest / s->width);
+        for (size_t lane = 0; lane < some; lane++)
+            if (s->height == 1)
+                write_line(w->node, line, lane, (first + y + lane) * bins, bins, 1);
+            else
+                for (size_t x = 0; x < bins; x++)
+                    matrix[(y + lane) * bins + x] = (tq_complex128){line[x].real[lane], line[x].imaginary[lane]};
+    }
+}
+
+/* The columns of matrix m, to the output. */
+static void transform_columns(const work *w, size_t m, tq_fft_element *line, const tq_complex128 *matrix)
+{
+    const rfft *s = w->node->state;
+    const size_t bins = bins_of(s);
+    for (size_t x = 0, some; x < bins && !tq_stop_after(4 * TQ_FFT_LANES * s->height); x += some) {
+        some = tq_min_size(TQ_FFT_LANES, bins - x);
+        for (size_t lane = 0; lane < TQ_FFT_LANES; lane++)
+            for (size_t y = 0; y < s->height; y++) {
+                const tq_complex128 element = matrix[y * bins + x + tq_min_size(lane, some - 1)];
+                line[y].real[lane] = element.real;
+                line[y].imaginary[lane] = element.imaginary;
+            }
+        tq_fft(line, s->height, w->roots, s->largest / s->height);
+        for (size_t lane = 0; lane < some; lane++)
+            write_line(w->node, line, lane, m * s->height * bins + x + lane, s->height, bins);
+    }
 }
 
 static void run_jobs(void *context, size_t begin, size_t end)
 {
     const work *w = context;
     const rfft *s = w->node->state;
-    for (size_t job = begin; job < end; job++)
-        for (size_t m = s->matrices * job / s->jobs; m < s->matrices * (job + 1) / s->jobs; m++)
-            run_matrix(w, m, (tq_complex128 *)w->node->scratch + job * job_elements(s));
+    for (size_t job = begin; job < end; job++) {
+        const size_t first = s->matrices * job / s->jobs, last = s->matrices * (job + 1) / s->jobs;
+        tq_fft_element *line = (tq_fft_element *)(void *)((char *)w->node->scratch + job * job_bytes(s));
+        tq_complex128 *matrix = (tq_complex128 *)(void *)(line + s->largest);
+        if (s->height == 1)
+            transform_rows(w, first, last - first, line, NULL);
+        else
+            for (size_t m = first; m < last; m++) {
+                transform_rows(w, m * s->height, s->height, line, matrix);
+                transform_columns(w, m, line, matrix);
+            }
+    }
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -85,7 +131,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const rfft *s = node->state;
     tq_complex128 *roots = s->roots;
     if (roots == NULL) {
-        roots = (tq_complex128 *)node->scratch + s->jobs * job_elements(s);
+        roots = (tq_complex128 *)(void *)((char *)node->scratch + s->jobs * job_bytes(s));
         tq_fft_roots(roots, s->largest);
     }
     work w = {node, roots};
@@ -110,7 +156,7 @@ static tq_status rfft2d_shape(tq_node *node, tq_error *error)
     s->matrices = tq_shape_span(&shape, 0, shape.rank - 2);
     s->jobs = (size_t)tq_paying_threads(s->matrices * s->height, COST * s->width, node->threads);
     size_t roots = tq_is_constant(node->in[1]) ? 0 : s->largest / 2;
-    return tq_node_scratch(node, (s->jobs * job_elements(s) + roots) * sizeof(tq_complex128), error);
+    return tq_node_scratch(node, s->jobs * job_bytes(s) + roots * sizeof(tq_complex128), error);
 }
 
 tq_status tq_prepare_rfft2d(tq_node *node, tq_error *error)
