@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job lives on its caller's stack.  It has one segment a thread; a segment has a few pieces, each taken by one atomic
- * add.  A helper starts with its own segment, so that repeated calls find their data in the same core's cache, and then
- * helps with the others.  The caller works too, and never waits for a helper that has not started.  An idle worker
- * spins for 20 to 150 microseconds before it sleeps, since waking a sleeper costs more than a small job.  A job wakes
- * as many sleepers as it needs helpers, the last to fall asleep first.  A worker that sleeps for IDLE_SECONDS ends.
+ * A job lives on its caller's stack.  It has one segment a thread; a segment has a few pieces.  Each worker has a
+ * place, which it watches while it spins.  A caller writes the first piece of a segment there, so that one cache line
+ * from another core is enough to begin; further pieces are taken by atomic adds, first from the worker's own segment,
+ * then from the others.  Workers get the same segments in repeated calls, and find their data in their own caches.
+ *
+ * The caller works too.  It takes back the pieces of workers that have not started, and never waits for these.  A job
+ * that finds too few workers waits in a list for those of other callers.  An idle worker spins for 20 to 150
+ * microseconds before it sleeps, since waking a sleeper costs more than a small job.  A worker that sleeps for
+ * IDLE_SECONDS ends.
  */
 #include "base/system.h"
 
@@ -93,38 +97,57 @@ int tq_default_threads(void)
 #define ASK_EVERY 20000000 /* nanoseconds between two questions whether to stop, while helpers work */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
 #define IDLE_SECONDS 2 /* of sleep, after which a worker ends */
+#define PLACES (TQ_MAX_THREADS - 1) /* of workers */
+
+enum state {
+    GONE,    /* the place has no worker */
+    READY,   /* the worker spins, or will soon */
+    CALLED,  /* it has a piece that nobody has started */
+    BUSY,    /* the worker runs it */
+    AWAITED, /* and the caller sleeps until it is done */
+    ASLEEP
+};
 
 struct segment {
     _Alignas(64) atomic_size_t next; /* its own line: two cores take from two segments */
     size_t end;
 };
 
+/* A worker's: one cache line of what it needs to begin, and a second one. */
+struct place {
+    _Alignas(64) atomic_int state; /* READY to ASLEEP and back, and all of GONE: under the pool's lock */
+    tq_denormals denormals;        /* the caller's */
+    tq_range_fn body;
+    void *context;
+    size_t grain, begin, end;
+    tq_stop *stop;   /* its listener's */
+    struct job *job; /* with further pieces; NULL: without */
+
+    int segment;
+    bool taken;          /* by a job; under the pool's lock */
+    pthread_cond_t wake; /* from ASLEEP */
+};
+
 struct job {
     tq_range_fn body;
     void *context;
-    size_t grain, piece;
-    int segments, joined; /* joined: helpers so far; under the pool's lock */
-    atomic_int active;    /* helpers at work */
     tq_denormals denormals; /* the caller's */
-    tq_listener listener;   /* of its helpers */
+    tq_stop *stop;          /* of its workers' listeners */
+    size_t grain, piece;
+    int segments, assigned; /* assigned: segments from 1 on that have a place; in the list, under the pool's lock */
+    bool several;           /* some segments have several pieces */
+    bool queued;            /* it was in the list */
     struct job *after;
+    struct place *place[TQ_MAX_THREADS]; /* [1 + assigned] */
     struct segment segment[TQ_MAX_THREADS];
-};
-
-/* A sleeping worker; on the worker's stack. */
-struct sleeper {
-    pthread_cond_t wake;
-    bool called;
-    struct sleeper *before; /* the previous one to fall asleep */
 };
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t idle; /* a helper left */
-    struct job *jobs;    /* that can take another helper */
-    struct sleeper *last;
-    int workers, spinning;
-    atomic_uint posted; /* counts jobs; spinning workers watch it */
+    pthread_cond_t idle;  /* an awaited piece is done */
+    struct job *waiting;  /* for workers */
+    int workers;
+    struct place place[PLACES];
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
 static atomic_long forks; /* stored in a new child, which has one thread */
@@ -138,115 +161,114 @@ static inline void pause_briefly(void)
 #endif
 }
 
+static int state_of(struct place *place)
+{
+    return atomic_load_explicit(&place->state, memory_order_acquire);
+}
+
+static bool change(struct place *place, int from, int to)
+{
+    return atomic_compare_exchange_strong_explicit(&place->state, &from, to, memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
+/* Sets [*begin, *end), which has no elements where nothing is left. */
+static bool next_piece(const struct job *job, struct segment *s, size_t *begin, size_t *end)
+{
+    *begin = *end = s->end;
+    if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
+        return false;
+    const size_t at = atomic_fetch_add_explicit(&s->next, job->piece, memory_order_relaxed);
+    if (at >= s->end)
+        return false;
+    *begin = at;
+    *end = s->end - at < job->piece ? s->end : at + job->piece;
+    return true;
+}
+
 static void work(struct job *job, int first)
 {
-    for (int i = 0; i < job->segments; i++) {
-        struct segment *s = &job->segment[(first + i) % job->segments];
-        for (;;) {
-            size_t begin = atomic_fetch_add_explicit(&s->next, job->piece, memory_order_relaxed);
-            if (begin >= s->end)
-                break;
-            size_t left = s->end - begin;
-            run_range(job->body, job->context, begin, begin + (left < job->piece ? left : job->piece), job->grain);
-        }
+    size_t begin, end;
+    for (int i = 0; i < job->segments; i++)
+        while (next_piece(job, &job->segment[(first + i) % job->segments], &begin, &end))
+            run_range(job->body, job->context, begin, end, job->grain);
+}
+
+/* ---- workers ---- */
+
+static void run_piece(const struct place *p)
+{
+    if (p->begin < p->end)
+        run_range(p->body, p->context, p->begin, p->end, p->grain);
+}
+
+static void serve(struct place *p)
+{
+    tq_denormals_restore(p->denormals);
+    tq_stop_enter((tq_listener){p->stop, false});
+    run_piece(p);
+    if (p->job)
+        work(p->job, p->segment);
+    /* The job may not exist after this: its caller waits only while the state is BUSY. */
+    if (atomic_exchange_explicit(&p->state, READY, memory_order_acq_rel) == AWAITED) {
+        pthread_mutex_lock(&pool.lock);
+        pthread_cond_broadcast(&pool.idle);
+        pthread_mutex_unlock(&pool.lock);
     }
 }
 
-/* Under the lock. */
-static void unlink_job(struct job *job)
+static bool spin_until_called(struct place *p)
 {
-    for (struct job **p = &pool.jobs; *p; p = &(*p)->after)
-        if (*p == job) {
-            *p = job->after;
-            return;
-        }
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&p->state, memory_order_relaxed) == CALLED)
+            return true;
+        pause_briefly();
+    }
+    return false;
 }
 
-/* Under the lock: a job with room for one more helper, joined; NULL if there is none. */
-static struct job *join_job(int *first)
+/* false: no call for IDLE_SECONDS; the place is GONE.  Setting the clock changes that time, which costs a thread at
+   most. */
+static bool sleep_until_called(struct place *p)
 {
-    struct job *job = pool.jobs;
-    if (!job)
-        return NULL;
-    *first = ++job->joined;
-    atomic_fetch_add_explicit(&job->active, 1, memory_order_relaxed);
-    if (job->joined == job->segments - 1)
-        unlink_job(job);
-    return job;
-}
-
-/* Under the lock. */
-static void forget(struct sleeper *sleeper)
-{
-    struct sleeper **p = &pool.last;
-    while (*p != sleeper)
-        p = &(*p)->before;
-    *p = sleeper->before;
-}
-
-/* Under the lock, which it releases while it sleeps.  false: no call for IDLE_SECONDS.  Setting the clock changes that
-   time, which costs a thread at most. */
-static bool sleep_until_called(void)
-{
-    struct sleeper self = {.before = pool.last};
     struct timespec end;
-    pthread_cond_init(&self.wake, NULL);
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += IDLE_SECONDS;
-    pool.last = &self;
-    while (!self.called && pthread_cond_timedwait(&self.wake, &pool.lock, &end) == 0) {
-    }
-    if (!self.called)
-        forget(&self);
-    pthread_cond_destroy(&self.wake);
-    return self.called;
-}
-
-/* Under the lock. */
-static void call_sleepers(int wanted)
-{
-    for (struct sleeper *s; wanted > 0 && (s = pool.last); wanted--) {
-        pool.last = s->before;
-        s->called = true;
-        pthread_cond_signal(&s->wake);
-    }
-}
-
-/* Under the lock, which it releases while it spins. */
-static void spin_until_posted(void)
-{
-    const unsigned before = atomic_load(&pool.posted);
-    pool.spinning++;
-    pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < SPINS && atomic_load_explicit(&pool.posted, memory_order_relaxed) == before; i++)
-        pause_briefly();
     pthread_mutex_lock(&pool.lock);
-    pool.spinning--;
-}
-
-static void *worker(void *unused)
-{
-    struct job *job;
-    int first;
-    (void)unused;
-    pthread_mutex_lock(&pool.lock);
-    do {
-        while ((job = join_job(&first))) {
-            pthread_mutex_unlock(&pool.lock);
-            tq_denormals_restore(job->denormals);
-            tq_stop_enter(job->listener);
-            work(job, first);
-            /* The job may not exist after this: its caller waits only until `active` is 0. */
-            bool last = atomic_fetch_sub_explicit(&job->active, 1, memory_order_acq_rel) == 1;
-            pthread_mutex_lock(&pool.lock);
-            if (last)
-                pthread_cond_broadcast(&pool.idle);
+    if (change(p, READY, ASLEEP))
+        while (state_of(p) == ASLEEP && pthread_cond_timedwait(&p->wake, &pool.lock, &end) == 0) {
         }
-        spin_until_posted();
-    } while (pool.jobs || sleep_until_called());
-    pool.workers--;
+    const bool called = !change(p, ASLEEP, GONE);
+    if (!called) {
+        pthread_cond_destroy(&p->wake);
+        pool.workers--;
+    }
     pthread_mutex_unlock(&pool.lock);
+    return called;
+}
+
+static void *worker(void *place)
+{
+    do {
+        if (change(place, CALLED, BUSY))
+            serve(place);
+    } while (spin_until_called(place) || sleep_until_called(place));
     return NULL;
+}
+
+static bool start_worker(struct place *p)
+{
+    pthread_t thread;
+    if (pthread_cond_init(&p->wake, NULL) != 0)
+        return false;
+    atomic_store(&p->state, READY);
+    if (pthread_create(&thread, NULL, worker, p) == 0) {
+        pthread_detach(thread);
+        return true;
+    }
+    atomic_store(&p->state, GONE);
+    pthread_cond_destroy(&p->wake);
+    return false;
 }
 
 /* Under the lock.  Signals belong to the program's own threads. */
@@ -257,15 +279,16 @@ static void add_workers(int wanted)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (pool.workers < wanted) {
-        pthread_t thread;
-        if (pthread_create(&thread, NULL, worker, NULL) != 0)
-            break;
-        pthread_detach(thread);
-        pool.workers++;
-    }
+    for (struct place *p = pool.place; pool.workers < wanted && p < pool.place + PLACES; p++)
+        if (!p->taken && state_of(p) == GONE) {
+            if (!start_worker(p))
+                break;
+            pool.workers++;
+        }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
+
+/* ---- fork ---- */
 
 static void before_fork(void)
 {
@@ -282,9 +305,12 @@ static void in_child(void)
 {
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.idle, NULL);
-    pool.jobs = NULL;
-    pool.last = NULL;
-    pool.workers = pool.spinning = 0;
+    pool.waiting = NULL;
+    pool.workers = 0;
+    for (int i = 0; i < PLACES; i++) {
+        atomic_store(&pool.place[i].state, GONE);
+        pool.place[i].taken = false;
+    }
     atomic_fetch_add(&forks, 1);
 }
 
@@ -304,18 +330,78 @@ long tq_forks(void)
     return atomic_load_explicit(&forks, memory_order_relaxed);
 }
 
+/* ---- callers ---- */
+
+/* Under the lock: gives a free place the job's next segment. */
+static void assign(struct job *job, struct place *p)
+{
+    const int k = ++job->assigned;
+    const bool sleeps = state_of(p) == ASLEEP;
+    job->place[k] = p;
+    p->taken = true;
+    p->body = job->body;
+    p->context = job->context;
+    p->denormals = job->denormals;
+    p->stop = job->stop;
+    p->grain = job->grain;
+    p->job = job->several ? job : NULL;
+    p->segment = k;
+    next_piece(job, &job->segment[k], &p->begin, &p->end);
+    atomic_store_explicit(&p->state, CALLED, memory_order_release);
+    if (sleeps)
+        pthread_cond_signal(&p->wake);
+}
+
+/* Under the lock: the same for all segments, as far as places last; spinning workers first. */
+static void assign_free(struct job *job)
+{
+    static const int states[] = {READY, ASLEEP};
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        for (struct place *p = pool.place; p < pool.place + PLACES; p++) {
+            if (job->assigned == job->segments - 1)
+                return;
+            if (!p->taken && state_of(p) == states[i])
+                assign(job, p);
+        }
+}
+
 static void post(struct job *job)
 {
     pthread_mutex_lock(&pool.lock);
     add_workers(job->segments - 1);
-    job->after = pool.jobs;
-    pool.jobs = job;
-    atomic_fetch_add(&pool.posted, 1);
-    call_sleepers(job->segments - 1 - pool.spinning);
+    assign_free(job);
+    job->queued = job->assigned < job->segments - 1;
+    if (job->queued) {
+        job->after = pool.waiting;
+        pool.waiting = job;
+    }
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* Under the lock: waits for a helper to leave.  Helpers cannot ask whether to stop; so their caller does, now and then.
+/* No further worker joins. */
+static void leave_list(struct job *job)
+{
+    pthread_mutex_lock(&pool.lock);
+    for (struct job **p = &pool.waiting; *p; p = &(*p)->after)
+        if (*p == job) {
+            *p = job->after;
+            break;
+        }
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Gives the places back, and to jobs that wait for some. */
+static void release(const struct job *job)
+{
+    pthread_mutex_lock(&pool.lock);
+    for (int k = 1; k <= job->assigned; k++)
+        job->place[k]->taken = false;
+    for (struct job *other = pool.waiting; other; other = other->after)
+        assign_free(other);
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* Under the lock: waits for an awaited piece.  Workers cannot ask whether to stop; so their caller does, now and then.
  */
 static void wait_idle(void)
 {
@@ -335,20 +421,32 @@ static void wait_idle(void)
     }
 }
 
-static void await_helpers(struct job *job)
+static void await_piece(struct place *p)
 {
-    pthread_mutex_lock(&pool.lock);
-    unlink_job(job); /* no further helper joins */
-    pthread_mutex_unlock(&pool.lock);
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&job->active, memory_order_acquire) == 0)
+        if (state_of(p) != BUSY)
             return;
         pause_briefly();
     }
+    if (!change(p, BUSY, AWAITED))
+        return;
     pthread_mutex_lock(&pool.lock);
-    while (atomic_load_explicit(&job->active, memory_order_acquire) != 0)
+    while (state_of(p) == AWAITED)
         wait_idle();
     pthread_mutex_unlock(&pool.lock);
+}
+
+/* Runs the pieces that workers have not started, and waits for the others. */
+static void finish(struct job *job)
+{
+    if (job->queued)
+        leave_list(job);
+    for (int k = 1; k <= job->assigned; k++)
+        if (state_of(job->place[k]) == CALLED && change(job->place[k], CALLED, READY))
+            run_piece(job->place[k]);
+    for (int k = 1; k <= job->assigned; k++)
+        await_piece(job->place[k]);
+    release(job);
 }
 
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
@@ -364,7 +462,15 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
         threads = (int)grains;
     tq_threads_init();
 
-    struct job job = {.body = body, .context = context, .denormals = tq_denormals_mode(), .listener = tq_stop_helper()};
+    struct job job; /* its arrays are longer than most jobs need */
+    job.body = body;
+    job.context = context;
+    job.grain = grain;
+    job.denormals = tq_denormals_mode();
+    job.stop = tq_stop_helper().stop;
+    job.segments = threads;
+    job.assigned = 0;
+    job.several = grains > (size_t)threads;
     size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;
     for (int i = 0; i < threads; i++) {
         size_t end = at + each + ((size_t)i < extra);
@@ -372,13 +478,10 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
         job.segment[i].end = end == grains ? count : end * grain;
         at = end;
     }
-    job.segments = threads;
-    job.grain = grain;
     job.piece = (each / PIECES + 1) * grain;
-    atomic_init(&job.active, 0);
     post(&job);
     work(&job, 0);
-    await_helpers(&job);
+    finish(&job);
 }
 
 int tq_default_threads(void)

@@ -19,6 +19,8 @@
 
 #define BLOCK_BYTES (48 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
+#define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
+#define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
 
 /* ---- scratch ---- */
@@ -266,9 +268,10 @@ static void find_parts(tq_gemm_call *call, int threads)
     const tq_gemm *g = call->gemm;
     const size_t rows = call->rows->count;
     const size_t channels = tq_round_up(g->channels, g->kernel->lanes); /* a panel that is not full takes as long */
-    const double work = (double)rows * (double)channels * (double)(g->taps * g->depth);
+    const double work = (double)rows * (double)channels * (double)(g->taps * g->depth + STORE_WORK) *
+                        (g->in == TQ_f32 ? FLOAT_WORK : 1) / TQ_GEMM_WORK;
     size_t jobs = (size_t)(threads < 1 ? 1 : threads);
-    jobs = work / TQ_GEMM_WORK < (double)jobs ? (size_t)(work / TQ_GEMM_WORK) : jobs;
+    jobs = work < (double)jobs ? (size_t)work : jobs;
     jobs = jobs ? jobs : 1;
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
     if (should_split_panels(call, jobs))
