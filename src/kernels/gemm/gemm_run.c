@@ -17,7 +17,7 @@
 #include "base/threads.h"
 #include "kernels/gemm/gemm_parts.h"
 
-#define BLOCK_BYTES (48 << 10)  /* of a block's indirection buffer and copies */
+#define BLOCK_BYTES (192 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
 
