@@ -117,10 +117,17 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels)
                       last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 
-#define DEFINE_TILE(rows, panels)                              \
-    static TARGET void TILE(rows, panels)(const tq_tile *tile) \
-    {                                                          \
-        LOCAL(tile_body)(tile, rows, panels);                  \
+/* Short rows take as long as the call of a tile.  Where tiles have more panels the loop takes registers from them. */
+#define REPEATS (PANELS <= 2)
+#define DEFINE_TILE(rows, panels)                                         \
+    static TARGET void TILE(rows, panels)(const tq_tile *tile)            \
+    {                                                                     \
+        tq_tile own = *tile;                                              \
+        do {                                                              \
+            LOCAL(tile_body)(&own, rows, panels);                         \
+            own.row += rows;                                              \
+            own.sums = (char *)own.sums + (size_t)rows * own.sums_stride; \
+        } while (REPEATS && own.tiles-- > 1);                             \
     }
 #define DEFINE_TILES(panels) \
     DEFINE_TILE(1, panels)   \
@@ -174,6 +181,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
                                                        .panels = PANELS,
                                                        .wide_panels = WIDE,
                                                        .tall_panels = TALL,
+                                                       .repeats = REPEATS,
                                                        .tile = LOCAL(find_tile),
                                                        PRODUCT_FIELDS};
 
@@ -181,6 +189,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef TILE
 #undef STEP
 #undef EACH
+#undef REPEATS
 #undef DEFINE_TILE
 #undef DEFINE_TILES
 #undef NAME_TILES
