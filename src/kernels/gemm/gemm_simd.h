@@ -4,7 +4,7 @@
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   ROWS, PANELS                the largest tile, of at most 6 rows; others have 4, 2 and 1
- *   WIDE                        the panels of the largest tile with one row
+ *   WIDE                        the panels of the largest tile with one row: 4 or 8
  *   TALL                        the panels, 1 or 2, of the largest tile with TQ_TALL_ROWS rows: products of so few
  *                               panels need as many sums that do not wait for one another
  *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES      of tq_gemm_kernel: lanes, group, row_bytes, weight_bytes
@@ -143,10 +143,12 @@ DEFINE_TILES(4)
 DEFINE_TILE(1, 3)
 DEFINE_TILE(1, 4)
 #endif
+#if WIDE > 4
 DEFINE_TILE(1, 5)
 DEFINE_TILE(1, 6)
 DEFINE_TILE(1, 7)
 DEFINE_TILE(1, 8)
+#endif
 DEFINE_TILE(12, 1)
 #if TALL > 1
 DEFINE_TILE(12, 2)
@@ -161,7 +163,9 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 #else
         {TILE(1, 3)},    {TILE(1, 4)},
 #endif
+#if WIDE > 4
         {TILE(1, 5)},    {TILE(1, 6)},    {TILE(1, 7)}, {TILE(1, 8)},
+#endif
     };
     if (rows == TQ_TALL_ROWS)
 #if TALL > 1
