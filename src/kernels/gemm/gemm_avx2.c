@@ -20,7 +20,7 @@
 #define WEIGHT_BYTES 1
 #define ROWS 6
 #define PANELS 2
-#define WIDE 8
+#define WIDE 4 /* eight panels whose bytes are a multiple of 1024 would displace one another in the cache */
 #define TALL 1
 #define sums_t vi
 #define weights_t vi

@@ -17,7 +17,7 @@
 #include "base/threads.h"
 #include "kernels/gemm/gemm_parts.h"
 
-#define BLOCK_BYTES (48 << 10)  /* of a block's indirection buffer and copies */
+#define BLOCK_BYTES (192 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
 #define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
@@ -118,12 +118,14 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
     const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows, n++) {
+    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows * tile.tiles, n++) {
+        const size_t end = r < tall ? tall : at->rows;
         rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
+        tile.tiles = k->repeats && n >= after ? (end - r) / rows : 1;
         tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
         (half ? k->half_tile : k->tile)(rows, at->panels)(&tile);
-        tile.sums = (char *)tile.sums + rows * tile.sums_stride;
+        tile.sums = (char *)tile.sums + rows * tile.tiles * tile.sums_stride;
     }
     if (!in_place)
         tq_gemm_store_tile(call, sums, space->adjust + at->row, at);

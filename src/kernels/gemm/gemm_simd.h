@@ -4,7 +4,7 @@
  *
  *   NAME, GEMM_ISA              gemm_i8 ..., avx2 ...; TARGET and INLINE are attributes of functions
  *   ROWS, PANELS                the largest tile, of at most 6 rows; others have 4, 2 and 1
- *   WIDE                        the panels of the largest tile with one row
+ *   WIDE                        the panels of the largest tile with one row: 4 or 8
  *   TALL                        the panels, 1 or 2, of the largest tile with TQ_TALL_ROWS rows: products of so few
  *                               panels need as many sums that do not wait for one another
  *   PANEL_LANES, GROUP, ROW_BYTES, WEIGHT_BYTES      of tq_gemm_kernel: lanes, group, row_bytes, weight_bytes
@@ -141,10 +141,17 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
                       last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 
-#define DEFINE_TILE(rows, panels)                              \
-    static TARGET void TILE(rows, panels)(const tq_tile *tile) \
-    {                                                          \
-        LOCAL(tile_body)(tile, rows, panels, false);           \
+/* Short rows take as long as the call of a tile.  Where tiles have more panels the loop takes registers from them. */
+#define REPEATS (PANELS <= 2)
+#define DEFINE_TILE(rows, panels)                                         \
+    static TARGET void TILE(rows, panels)(const tq_tile *tile)            \
+    {                                                                     \
+        tq_tile own = *tile;                                              \
+        do {                                                              \
+            LOCAL(tile_body)(&own, rows, panels, false);                  \
+            own.row += rows;                                              \
+            own.sums = (char *)own.sums + (size_t)rows * own.sums_stride; \
+        } while (REPEATS && own.tiles-- > 1);                             \
     }
 #define DEFINE_TILES(panels) \
     DEFINE_TILE(1, panels)   \
@@ -160,10 +167,12 @@ DEFINE_TILES(4)
 DEFINE_TILE(1, 3)
 DEFINE_TILE(1, 4)
 #endif
+#if WIDE > 4
 DEFINE_TILE(1, 5)
 DEFINE_TILE(1, 6)
 DEFINE_TILE(1, 7)
 DEFINE_TILE(1, 8)
+#endif
 DEFINE_TILE(12, 1)
 #if TALL > 1
 DEFINE_TILE(12, 2)
@@ -178,7 +187,9 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 #else
         {TILE(1, 3)},    {TILE(1, 4)},
 #endif
+#if WIDE > 4
         {TILE(1, 5)},    {TILE(1, 6)},    {TILE(1, 7)}, {TILE(1, 8)},
+#endif
     };
     if (rows == TQ_TALL_ROWS)
 #if TALL > 1
@@ -223,6 +234,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
                                                        .panels = PANELS,
                                                        .wide_panels = WIDE,
                                                        .tall_panels = TALL,
+                                                       .repeats = REPEATS,
                                                        .tile = LOCAL(find_tile),
 #if HALVES
                                                        .half_tile = LOCAL(find_half_tile),
@@ -235,6 +247,7 @@ const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
 #undef ADD_ROW
 #undef IS_HALF
 #undef EACH
+#undef REPEATS
 #undef DEFINE_TILE
 #undef DEFINE_TILES
 #undef NAME_TILES

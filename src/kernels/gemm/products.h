@@ -37,6 +37,7 @@ static inline float tq_bounded(float x, float low, float high)
    Floats are clamped to [floor, ceiling], so that `sums` may be the output. */
 typedef struct tq_tile {
     const void *const *row;    /* the indirection buffer: tq_tile_run */
+    size_t tiles;              /* one below the other, where the body repeats; elsewhere and for 0 it is one */
     size_t step, down;         /* from a run to the next, in row: pointers; behind the pointer: bytes */
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
@@ -90,6 +91,7 @@ struct tq_gemm_kernel {
     uint8_t rows, panels;            /* of the largest tile; at most TQ_TILE_ROWS and TQ_TILE_CHANNELS / lanes */
     uint8_t wide_panels;             /* of the largest tile with one row */
     uint8_t tall_panels;             /* of the largest tile with TQ_TALL_ROWS rows; 0: there is none */
+    bool repeats;                    /* a call computes tq_tile.tiles tiles */
     uint8_t flip_i8, flip_u8;        /* exclusive-ored with int8, uint8 elements, gives what the kernel multiplies */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of this size; rows: 1, 2, 4, 6 up to
                                                        `rows`, and TQ_TALL_ROWS */

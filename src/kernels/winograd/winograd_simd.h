@@ -16,9 +16,11 @@
 #undef EACH
 #define VECTORS 2
 #define PANEL_LANES (VECTORS * VECTOR_LANES)
+#define AHEAD 3
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
-/* `rows` tiles at one point.  The next point's weights are on their way meanwhile. */
+/* `rows` tiles at one point.  Meanwhile the weights of the point AHEAD of it come to the second-level cache: a net's
+   transformed weights exceed the third, and memory is too far away for one point's time. */
 INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const int16_t *panel, int32_t *sums)
 {
     const size_t stride = TQ_WINOGRAD_POINTS * depth;
@@ -30,7 +32,7 @@ INLINE void multiply_rows(const int16_t *tiles, int rows, size_t depth, const in
         vector_t weights[VECTORS];
         EACH (v, VECTORS) {
             weights[v] = load_vector(panel + v * 2 * VECTOR_LANES);
-            __builtin_prefetch(panel + depth * PANEL_LANES + v * 2 * VECTOR_LANES);
+            __builtin_prefetch(panel + AHEAD * depth * PANEL_LANES + v * 2 * VECTOR_LANES, 0, 2);
         }
         EACH (r, rows) {
             int32_t pair;
@@ -93,7 +95,6 @@ const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {PANEL_LANES, GLUE(tq
 #undef ROWS
 #undef VECTOR_LANES
 #undef VECTORS
-#undef PANEL_LANES
 #undef vector_t
 #undef zero_sums
 #undef load_vector
