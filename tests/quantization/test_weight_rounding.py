@@ -624,7 +624,7 @@ def test_samples_of_dask(form):
 
 
 def test_moments_of_chunks_merge_to_those_of_all():
-    layer = moments.Layer(filter_of(dense_layer()), (7, 40), Shape(1, 7, 40), True)
+    layer = moments.Layer(filter_of(dense_layer()), (7, 40), Shape(1, 7, 40), products=True, pairs=True)
     xs, ys = smooth((3, 40), 8, 1), smooth((3, 40), 8, 2)
 
     def of(places):

@@ -105,7 +105,7 @@ class _Shared:
         layers = sorted((layer for users in self.users.values() for layer in users), key=lambda x: x.exact.index)
         for layer in tracked(layers, layers, "inputs of shared weights", unit=" layers"):
             segments.advance(layer.exact.index)
-            seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, False)
+            seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, products=True, pairs=False)
             found = moments.gather(seen, _chunks(layer.exact, segments), None, num_threads, executor).rounded
             index = layer.weights.index
             self._moments[index] = self._moments[index].merge(found) if index in self._moments else found
@@ -143,7 +143,7 @@ def _round(
     if weights is None or not np.isfinite(weights).all():
         return None
     bias, is_shared = bias_of(model, layer), layer.weights.index in shared.users
-    met = _meet(layer, exact if bias is not None else None, found, num_threads, executor)
+    met = _meet(layer, exact if bias is not None else None, found, not is_shared, num_threads, executor)
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
     if is_shared:
         made = shared.round(layer, matrices, method, num_threads)
@@ -179,11 +179,12 @@ def _round_own(
 
 
 def _meet(
-    layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None, executor: Any
+    layer: Layer, exact: Segments | None, found: Segments, squares: bool, num_threads: int | None, executor: Any
 ) -> moments.Moments:
-    """Moments of the layer's inputs in both models.  exact: None: in the quantized model alone."""
-    pairs = exact is not None and layer.shape.length <= _MOST_PAIRED
-    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, pairs)
+    """Moments of the layer's inputs in both models.  exact: None: in the quantized model alone; squares: whether second
+    moments are among them."""
+    pairs = squares and exact is not None and layer.shape.length <= _MOST_PAIRED
+    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, squares, pairs)
     others = None if exact is None else _chunks(layer.exact, exact)
     return moments.gather(seen, _chunks(layer.rounded, found), others, num_threads, executor)
 
