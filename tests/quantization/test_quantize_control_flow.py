@@ -247,3 +247,58 @@ def test_a_loop_in_a_branch_in_a_loop():
     assert {t.type.name for t in integers} == {"INT16"} and len(parameters(*integers)) == 1
     check(model, data, least=18)
     check(model, quantized(model), least=15)
+
+
+# ---- composites ----
+
+
+def composites():
+    """A CONV_2D, and a composite whose subgraph has an ADD and a composite with a MUL."""
+    b = tq.ModelBuilder()
+    inner, innermost = b.subgraph("inner"), b.subgraph("innermost")
+    shape = [1, 4, 4, 2]
+    for graph, name, named in ((innermost, "MUL", None), (inner, "ADD", 2)):
+        start, end = graph.input(f"{name}_in", shape), graph.tensor(f"{name}_out", shape)
+        between = end if named is None else graph.tensor(f"{name}_sum", shape)
+        graph.operator(name, [start, start], [between], fused_activation_function="NONE")
+        if named is not None:
+            graph.operator("STABLEHLO_COMPOSITE", [between], [end], name="two", decomposition_subgraph_index=named)
+        graph.output(end)
+    weights = b.constant("w", np.random.default_rng(0).normal(size=(2, 3, 3, 2)).astype(np.float32))
+    x, y, z = b.input("x", shape), b.tensor("y", shape), b.tensor("z", shape)
+    steps = {"stride_h": 1, "stride_w": 1, "padding": "SAME", "dilation_h_factor": 1, "dilation_w_factor": 1}
+    b.operator("CONV_2D", [x, weights], [y], **steps)
+    b.operator("STABLEHLO_COMPOSITE", [y], [z], name="one", decomposition_subgraph_index=1)
+    b.output(z)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([], {"CONV_2D": "INT8", "ADD": "INT8", "MUL": "INT8"}),
+        ([tq.Rule("float", operator="STABLEHLO_COMPOSITE")], {"CONV_2D": "INT8", "ADD": "FLOAT32", "MUL": "FLOAT32"}),
+        (
+            [tq.Rule("float", operator="STABLEHLO_COMPOSITE", subgraph=1)],
+            {"CONV_2D": "INT8", "ADD": "INT8", "MUL": "FLOAT32"},
+        ),
+        (
+            [tq.Rule("float", operator="STABLEHLO_COMPOSITE"), tq.Rule("int16x8", operator="ADD")],
+            {"CONV_2D": "INT8", "ADD": "INT16", "MUL": "FLOAT32"},
+        ),
+        ([tq.Rule("float", tensor="^z$")], {"CONV_2D": "INT8", "ADD": "INT8", "MUL": "INT8"}),
+    ],
+)
+def test_a_rule_for_composites_holds_for_the_operators_of_their_subgraphs(rules, expected):
+    model = composites()
+    seen = [np.random.default_rng(number).normal(size=(1, 4, 4, 2)).astype(np.float32) for number in range(4)]
+    made = tq.Model(tq.quantize_model(model, calibration=seen, rules=rules))
+    found = {op.name: op.outputs[0].type.name for graph in made.subgraphs for op in graph.operators}
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_a_rule_for_composites_that_later_rules_undo_is_an_error():
+    seen = [np.ones((1, 4, 4, 2), np.float32)]
+    rules = [tq.Rule("float", operator="STABLEHLO_COMPOSITE"), tq.Rule("int8")]
+    with pytest.raises(ValueError, match="later rules hold for all of its operators"):
+        tq.quantize_model(composites(), calibration=seen, rules=rules)

@@ -23,6 +23,7 @@ from tq.accuracy.matching import constant_of
 from tq.calibration.hessians import HessianObserver, PairObserver, Shape, filter_of, matrices_of, shape_of, weights_of
 from tq.cli import demo_float
 from tq.quantization import moments, rounding
+from tq.quantization.layers import METHODS
 from tq.quantization.recipes import Rule
 from tq.quantization.segments import Segments
 from tq.quantization.shift import damping, shifted
@@ -437,21 +438,84 @@ def test_weights_that_overrides_name_stay_as_they_are():
     assert first and not second
 
 
-def test_weights_in_float16_and_shared_ones():
+def test_weights_in_float16_are_rounded():
     half = tq.quantize_model(NETS["conv"], "float16")
     seen = smooth((1, 8, 8, 6), 8, 1)
     options = {"min_elements": 1}
     plain = tq.quantize_model(half, "weight_only_int4", **options)
     made = tq.quantize_model(half, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
     assert sqnr(half, made, seen) > sqnr(half, plain, seen) + 1
-    with tq.edit(
-        net(("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV), ("CONV_2D", (6, 3, 3, 6), (1, 8, 8, 6), CONV))
-    ) as e:
-        one, two = e.main.operators
-        two.set_input(1, one.inputs[1])
-        shared = e.to_bytes()
-    with pytest.raises(ValueError, match="weight_rounding has no effect: no weights of its own"):
-        tq.quantize_model(shared, "weight_only_int4", calibration=seen, weight_rounding="gptq", **options)
+
+
+def sharing():
+    """Two CONV_2D in a row that read the same weights."""
+    b = tq.ModelBuilder()
+    x = b.input("x", (1, 8, 8, 6))
+    w = b.constant("w", np.random.default_rng(0).normal(size=(6, 3, 3, 6)).astype(np.float32))
+    for number in range(2):
+        y = b.tensor(f"y{number}", (1, 8, 8, 6))
+        b.operator("CONV_2D", [x, w, b.constant(f"b{number}", np.ones(6, np.float32))], [y], **CONV)
+        x = y
+    b.output(x)
+    return b.to_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("recipe", ["weight_only_int4", "dynamic_int8", "int4", "int8", "int16x8"])
+def test_weights_that_two_layers_read_are_rounded_for_both(recipe, method):
+    model, seen = sharing(), smooth((1, 8, 8, 6), 16, 1)
+    options = {"calibration": seen} if recipe in ("int4", "int8", "int16x8") else {"min_elements": 1}
+    plain = tq.quantize_model(model, recipe, **options)
+    made = tq.quantize_model(model, recipe, weight_rounding=method, **{**options, "calibration": seen})
+    one, two = [op for op in tq.Model(made).subgraphs[0].operators if op.name == "CONV_2D"]
+    assert constant_of(one, 1).index == constant_of(two, 1).index
+    assert sqnr(model, made, seen) > sqnr(model, plain, seen) + (3 if "int4" in recipe else 0.1)
+    assert not any(finding.level == "violates" for finding in tq.check(made))
+
+
+def dense(*names):
+    """Operators that read the same weights, each with an input and an output of its own."""
+    b = tq.ModelBuilder()
+    w = b.constant("w", np.random.default_rng(0).normal(size=(4, 40)).astype(np.float32))
+    for number, name in enumerate(names):
+        if name == "FULLY_CONNECTED":
+            x, y = b.input(f"x{number}", (3, 40)), b.tensor(f"y{number}", (3, 4))
+            b.operator(name, [x, w], [y])
+        else:
+            x, y = b.input(f"x{number}", (3,), "int32"), b.tensor(f"y{number}", (3, 40))
+            b.operator(name, [x, w], [y])
+        b.output(y)
+    return b.to_bytes()
+
+
+def test_weights_that_two_layers_read_are_those_of_one_layer_with_the_inputs_of_both():
+    first, second = smooth((3, 40), 8, 1), smooth((3, 40), 8, 2)
+    options = {"weight_rounding": "gptq", "min_elements": 1}
+    one = tq.quantize_model(dense("FULLY_CONNECTED"), "weight_only_int4", calibration=first + second, **options)
+    pairs = list(zip(first, second, strict=True))
+    two = tq.quantize_model(dense(*["FULLY_CONNECTED"] * 2), "weight_only_int4", calibration=pairs, **options)
+    a, b = (constant_of(tq.Model(data).subgraphs[0].operators[-1], 1) for data in (one, two))
+    np.testing.assert_array_equal(a.data, b.data)
+    np.testing.assert_array_equal(a.quantization.scale, b.quantization.scale)
+
+
+def test_weights_that_are_a_table_too_stay():
+    x, rows = smooth((3, 40), 8, 1), np.array([0, 3, 1], np.int32)
+    with pytest.raises(ValueError, match="weight_rounding has no effect: no weights that only"):
+        tq.quantize_model(
+            dense("FULLY_CONNECTED", "EMBEDDING_LOOKUP"),
+            "weight_only_int4",
+            calibration=[(item, rows) for item in x],
+            weight_rounding="gptq",
+            min_elements=1,
+        )
+
+
+def test_weights_whose_two_layers_get_different_roundings_stay():
+    seen, options = smooth((1, 8, 8, 6), 8, 1), {"min_elements": 1}
+    rules = [Rule("weight_only_int4", index=1, weight_rounding="gptq")]
+    with pytest.raises(ValueError, match="weight_rounding has no effect"):
+        tq.quantize_model(sharing(), "weight_only_int4", calibration=seen, rules=rules, **options)
 
 
 def test_inputs_that_are_not_finite_leave_weights_as_they_are():
@@ -560,7 +624,7 @@ def test_samples_of_dask(form):
 
 
 def test_moments_of_chunks_merge_to_those_of_all():
-    layer = moments.Layer(filter_of(dense_layer()), (7, 40), Shape(1, 7, 40), True)
+    layer = moments.Layer(filter_of(dense_layer()), (7, 40), Shape(1, 7, 40), products=True, pairs=True)
     xs, ys = smooth((3, 40), 8, 1), smooth((3, 40), 8, 2)
 
     def of(places):

@@ -25,10 +25,11 @@ from tq.quantization.build import build as build_plain
 from tq.quantization.effort import Candidate, choose
 from tq.quantization.equalization import CLAMPED, NOTHING, scaled
 from tq.quantization.fallback import reach
+from tq.quantization.layers import NOT_ROUNDED
 from tq.quantization.options import Options
 from tq.quantization.recipes import FAST, NEAREST, STATIC, Rule, find
 from tq.quantization.result import QuantizedModel
-from tq.quantization.rounding import NOT_ROUNDED, round_weights
+from tq.quantization.rounding import round_weights
 from tq.quantization.rules import method_of
 
 

@@ -21,11 +21,14 @@ Array = NDArray[Any]
 
 
 class Layer(NamedTuple):
-    """The facts of a layer that moments need.  weights: the shape of the tensor; pairs: whether halves are gathered."""
+    """The facts of a layer that moments need.  weights: the shape of the tensor.
+
+    products, pairs: whether second moments and halves are gathered."""
 
     filter: Filter
     weights: tuple[int, ...]
     shape: Shape
+    products: bool
     pairs: bool
 
 
@@ -38,7 +41,7 @@ class Moments:
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
-        self.rounded = HessianObserver(layer.shape)
+        self.rounded = HessianObserver(layer.shape, with_products=layer.products)
         self.exact = HessianObserver(layer.shape, with_products=False)
         self.halves = [PairObserver(layer.filter, layer.shape, layer.weights) for _ in range(2 if layer.pairs else 0)]
         self._is_finite = True

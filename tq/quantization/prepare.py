@@ -27,7 +27,7 @@ from tq.quantization.options import Options
 from tq.quantization.preparation import FOLDED, fold_constants, split_sums
 from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, overrides_of
 from tq.quantization.recipes import FLOAT, STATIC, Recipe
-from tq.quantization.rules import Ruled, Ruling, check_rules, tensor_names
+from tq.quantization.rules import Ruled, Ruling, check_rules
 from tq.quantization.trained import (
     complete_pairs,
     fold_moves,
@@ -148,7 +148,7 @@ def _ruled(read: Prepared) -> list[Ruled]:
     for graph in read.graphs:
         for index, op in enumerate(graph.operators):
             can = partial(can_change, op, options=read.options)
-            found.append(Ruled(graph.index, read.ruling.index(op, index), op.name, tensor_names(op), can))
+            found.append(read.ruling.ruled(op, graph.index, read.ruling.index(op, index), can))
     return found
 
 

@@ -99,9 +99,10 @@ def quantize_model(
         of "fast"; "best" tests this more surely, in twice the time.  The scaled float model computes the same, nearly
         to the bit, except for a RELU6 whose input is greater than in the samples.
     weight_rounding: "nearest"; or, for the inputs that samples give each layer, with earlier layers rounded already:
-        "gptq", the more accurate, or "comq".  It concerns int8, int4 and int2 weights with zero point 0 that one
-        operator of the first subgraph reads: CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV or
-        BATCH_MATMUL.  Their scales and biases change too.  Weights that overrides name stay.
+        "gptq", the more accurate, or "comq".  It concerns int8, int4 and int2 weights with zero point 0 in the first
+        subgraph that one CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV or BATCH_MATMUL reads, or several
+        of one kind, for whose inputs together they are rounded.  Their scales and biases change too.  Weights that
+        overrides name stay.
     equalize: scale channels first so that they quantize better: see tq.equalize.
     bias_correction: change biases so that layers keep the mean outputs of the float model: see tq.correct_biases.
     target_sqnr: dB: as few operators as reach this signal-to-noise ratio of the outputs, over all samples, get the

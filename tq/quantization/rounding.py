@@ -7,6 +7,9 @@ inputs that it will have.  Its weights w become s q with a scale s and integers 
 (src/kernels/rounding/round_rows.h).  The bias corrects the mean of the outputs: for the rounding of these weights, and
 for the errors of earlier layers.
 
+Weights that several layers read are rounded at the first of them, with H of the inputs that all have in the float
+model: at the first, the later ones have no inputs in the quantized model yet.
+
 Weights, their scales, and biases change.  Shapes, options and activations stay.
 """
 
@@ -18,61 +21,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tq import _core
-from tq._core import Model, Operator, Tensor
-from tq.accuracy.matching import constant_of, match
+from tq._core import Model, Operator
 from tq.accuracy.measuring import Samples
-from tq.calibration.hessians import (
-    LAYERS,
-    HessianObserver,
-    Shape,
-    filter_of,
-    matrices_of,
-    mirror,
-    shape_of,
-    weights_of,
-)
+from tq.calibration.hessians import LAYERS, HessianObserver, filter_of, matrices_of, weights_of
 from tq.editing.editor import Editor
-from tq.editing.extraction import extract
 from tq.editing.graph import OperatorPart, TensorPart
 from tq.progress import tracked
 from tq.quantization import moments
+from tq.quantization.layers import BIASES, WEIGHTS, Layer, bias_of, constant_values, fits, layers_of
 from tq.quantization.pieces import Chunk
+from tq.quantization.rounded_matrices import round_matrices, spread
 from tq.quantization.segments import Segments
-from tq.quantization.shift import damping, shifted
-from tq.running.interpreter import Interpreter
+from tq.quantization.shift import shifted
 from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
 
-METHODS = ("gptq", "comq")
-BIASES = {"CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "FULLY_CONNECTED": 2, "TRANSPOSE_CONV": 3}
-NOT_ROUNDED = f"no weights of its own that a {', '.join(LAYERS)} reads are int8, int4 or int2 with zero point 0"
-_WEIGHTS = 1  # the input of all layers with the weights
-
-# The least and greatest integer of a type.  -128 is left out as in all int8 weights.
-_LIMITS = {"INT8": (-127, 127), "INT4": (-8, 7), "INT2": (-2, 1)}
-# Multiples of the usual scale to try: a smaller scale saturates the largest weights, and has finer steps.
-FACTORS = {
-    "INT8": (1.03, 1.015, 1.0, 0.985, 0.97, 0.955, 0.94, 0.92, 0.9),
-    "INT4": (1.05, 1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.62),
-    "INT2": (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4),
-}
-SWEEPS = {"gptq": 3, "comq": 4}
-# With more columns, rounding takes seconds: fewer scales are tried, and fewer sweeps follow.
-_MANY = 1024
 _MOST_PAIRED = 640  # columns of weights that correct errors of earlier layers (shift.py)
-_MOST_BIAS = 2.0**30  # steps of an int32 bias
 _LEAST_HELD = 8 << 20  # bytes of activations to hold beside a small model
-
-
-class Layer(NamedTuple):
-    """A layer of the float model and of the quantized one."""
-
-    exact: Operator
-    rounded: Operator
-    weights: Tensor  # of the quantized model
-    shape: Shape
 
 
 class Rounded(NamedTuple):
@@ -94,17 +60,20 @@ def round_weights(
     executor: Any = None,
 ) -> bytes | None:
     """The quantized model with weights rounded by the method of each layer; None: no layer has one of METHODS."""
-    layers = [layer for layer in layers_of(model, quantized) if methods(layer.exact) in METHODS]
+    layers = layers_of(model, quantized, methods)
     if not layers:
         return None
     most = max(_LEAST_HELD, model.nbytes // 2)
     runs: dict[str, Any] = {"limits": limits, "num_threads": num_threads, "executor": executor}
+    shared = _Shared(model, layers)
+    if shared.users:
+        shared.gather(Segments(model, samples, most, **runs), num_threads, executor)
     exact, found = (Segments(item, samples, most, **runs) for item in (model, quantized))
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
         exact.advance(layer.exact.index)
-        made = _round(model, layer, exact, found, methods(layer.exact), num_threads, executor)
+        made = _round(model, layer, exact, found, shared, methods(layer.exact), num_threads, executor)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
     editor = Editor(quantized)
@@ -116,51 +85,48 @@ def round_weights(
         editor.close()
 
 
-# ---- layers ----
-
-
-def layers_of(model: Model, quantized: Model) -> list[Layer]:
-    """The layers that can be rounded, in the order of execution."""
-    readers: dict[int, int] = {}
-    for op in quantized.subgraphs[0].operators:
-        for index in op.input_indices:
-            readers[index] = readers.get(index, 0) + 1
-    found = [_layer(one, two, readers) for one, two in match(model, quantized).operators if one.name in LAYERS]
-    return sorted((layer for layer in found if layer is not None), key=lambda layer: layer.rounded.index)
-
-
-def _layer(one: Operator, two: Operator, readers: dict[int, int]) -> Layer | None:
-    if len(two.inputs) <= _WEIGHTS:
-        return None
-    read, weights = two.inputs[_WEIGHTS], constant_of(two, _WEIGHTS)
-    if read is None or weights is None or not weights.is_constant or weights.type.name not in _LIMITS:
-        return None
-    shape = shape_of(one, weights.shape)
-    data = two.inputs[LAYERS[one.name][0]]
-    if shape is None or data is None or data.is_constant or not weights.quantization:
-        return None
-    if readers[read.index] > 1 or readers[weights.index] > 1 or np.any(weights.quantization.zero_point):
-        return None
-    return Layer(one, two, weights, shape)
-
-
-def _constant_values(model: Model, operator: Operator, place: int) -> Array | None:
-    """The real values of a constant input, or of one that operators compute from constants; None: no such input."""
-    tensor = operator.inputs[place] if place < len(operator.inputs) else None
-    if tensor is None:
-        return None
-    if tensor.is_constant and tensor.data is not None:
-        return np.asarray(tensor.data)
-    part = Model(extract(model, [], [tensor.index]))
-    interpreter = Interpreter(model=part, numerics="reference")
-    interpreter.allocate_tensors()
-    interpreter.invoke()
-    output = part.outputs[0]
-    assert output is not None
-    return np.array(interpreter.get_tensor(output.index))
-
-
 # ---- rounding ----
+
+
+class _Shared:
+    """Weights that several layers read, {the weights: their layers}, and what becomes of them."""
+
+    def __init__(self, model: Model, layers: list[Layer]) -> None:
+        self._model = model
+        self.users: dict[int, list[Layer]] = {}
+        for layer in layers:
+            self.users.setdefault(layer.weights.index, []).append(layer)
+        self.users = {index: users for index, users in self.users.items() if len(users) > 1}
+        self._moments: dict[int, HessianObserver] = {}
+        self._rounded: dict[int, tuple[Array, Array] | None] = {}
+
+    def gather(self, segments: Segments, num_threads: int | None, executor: Any) -> None:
+        """Gathers the moments of the inputs that all have in the float model."""
+        layers = sorted((layer for users in self.users.values() for layer in users), key=lambda x: x.exact.index)
+        for layer in tracked(layers, layers, "inputs of shared weights", unit=" layers"):
+            segments.advance(layer.exact.index)
+            seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, products=True, pairs=False)
+            found = moments.gather(seen, _chunks(layer.exact, segments), None, num_threads, executor).rounded
+            index = layer.weights.index
+            self._moments[index] = self._moments[index].merge(found) if index in self._moments else found
+
+    def round(self, layer: Layer, matrices: Array, method: str, num_threads: int | None) -> tuple[Array, Array] | None:
+        """The integers and scales for all layers; None: they stay."""
+        index = layer.weights.index
+        if index not in self._rounded:
+            self._rounded[index] = self._made(layer, matrices, method, num_threads)
+        return self._rounded[index]
+
+    def _made(self, layer: Layer, matrices: Array, method: str, num_threads: int | None) -> tuple[Array, Array] | None:
+        users, gathered = self.users[layer.weights.index], self._moments.pop(layer.weights.index)
+        if not np.isfinite(gathered.products).all():
+            return None
+        biases = [bias_of(self._model, user) for user in users]
+        centered = all(bias is not None for bias in biases)
+        parts = gathered.shrinkage()
+        made = round_matrices(layer, matrices, gathered, parts, centered, method, num_threads)
+        fit = (bias is None or fits(user, bias, made[1]) for user, bias in zip(users, biases, strict=True))
+        return made if all(fit) else None
 
 
 def _round(
@@ -168,210 +134,66 @@ def _round(
     layer: Layer,
     exact: Segments,
     found: Segments,
+    shared: _Shared,
     method: str,
     num_threads: int | None,
     executor: Any,
 ) -> Rounded | None:
-    weights = _constant_values(model, layer.exact, _WEIGHTS)
-    if weights is None or not np.isfinite(weights).all() or layer.exact.index < exact.position:
+    weights = constant_values(model, layer.exact, WEIGHTS)
+    if weights is None or not np.isfinite(weights).all():
         return None
-    bias = _bias_of(model, layer)
-    met = _meet(layer, exact if bias is not None else None, found, num_threads, executor)
+    bias, is_shared = bias_of(model, layer), layer.weights.index in shared.users
+    met = _meet(layer, exact if bias is not None else None, found, not is_shared, num_threads, executor)
+    matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
+    if is_shared:
+        made = shared.round(layer, matrices, method, num_threads)
+    else:
+        made = _round_own(layer, matrices, met, bias is not None, method, num_threads)
+    if made is None:
+        return None
+    values, scales = made
+    new_bias = None
+    if bias is not None:
+        rounded = values * spread(layer, scales)
+        expected = np.einsum("grk,gk->gr", matrices, met.exact.mean())
+        new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, met.rounded.mean())).ravel()
+        if not fits(layer, new_bias, scales):
+            if not is_shared:
+                return None
+            new_bias = bias  # which fits, as the first layer of these weights found
+    return Rounded(weights_of(layer.exact, values, weights.shape), scales, new_bias)
+
+
+def _round_own(
+    layer: Layer, matrices: Array, met: moments.Moments, centered: bool, method: str, num_threads: int | None
+) -> tuple[Array, Array] | None:
+    """The integers and scales of weights that one layer reads; None: they stay."""
     gathered = met.rounded
     if not np.isfinite(gathered.products).all():
         return None
-    matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
     parts, wanted = gathered.shrinkage(), matrices
     if halves := met.take_halves():
         wanted = shifted(matrices, halves, parts, num_threads)
     del halves
-    values, scales = _round_matrices(layer, wanted, gathered, parts, bias is not None, method, num_threads)
-    new_bias = None
-    if bias is not None:
-        rounded = values * _spread(layer, scales)
-        expected = np.einsum("grk,gk->gr", matrices, met.exact.mean())
-        new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, gathered.mean())).ravel()
-        if not _fits(layer, new_bias, scales):
-            return None
-    return Rounded(weights_of(layer.exact, values, weights.shape), scales, new_bias)
-
-
-def _fits(layer: Layer, bias: Array, scales: Array) -> bool:
-    """Whether a bias has quantized values that leave room for the products' sum."""
-    data = layer.rounded.inputs[LAYERS[layer.exact.name][0]]
-    assert data is not None
-    if data.type.name != "INT8":
-        return bool(np.isfinite(bias).all())
-    step = scales.astype(np.float64) * float(data.quantization.scale[0])
-    return bool((np.abs(bias) < _MOST_BIAS * step).all())
-
-
-def _bias_of(model: Model, layer: Layer) -> Array | None:
-    """The float bias, zeros where the layer has none and may get one; None: it cannot change."""
-    place = BIASES.get(layer.exact.name)
-    if place is None:
-        return None
-    inputs = layer.rounded.inputs
-    rounded = inputs[place] if place < len(inputs) else None
-    if rounded is not None and not rounded.is_constant:
-        return None
-    if rounded is None and layer.exact.name == "TRANSPOSE_CONV":
-        return None
-    values = _constant_values(model, layer.exact, place)
-    count = layer.shape.groups * layer.shape.rows
-    return np.zeros(count) if values is None else values.astype(np.float64)
+    return round_matrices(layer, wanted, gathered, parts, centered, method, num_threads)
 
 
 def _meet(
-    layer: Layer, exact: Segments | None, found: Segments, num_threads: int | None, executor: Any
+    layer: Layer, exact: Segments | None, found: Segments, squares: bool, num_threads: int | None, executor: Any
 ) -> moments.Moments:
-    """Moments of the layer's inputs in both models.  exact: None: in the quantized model alone."""
-
-    def chunks(operator: Operator, segments: Segments) -> Iterator[Chunk]:
-        data = operator.inputs[LAYERS[operator.name][0]]
-        assert data is not None
-        return segments.chunks(data.index)
-
-    pairs = exact is not None and layer.shape.length <= _MOST_PAIRED
-    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, pairs)
-    others = None if exact is None else chunks(layer.exact, exact)
-    return moments.gather(seen, chunks(layer.rounded, found), others, num_threads, executor)
+    """Moments of the layer's inputs in both models.  exact: None: in the quantized model alone; squares: whether second
+    moments are among them."""
+    pairs = squares and exact is not None and layer.shape.length <= _MOST_PAIRED
+    seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, squares, pairs)
+    others = None if exact is None else _chunks(layer.exact, exact)
+    return moments.gather(seen, _chunks(layer.rounded, found), others, num_threads, executor)
 
 
-def _block_scales(weights: Tensor) -> tuple[Array, int] | None:
-    details = weights.quantization.details
-    if not details or details.get("type") != "BlockwiseQuantization":
-        return None
-    scales = weights.subgraph.tensors[details["scales"]]
-    return np.asarray(scales.data, np.float32), int(details["block_size"])
-
-
-def _spread(layer: Layer, scales: Array) -> Array:
-    """The scales of all weights, [groups, rows, length] or what broadcasts to it."""
-    shape = layer.shape
-    if scales.ndim == 2:
-        return np.repeat(scales, shape.length // scales.shape[1], axis=1)[None].astype(np.float64)
-    if len(scales) == 1:
-        return scales.astype(np.float64)
-    return scales.reshape(shape.groups, shape.rows, 1).astype(np.float64)
-
-
-def _round_matrices(
-    layer: Layer,
-    matrices: Array,
-    gathered: HessianObserver,
-    parts: Array,
-    centered: bool,
-    method: str,
-    num_threads: int | None,
-) -> tuple[Array, Array]:
-    """The integers [groups, rows, length], and the scales as the tensor has them."""
-    shape, kind = layer.shape, layer.weights.type.name
-    in_blocks = _block_scales(layer.weights)
-    stored = layer.weights.quantization.scale if in_blocks is None else in_blocks[0]
-    steps = _Steps(shape.length if in_blocks is None else in_blocks[1], in_blocks is not None, *_LIMITS[kind])
-    given = np.broadcast_to(stored.reshape(-1, steps.count(shape)), (shape.groups * shape.rows, steps.count(shape)))
-    scales = np.array(given.reshape(shape.groups, shape.rows, -1).swapaxes(1, 2), np.float32, order="C")
-    values = np.empty(matrices.shape, np.int8)
-    if in_blocks is None and (len(stored) == 1 or bool((stored == stored[0]).all())):
-        squares = [
-            _Square(gathered, group, parts[group], centered, method, num_threads) for group in range(shape.groups)
-        ]
-        best = np.inf
-        for factor in _factors(kind, shape):
-            found = [square.round(matrices[g], scales[g], (factor,), steps, False) for g, square in enumerate(squares)]
-            error = sum(float(errors.sum()) for _, _, errors in found)
-            if error < best:
-                best, made = error, float(np.float32(factor * float(stored[0])))
-                for group, item in enumerate(found):
-                    values[group] = item[0]
-        return values, np.full(len(stored), made, np.float32)
-    for group in range(shape.groups):
-        square = _Square(gathered, group, parts[group], centered, method, num_threads)
-        found_rows = square.round(matrices[group], scales[group], _factors(kind, shape), steps, True)
-        values[group], scales[group] = found_rows[:2]
-    by_row = scales.swapaxes(1, 2).reshape(shape.groups * shape.rows, -1)
-    return values, by_row if in_blocks is not None else by_row.ravel()
-
-
-def _factors(kind: str, shape: Shape) -> tuple[float, ...]:
-    return FACTORS[kind][::2] if shape.length > _MANY else FACTORS[kind]
-
-
-class _Steps(NamedTuple):
-    """The scales of quantized weights.  block: weights of a row with one scale; halves: scales are float16 values."""
-
-    block: int
-    halves: bool
-    least: int
-    most: int
-
-    def count(self, shape: Shape) -> int:
-        """The scales of a row."""
-        return shape.length // self.block
-
-
-class _Square:
-    """The damped second moments of a group, in the order of rounding, with their factor.
-
-    One matrix has both: the moments stand below its diagonal, and the factor above and on it.
-    """
-
-    def __init__(
-        self, gathered: HessianObserver, group: int, part: float, centered: bool, method: str, num_threads: int | None
-    ) -> None:
-        self._method, self._num_threads = method, num_threads
-        moments = gathered.moments(group, release=gathered.shape.groups == 1)
-        if centered:
-            mean = gathered.mean()[group]
-            for row, value in zip(moments, mean, strict=True):  # a matrix may be as large as the model
-                row -= value * mean
-        more = damping(moments, gathered.count, part)
-        diagonal = np.maximum(np.diag(moments), 0) + more
-        self._order = np.argsort(diagonal, kind="stable").astype(np.int64)
-        _reorder(moments, self._order)
-        self._square, self._diagonal = moments, diagonal[self._order]
-        np.fill_diagonal(moments, self._diagonal)
-        while method == "gptq" and not _core._cholesky(moments, num_threads):
-            self._diagonal += more
-            mirror(moments.T)
-            np.fill_diagonal(moments, self._diagonal)
-
-    def round(
-        self, rows: Array, scales: Array, factors: tuple[float, ...], steps: _Steps, refit: bool
-    ) -> tuple[Array, Array, Array]:
-        """The integers of rows of weights, their scales, and the remaining errors."""
-        return _core._round_rows(
-            self._method,
-            np.ascontiguousarray(rows, np.float64),
-            self._order,
-            self._square,
-            self._diagonal,
-            np.ascontiguousarray(scales, np.float32),
-            steps.block,
-            steps.halves,
-            np.array(factors),
-            SWEEPS[self._method] if len(self._order) <= _MANY else 1 + (self._method == "comq"),
-            refit,
-            steps.least,
-            steps.most,
-            self._num_threads,
-        )
-
-
-def _reorder(matrix: Array, order: Array) -> None:
-    """Puts rows and columns into an order, in place."""
-    for row in matrix:
-        row[:] = row[order]
-    left = set(range(len(order)))
-    while left:
-        start = at = left.pop()
-        first = matrix[start].copy()
-        while (source := int(order[at])) != start:
-            matrix[at] = matrix[source]
-            left.remove(source)
-            at = source
-        matrix[at] = first
+def _chunks(operator: Operator, segments: Segments) -> Iterator[Chunk]:
+    """The data of a layer."""
+    data = operator.inputs[LAYERS[operator.name][0]]
+    assert data is not None
+    return segments.chunks(data.index)
 
 
 # ---- writing ----
@@ -379,7 +201,7 @@ def _reorder(matrix: Array, order: Array) -> None:
 
 def _writer(layer: Layer, made: Rounded) -> Callable[[OperatorPart], None]:
     def write(part: OperatorPart) -> None:
-        weights = part.inputs[_WEIGHTS]
+        weights = part.inputs[WEIGHTS]
         assert weights is not None
         if not weights.is_constant:
             producer = weights.producer

@@ -12,35 +12,65 @@ from tq.nearest import hint, pattern_hint
 from tq.quantization.options import Options
 from tq.quantization.recipes import Recipe, Rule, find
 
+COMPOSITE = "STABLEHLO_COMPOSITE"
+
+
+class Seen(NamedTuple):
+    """What rules see of an operator."""
+
+    name: str
+    subgraph: int
+    tensors: Sequence[str]  # the names of its outputs and constant inputs
+    position: int | None
+
 
 class Ruled(NamedTuple):
-    """An operator, as rules see it."""
+    """An operator, the composites whose subgraph it stands in, and whether a recipe changes it."""
 
-    subgraph: int
-    position: int
-    name: str
-    tensors: Sequence[str]  # the names of its outputs and constant inputs
-    can: Callable[[Recipe], bool]  # whether a recipe changes it
+    seen: Seen
+    within: Sequence[Seen]
+    can: Callable[[Recipe], bool]
+
+    def holds(self, rule: Rule) -> bool:
+        """Whether a rule is meant for it: a rule for composites is meant for the operators of their subgraphs too."""
+        return rule.holds(*self.seen) or (rule.operator == COMPOSITE and any(rule.holds(*item) for item in self.within))
 
 
 class Ruling:
     """The recipe of each operator.  It is made of the model as it was: indices are as a rule's `index` counts."""
 
-    def __init__(self, graphs: Iterable[SubgraphPart], options: Options) -> None:
+    def __init__(self, graphs: Sequence[SubgraphPart], options: Options) -> None:
         self._recipe, self._rules = options.recipe, options.all_rules
         counts = any(rule.index is not None for rule in self._rules)
         self._indices: Mapping[OperatorPart, int] = (
             {op: index for graph in graphs for index, op in enumerate(graph.operators)} if counts else {}
         )
+        self._composites = {
+            int(op.options.get("decomposition_subgraph_index", -1)): op
+            for graph in (graphs if any(rule.operator == COMPOSITE for rule in self._rules) else ())
+            for op in graph.operators
+            if op.name == COMPOSITE
+        }
 
     def recipe(self, operator: OperatorPart, subgraph: int) -> Recipe:
         if not self._rules:
             return self._recipe
-        names, found = tensor_names(operator), self._recipe
+        ruled, found = self.ruled(operator, subgraph, self._indices.get(operator), bool), self._recipe
         for rule in self._rules:
-            if rule.holds(operator.name, subgraph, names, self._indices.get(operator)):
+            if ruled.holds(rule):
                 found = find(rule.recipe)
         return found
+
+    def ruled(
+        self, operator: OperatorPart, subgraph: int, position: int | None, can: Callable[[Recipe], bool]
+    ) -> Ruled:
+        within: list[OperatorPart] = []
+        outer = self._composites.get(subgraph)
+        while outer is not None and outer not in within:
+            within.append(outer)
+            outer = self._composites.get(outer.subgraph.index)
+        around = [Seen(op.name, op.subgraph.index, tensor_names(op), self._indices.get(op)) for op in within]
+        return Ruled(Seen(operator.name, subgraph, tensor_names(operator), position), around, can)
 
     def index(self, operator: OperatorPart, now: int) -> int:
         """The operator's index in the model as it was; `now` where no rule asks for indices."""
@@ -65,19 +95,19 @@ def tensor_names(operator: OperatorPart | Operator) -> list[str]:
 def check_rules(recipe: Recipe, rules: Sequence[Rule], operators: Sequence[Ruled]) -> None:
     """ValueError: a rule that holds for no operator, for none that later rules leave to it, or for none that recipes
     change."""
-    held = [[rule.holds(op.name, op.subgraph, op.tensors, op.position) for rule in rules] for op in operators]
+    held = [[op.holds(rule) for rule in rules] for op in operators]
     for index, rule in enumerate(rules):
         own = [(op, row) for op, row in zip(operators, held, strict=True) if row[index]]
         if not own:
             raise ValueError(f"{_text(rule)} holds for no operator: {_missing(rule, operators)}")
-        _check_indices(rule, {op.position for op, _row in own})
+        _check_indices(rule, {op.seen.position for op, _row in own if rule.holds(*op.seen)})
         own = [(op, row) for op, row in own if not any(row[index + 1 :])]
         if not own:
             raise ValueError(f"{_text(rule)} has no effect: later rules hold for all of its operators")
         new = find(rule.recipe)
         changes = [(op, old) for op, row in own if (old := _before(recipe, rules, row, index)) != new]
         if changes and not any(op.can(new) or op.can(old) for op, old in changes):
-            names = ", ".join(dict.fromkeys(op.name for op, _old in changes))
+            names = ", ".join(dict.fromkeys(op.seen.name for op, _old in changes))
             others = " and ".join(dict.fromkeys(repr(old.name) for _op, old in changes))
             raise ValueError(f"{_text(rule)} has no effect: neither {rule.recipe!r} nor {others} changes {names} here")
 
@@ -93,15 +123,16 @@ def _text(rule: Rule) -> str:
     return f"the rule of recipe {rule.recipe!r} for {', '.join(given) or 'all operators'}"
 
 
-def _check_indices(rule: Rule, found: set[int]) -> None:
+def _check_indices(rule: Rule, found: set[int | None]) -> None:
     wanted = rule.index if isinstance(rule.index, tuple) else ()
     missing = [index for index in wanted if index not in found]
     if missing:
         raise ValueError(f"{_text(rule)} holds for no operator {missing[0]}")
 
 
-def _missing(rule: Rule, operators: Sequence[Ruled]) -> str:
+def _missing(rule: Rule, ruled: Sequence[Ruled]) -> str:
     """Which of a rule's conditions no operator meets."""
+    operators = [op.seen for op in ruled]
     names = {op.name for op in operators}
     if rule.operator is not None and rule.operator not in names:
         kinds = sorted(names)
@@ -115,7 +146,7 @@ def _missing(rule: Rule, operators: Sequence[Ruled]) -> str:
     graphs = {op.subgraph for op in operators}
     if rule.subgraph is not None and rule.subgraph not in graphs:
         return f"the subgraphs with operators are {', '.join(map(str, sorted(graphs)))}"
-    last = max((op.position for op in operators if rule.subgraph in (None, op.subgraph)), default=-1)
+    last = max((op.position or 0 for op in operators if rule.subgraph in (None, op.subgraph)), default=-1)
     indices = rule.index if isinstance(rule.index, tuple) else () if rule.index is None else (rule.index,)
     if not any(0 <= index <= last for index in indices) and rule.index is not None:
         return f"the last operator is {last}"
