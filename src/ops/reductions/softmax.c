@@ -21,7 +21,7 @@
 #include <math.h>
 
 #include "base/sizes.h"
-#include "kernels/exponentials.h"
+#include "kernels/float_arrays.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
