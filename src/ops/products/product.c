@@ -368,7 +368,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     tq_error why = {0};
     const tq_status status = plan->by_channel ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier,
-                                                                  &plan->scan, flags, &why)
+                                                                  plan->depth, &plan->scan, flags, &why)
                                               : plan_gemm(node, p, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
@@ -406,7 +406,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 static bool sums_by_columns(const tq_node *node, const tq_product_plan *plan)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
-           plan->multiplier == 1 && plan->taps <= 25;
+           plan->multiplier == 1 && plan->depth == 1 && plan->taps <= 25;
 }
 
 static tq_status eval(tq_node *node, tq_error *error);
