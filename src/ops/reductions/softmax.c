@@ -69,15 +69,17 @@ struct state {
 
 /* ---- rows of floats ---- */
 
-/* y[i] = e^((x[i] - max) beta) */
-TQ_BODY void exponentiate(const float *x, float max, float beta, float *y, size_t n)
+/* y[i] = (x[i] - max) beta */
+TQ_BODY void subtract(const float *x, float max, float beta, float *y, size_t n)
 {
-    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK) {
-        const size_t count = n - i < CHUNK ? n - i : CHUNK;
-        for (size_t k = i; k < i + count; k++)
-            y[k] = (x[k] - max) * beta;
-        tq_exponentials(y + i, y + i, count);
-    }
+    TQ_EACH (i, n)
+        y[i] = (x[i] - max) * beta;
+}
+
+static void exponentiate(float *y, size_t n)
+{
+    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK)
+        tq_exponentials(y + i, y + i, tq_min_size(n - i, CHUNK));
 }
 
 TQ_BODY void divide(float *y, float sum, size_t n)
@@ -91,7 +93,8 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n, 
 {
     float sums[TQ_SUM_RUNS] = {0};
     for (size_t at = 0; at < rows * n; at += n)
-        exponentiate(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
+        subtract(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
+    exponentiate(y, rows * n);
     for (size_t i = 0; rows == 1 && i < n && !tq_stop_after(TQ_CHUNK); i += TQ_CHUNK)
         tq_sum_runs(sums, y + i, tq_min_size(n - i, TQ_CHUNK), 1);
     if (rows > 1)
