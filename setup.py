@@ -91,7 +91,7 @@ PRECOMPILED = {
     "src/kernels/arrays/lookup.c": "immintrin.h",
     "src/kernels/blockwise/*_avx*.c": "immintrin.h",
     "src/kernels/depthwise/*_avx*.c": "immintrin.h",
-    "src/kernels/exponentials.c": "immintrin.h",
+    "src/kernels/float_arrays.c": "immintrin.h",
     "src/kernels/gemm/*_avx*.c": "immintrin.h",
     "src/kernels/winograd/*_avx*.c": "immintrin.h",
     "src/ops/*.c": "ops/check.h",

@@ -31,6 +31,7 @@ static const uint64_t tq_exp2_table[32] = {
 #define TQ_EXP_C0 (0x1.c6af84b912394p-5 / 32 / 32 / 32)
 #define TQ_EXP_C1 (0x1.ebfce50fac4f3p-3 / 32 / 32)
 #define TQ_EXP_C2 (0x1.62e42ff0c52d6p-1 / 32)
+#define TQ_EXP_LN2 (0x1.62e42fefa39efp-1 / 32)
 
 /* e^x for any x: 0 below -105, infinity above 89, NaN for NaN. */
 TQ_BODY float tq_expf(float x)
@@ -56,8 +57,8 @@ TQ_BODY float tq_expf(float x)
    compilers do not vectorize a loop that chooses between two. */
 TQ_BODY double tq_expm1_unrounded(double x)
 {
-    const double round = 0x1.8p52, ln2 = 0x1.62e42fefa39efp-1 / 32;
-    double z = x * TQ_EXP_PER_LN2, shifted = z + round, r = (z - (shifted - round)) * ln2, scale;
+    const double round = 0x1.8p52;
+    double z = x * TQ_EXP_PER_LN2, shifted = z + round, r = (z - (shifted - round)) * TQ_EXP_LN2, scale;
     uint64_t k, bits;
     memcpy(&k, &shifted, sizeof k);
     bits = tq_exp2_table[k % 32] + (k << 47);
@@ -86,17 +87,25 @@ TQ_BODY float tq_tanhf(float x)
 /* erfc(x) for any x, in float64: of |x| = a it is u p(u) 2^(-a^2 / ln 2) with u = 3 / (a + 3), where p approximates
    erfc(a) e^(a^2) / u within 4e-11, and the power's fraction is a polynomial within 5e-11; both minimize the relative
    error at Chebyshev's points.  From 10.06 on, 0 is nearest.  The error is below 0.51 units in the last place. */
+#define TQ_ERFC_PER_SQUARE (-0x1.71547652b82fep+0)
+#define TQ_ERFC_SUM                                                                                              \
+    -0.027288162524043591, 0.18312268951338459, -0.49140163545380489, 0.66737417102091867, -0.5605090616324786,  \
+        0.41450226891038489, -0.061607380523186095, 0.17395626623485555, 0.146846824501322, 0.17898624893210541, \
+        0.18795041764177653, 0.1880673533488782
+#define TQ_ERFC_POWER                                                                             \
+    1.5195571991563793e-05, 0.00015469236471243652, 0.0013333950105822525, 0.0096180274580261547, \
+        0.055504103194643717, 0.24022651196252159, 0.69314718073883619, 0.99999999996194355
+
 TQ_BODY float tq_erfcf(float x)
 {
+    static const double of_sum[] = {TQ_ERFC_SUM}, of_power[] = {TQ_ERFC_POWER};
     const double round = 0x1.8p52, a = fabsf(x) > 10.5f ? 10.5 : (double)fabsf(x), u = 3 / (a + 3);
-    const double z = a * a * -0x1.71547652b82fep+0, shifted = z + round, f = z - (shifted - round);
-    double sum = (-0.027288162524043591 * u + 0.18312268951338459) * u + -0.49140163545380489;
-    sum = ((sum * u + 0.66737417102091867) * u - 0.5605090616324786) * u + 0.41450226891038489;
-    sum = ((sum * u - 0.061607380523186095) * u + 0.17395626623485555) * u + 0.146846824501322;
-    sum = ((sum * u + 0.17898624893210541) * u + 0.18795041764177653) * u + 0.1880673533488782;
-    double power = (1.5195571991563793e-05 * f + 0.00015469236471243652) * f + 0.0013333950105822525;
-    power = ((power * f + 0.0096180274580261547) * f + 0.055504103194643717) * f + 0.24022651196252159;
-    power = (power * f + 0.69314718073883619) * f + 0.99999999996194355;
+    const double z = a * a * TQ_ERFC_PER_SQUARE, shifted = z + round, f = z - (shifted - round);
+    double sum = of_sum[0], power = of_power[0];
+    for (size_t i = 1; i < sizeof of_sum / sizeof *of_sum; i++)
+        sum = sum * u + of_sum[i];
+    for (size_t i = 1; i < sizeof of_power / sizeof *of_power; i++)
+        power = power * f + of_power[i];
     uint64_t bits;
     memcpy(&bits, &shifted, sizeof bits);
     bits = (bits + 1023) << 52;
@@ -104,6 +113,29 @@ TQ_BODY float tq_erfcf(float x)
     memcpy(&whole, &bits, sizeof whole);
     const double y = u * sum * (power * whole);
     return (float)(x < 0 ? 2 - y : y);
+}
+
+/* ELU: x for x >= 0, else e^x - 1.  A sum of two parts, one of which is a zero; they are chosen by the
+   sign's bits, since compilers split a loop by a comparison that chooses twice. */
+TQ_BODY float tq_elu(float x)
+{
+    uint32_t bits, above_bits, below_bits;
+    float above, below;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t negative = 0u - (bits >> 31); /* all ones, or 0 */
+    above_bits = (bits & ~negative) | (negative & 0x80000000u);
+    below_bits = bits & negative;
+    memcpy(&above, &above_bits, sizeof above);
+    memcpy(&below, &below_bits, sizeof below);
+    return above + tq_expm1f_below_zero(below);
+}
+
+/* The logistic function: 1 from 16.6 on, where the quotient rounds to 1, and e^x below -9. */
+#define TQ_LOGISTIC_IS_1 16.619047164916992188f
+TQ_BODY float tq_logistic(float x)
+{
+    float power = tq_expf(x < -9.0f ? x : -x), y = x < -9.0f ? power : 1.0f / (1.0f + power);
+    return x > TQ_LOGISTIC_IS_1 ? 1.0f : y;
 }
 
 #endif

@@ -77,7 +77,7 @@ static int64_t element(const void *data, tq_element type, size_t i)
 
 struct product {
     tq_element in, out;
-    bool wide, fused, depthwise; /* depthwise: `groups` inputs, channels / groups outputs of each; depth 1 */
+    bool wide, fused, depthwise; /* depthwise: `groups` of `depth` inputs, channels / groups outputs of each */
     size_t images, channels, groups, depth, out_stride, threads;
     tq_scan scan;
     int32_t zero_point, weight_zero_point;
@@ -103,13 +103,14 @@ static bool pixel_of(const tq_scan *w, size_t pixel, size_t tap, size_t *at)
 /* Indices of an element of the input, and of a weight. */
 static size_t data_at(const struct product *p, size_t pixel, size_t k, size_t channel)
 {
-    return pixel * p->depth * p->groups + (p->depthwise ? channel / (p->channels / p->groups) : k);
+    const size_t group = p->depthwise ? channel / (p->channels / p->groups) : 0;
+    return (pixel * p->groups + group) * p->depth + k;
 }
 
 static size_t weight_at(const struct product *p, size_t channel, size_t tap, size_t k)
 {
     size_t taps = tq_scan_taps(&p->scan);
-    return p->depthwise ? tap * p->channels + channel : (channel * taps + tap) * p->depth + k;
+    return p->depthwise ? (tap * p->depth + k) * p->channels + channel : (channel * taps + tap) * p->depth + k;
 }
 
 static float float_sum(const struct product *p, size_t pixel, size_t channel)
@@ -235,6 +236,9 @@ static struct product choose(void)
         p.depth = 1;
         p.groups = between(1, random32() % 3 ? 40 : 200);
         p.channels = p.groups * (random32() % 3 ? 1 : between(1, 4));
+        const size_t depth = between(1, 4);
+        if (p.in == TQ_f32 && tq_depthwise_takes_depth(&p.scan, p.channels / p.groups, depth))
+            p.depth = depth;
     }
     p.threads = random32() % 4 ? 1 : between(2, 4);
     const bool parts = !p.depthwise && random32() % (p.in == TQ_f32 ? 4 : 24) == 0;
@@ -260,7 +264,7 @@ static struct product choose(void)
     size_t pixels = p.images * (size_t)w->in_h * (size_t)w->in_w, count = p.channels * tq_scan_taps(w) * p.depth;
     size_t elements = ((pixels - 1) * p.groups + 1) * p.depth; /* of the first group */
     if (p.depthwise)
-        elements = pixels * p.groups;
+        elements = pixels * p.groups * p.depth;
     int how = random32() % 6;
     p.data = make(elements * tq_element_size(p.in));
     fill(p.data, p.in, elements, how);
@@ -333,12 +337,12 @@ static void compute_depthwise(struct product *p, const tq_gemm_weights *weights,
 {
     tq_depthwise d;
     size_t pixels = p->images * (size_t)p->scan.in_h * (size_t)p->scan.in_w;
-    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, &p->scan, flags_of(p), NULL))
+    if (tq_depthwise_plan(&d, p->in, p->channels, p->channels / p->groups, p->depth, &p->scan, flags_of(p), NULL))
         exit(2);
     void *packed = make_aligned(d.packed_bytes);
     void *scratch = make_aligned(tq_depthwise_scratch_bytes(&d, pixels, (int)p->threads));
     tq_depthwise_pack(&d, weights, packed);
-    tq_gemm_rows in = {p->data, rows, p->groups, &p->scan};
+    tq_gemm_rows in = {p->data, rows, p->groups * p->depth, &p->scan};
     tq_depthwise_run(&d, &in, &p->store, out, p->out_stride, scratch, (int)p->threads);
     free_aligned(packed);
     free_aligned(scratch);

@@ -25,11 +25,14 @@ ROWS = [
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
-    *((name, "float32") for name in ("EXP", "GELU", "HARD_SWISH", "RSQRT", "LOG_SOFTMAX", "RFFT2D")),
+    *((name, "float32") for name in ("EXP", "ELU", "GELU", "LOG", "SIN", "COS", "ROUND", "HARD_SWISH", "RSQRT")),
+    *((name, "float32") for name in ("LOG_SOFTMAX", "RFFT2D")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
 ]
 CASES = 12
+FUNCTIONS = {name: {} for name in ("EXP", "LOGISTIC", "ELU", "TANH", "LOG", "SIN", "COS", "ROUND")}
+FUNCTIONS |= {"SOFTMAX": {"beta": 1.0}, "GELU": {"approximate": False}}
 
 
 def run(case, num_threads=1, numerics="reference"):
@@ -57,15 +60,16 @@ def every_code(operator, scale):
     return m.case()
 
 
-def every_exponent(operator):
+def every_exponent(operator, **options):
     """The operator on seven rows of 1003 floats from below the least exponent to above the greatest one."""
     m = differential.Draft(0)
     m.fixed = True
     values = np.random.default_rng(0).permutation(np.linspace(-115, 95, 7 * 1003)).astype(np.float32)
     if operator != "SOFTMAX":
-        values[:5] = np.nan, np.inf, -np.inf, 0, -0.0
+        values[:9] = np.nan, np.inf, -np.inf, 0, -0.0, 1e-40, -1e-40, 1000, -1e30
+        values[9:999] *= 1e-3
     x = m.input("float32", [7, 1003], values.reshape(7, 1003))
-    m.operator(operator, [x], [m.output("float32", [7, 1003])], **({"beta": 1.0} if operator == "SOFTMAX" else {}))
+    m.operator(operator, [x], [m.output("float32", [7, 1003])], **options)
     return m.case()
 
 
@@ -76,8 +80,8 @@ def digest():
         cases = [differential.draw(operator, kind, 3, number) for number in range(CASES)]
         if operator in ("LOGISTIC", "TANH") and kind == "int16":
             cases += [every_code(operator, 2.0**power) for power in (-12, -11)]
-        if operator in ("EXP", "LOGISTIC", "SOFTMAX") and kind == "float32":
-            cases.append(every_exponent(operator))
+        if operator in FUNCTIONS and kind == "float32":
+            cases.append(every_exponent(operator, **FUNCTIONS[operator]))
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:

@@ -22,12 +22,12 @@ STARTS = {
 }
 
 
-def reduced(name, values):
+def reduced(name, values, axis=1):
     build = tq.ModelBuilder()
     kind = "BOOL" if values.dtype == bool else "FLOAT32"
     x = build.input("x", values.shape, kind)
-    axes = build.tensor("axes", data=np.int32([1]))
-    y = build.tensor("y", values.shape[:1], kind)
+    axes = build.tensor("axes", data=np.int32([axis]))
+    y = build.tensor("y", values.shape[1 - axis : 2 - axis], kind)
     build.operator(name, [x, axes], [y], keep_dims=False)
     build.output(y)
     interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
@@ -46,7 +46,7 @@ def floats(rng, rows, length):
 
 @pytest.mark.parametrize("name", FOLDS)
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 17, 40, 530])
-def test_a_run_is_reduced_as_one_element_after_the_other(name, length):
+def test_a_run_or_column_is_reduced_as_one_element_after_the_other(name, length):
     rng = np.random.default_rng(length)
     for rows in (1, 5, 131):
         if name in ("REDUCE_ANY", "REDUCE_ALL"):
@@ -55,9 +55,10 @@ def test_a_run_is_reduced_as_one_element_after_the_other(name, length):
         else:
             values = floats(rng, rows, length)
         expected = [functools.reduce(FOLDS[name], row, values.dtype.type(STARTS[name])) for row in values]
-        np.testing.assert_array_equal(
-            reduced(name, values).view(np.uint8), np.array(expected, values.dtype).view(np.uint8)
-        )
+        expected = np.array(expected, values.dtype).view(np.uint8)
+        np.testing.assert_array_equal(reduced(name, values).view(np.uint8), expected)
+        columns = np.ascontiguousarray(values.T)
+        np.testing.assert_array_equal(reduced(name, columns, 0).view(np.uint8), expected)
 
 
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 21, 70, 1030])

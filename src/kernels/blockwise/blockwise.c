@@ -140,16 +140,24 @@ tq_blockwise_weights tq_blockwise_packed(const tq_blockwise *plan, const void *m
 
 /* A block's values in the order of steps, and offsets[i]: -8 times the sum of part i's values. */
 
+/* Whether a row's values have the order of steps as they are. */
+static bool is_in_order(const tq_blockwise *p)
+{
+    return !p->fused && p->steps * STEP == p->block;
+}
+
 /* All values belong to part 0. */
 TQ_BODY void order_plain(const tq_blockwise *p, const int8_t *from, int8_t *to, int32_t *offsets)
 {
     int32_t sum = 0;
     for (size_t k = 0; k < p->block; k++)
         sum += from[k];
-    memcpy(to, from, p->block);
-    memset(to + p->block, 0, p->steps * STEP - p->block);
     memset(offsets, 0, TQ_BLOCKWISE_PARTS * sizeof *offsets);
     offsets[0] = -8 * sum;
+    if (is_in_order(p))
+        return;
+    memcpy(to, from, p->block);
+    memset(to + p->block, 0, p->steps * STEP - p->block);
 }
 
 /* The first and the last eight of every 16 values by turns, two at a time. */
@@ -188,7 +196,7 @@ tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *v
     int8_t *to = memory;
     int32_t *offsets = (int32_t *)(void *)(to + offsets_at(plan));
     (plan->fused ? fused : plain)[tq_isa()](plan, values, to, offsets);
-    return (tq_blockwise_row){to, offsets, scale, (float)zero_point};
+    return (tq_blockwise_row){is_in_order(plan) ? values : to, offsets, scale, (float)zero_point};
 }
 
 /* ---- run ---- */

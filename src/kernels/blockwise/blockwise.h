@@ -67,7 +67,7 @@ void tq_blockwise_pack(const tq_blockwise *plan, const int8_t *weights, const fl
 /* The weights that tq_blockwise_pack wrote to `memory`. */
 tq_blockwise_weights tq_blockwise_packed(const tq_blockwise *plan, const void *memory);
 
-/* Orders a row's quantized values [columns] in `memory`: row_bytes bytes. */
+/* Orders a row's quantized values [columns] in `memory`: row_bytes bytes.  The row refers to both. */
 tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
                                        void *memory);
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Depthwise convolutions: each output channel reads one input channel.
+ * Depthwise convolutions: each output channel reads one input channel; and convolutions of groups of few channels.
  *
  *     sum[r][c] = bias[c] + over taps t of (pixel[r][t][c / multiplier] - row zero point) *
  *                                          (weight[t][c] - weight zero point)
+ *
+ * A group of `multiplier` output channels reads `depth` input channels.  With depth 1, this is the formula.  Else each
+ * pixel becomes `depth` pixels, the k-th of which has for each output channel its group's k-th input, and the scan is
+ * as many times as wide: filter, strides and padding.
  *
  * Orders of floats, stores, scans and alignment are those of gemm.h.
  *
@@ -46,9 +50,10 @@ typedef struct tq_depthwise {
     uint64_t packed_bytes;
     const tq_depthwise_kernel *kernel;
     tq_element in;                     /* of pixels: i8, u8, i16 or f32 */
-    size_t channels, multiplier, taps; /* channels: of the output */
+    size_t channels, multiplier, taps; /* channels: of the output; taps: of `scan` */
+    size_t depth;
     bool wide, fused;                  /* the flags */
-    tq_scan scan;
+    tq_scan scan; /* depth times as wide */
     tq_depthwise_columns columns;
     tq_depthwise_lines lines;
     size_t offset_bytes; /* of `offsets` */
@@ -59,10 +64,14 @@ typedef struct tq_depthwise {
     const int32_t *offsets; /* depthwise_offsets.c; NULL: the scan is computed in each run */
 } tq_depthwise;
 
-/* channels: a multiple of multiplier; multiplier: 1 and more; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY:
-   the packed weights would exceed the address space. */
-tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
+/* channels: a multiple of multiplier; multiplier: 1 and more; depth: 1, or of float32 what tq_depthwise_takes_depth
+   says; scan: of all runs; flags: TQ_GEMM_x bits.  TQ_NO_MEMORY: the packed weights would exceed the address space. */
+tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t depth,
                             const tq_scan *scan, int flags, tq_error *error);
+
+/* Whether groups of `multiplier` channels with `depth` inputs each are to be run here, rather than each by itself as a
+   product whose tiles they would not fill. */
+bool tq_depthwise_takes_depth(const tq_scan *scan, size_t multiplier, size_t depth);
 
 /* Packs weights into `memory`: packed_bytes bytes, which outlive the convolution.  Element (t, c) stands at t *
    k_stride + c * channel_stride; taps are in the scan's order. */
@@ -77,7 +86,7 @@ tq_depthwise tq_depthwise_with_padding(const tq_depthwise *depthwise, int8_t val
 /* Scratch for inputs of `pixels` pixels, of all images, on `threads` threads: 1 and more.  UINT64_MAX: too much. */
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads);
 
-/* As tq_gemm_run.  rows->scan is that of the plan; rows->stride is channels / multiplier. */
+/* As tq_gemm_run.  rows->scan is that of the plan; rows->stride is channels / multiplier * depth. */
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads);
 

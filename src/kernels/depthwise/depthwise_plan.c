@@ -48,18 +48,36 @@ bool tq_depthwise_variant(size_t i, tq_variant *row)
     return true;
 }
 
-tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier,
+#define MOST_GROUPED 4    /* channels, inputs: groups of eight fill half a tile of a product, which is as fast */
+#define MOST_WIDE (1 << 24) /* pixels: a wider scan fits int32 */
+
+bool tq_depthwise_takes_depth(const tq_scan *s, size_t multiplier, size_t depth)
+{
+    return depth > 1 && depth <= MOST_GROUPED && multiplier <= MOST_GROUPED && s->dilation_w == 1 &&
+           !s->columns_first && s->in_w < MOST_WIDE && s->filter_w < MOST_WIDE && s->stride_w < MOST_WIDE &&
+           s->pad_w < MOST_WIDE && s->pad_w > -MOST_WIDE;
+}
+
+static tq_scan widened(tq_scan s, int32_t depth)
+{
+    s.in_w *= depth, s.filter_w *= depth, s.stride_w *= depth, s.pad_w *= depth;
+    return s;
+}
+
+tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t channels, size_t multiplier, size_t depth,
                             const tq_scan *scan, int flags, tq_error *error)
 {
     const bool wide = flags & TQ_GEMM_WIDE, fused = flags & TQ_GEMM_FUSED;
-    const size_t taps = tq_scan_taps(scan);
+    const tq_scan wider = depth > 1 ? widened(*scan, (int32_t)depth) : *scan;
+    const size_t taps = tq_scan_taps(&wider);
     tq_depthwise d = {.in = in,
                       .channels = channels,
                       .multiplier = multiplier,
                       .taps = taps,
                       .wide = wide,
                       .fused = fused,
-                      .scan = *scan};
+                      .depth = depth,
+                      .scan = wider};
     d.kernel = tq_depthwise_find(in, fused, true);
     uint64_t weights;
     if (channels > UINT32_MAX || taps > UINT32_MAX ||
@@ -67,10 +85,10 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
     if (in == TQ_f32)
-        d.lines = tq_depthwise_plan_lines(d.kernel, scan, channels);
+        d.lines = tq_depthwise_plan_lines(d.kernel, &d.scan, channels);
     const size_t padded = tq_depthwise_packed_vectors(&d) *
                           d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */
-    d.columns = tq_depthwise_plan_columns(d.kernel, in, scan, channels);
+    d.columns = tq_depthwise_plan_columns(d.kernel, in, &d.scan, channels);
     d.offset_bytes = tq_depthwise_offset_bytes(&d);
     d.packed_bytes = tq_round_up(padded * tq_round_up(taps, 4) * (in == TQ_f32 ? 4 : 2), TQ_DEPTHWISE_ALIGN) +
                      tq_round_up(padded * (wide ? 8 : 4), TQ_DEPTHWISE_ALIGN) +

@@ -4,7 +4,7 @@
  *
  * Kernels read whole vectors of channels, and so past a pixel's last channel: into the next pixel.  At the end of the
  * input they read a copy of the last pixels, which has slack behind it.  A depth multiplier above 1 becomes 1 by
- * repeating each input channel.
+ * repeating each input channel, and so do groups.
  */
 #include <string.h>
 
@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "base/threads.h"
 #include "kernels/depthwise/depthwise_parts.h"
+#include "kernels/isa.h"
 
 #define BLOCK_BYTES (16 << 10) /* of a block's indirection buffer */
 #define BLOCK_ROWS 64
@@ -58,11 +59,16 @@ static size_t last_pixels_bytes(const tq_depthwise *d)
                        TQ_DEPTHWISE_ALIGN);
 }
 
+static bool expands(const tq_depthwise *d)
+{
+    return d->multiplier > 1 || d->depth > 1;
+}
+
 uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels, int threads)
 {
     uint64_t expanded = 0, total;
-    const uint64_t pixel = (uint64_t)depthwise->channels * tq_element_size(depthwise->in);
-    if (depthwise->multiplier > 1 && (!tq_mul_u64(pixels, pixel, &expanded) || expanded > PTRDIFF_MAX))
+    const uint64_t pixel = (uint64_t)depthwise->channels * tq_element_size(depthwise->in) * depthwise->depth;
+    if (expands(depthwise) && (!tq_mul_u64(pixels, pixel, &expanded) || expanded > PTRDIFF_MAX))
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
@@ -84,6 +90,26 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
         case 1: REPEAT(uint8_t); break;
         case 2: REPEAT(uint16_t); break;
         default: REPEAT(uint32_t); break;
+        }
+}
+
+/* The same for groups.  of_group: a constant where compilers are to write a group's channels at once. */
+TQ_BODY void repeat_groups_of(const tq_depthwise *d, const float *from, size_t groups, float *to, size_t of_group)
+{
+    for (size_t k = 0; k < d->depth; k++, to += d->channels)
+        for (size_t g = 0; g < groups; g++)
+            for (size_t c = 0; c < of_group; c++)
+                to[g * of_group + c] = from[g * d->depth + k];
+}
+
+static void repeat_groups(const tq_depthwise *d, const float *from, size_t pixels, size_t stride, float *to)
+{
+    const size_t groups = d->channels / d->multiplier, expanded = d->channels * d->depth;
+    for (size_t p = 0; p < pixels && !tq_stop_after(expanded); p++, from += stride, to += expanded)
+        switch (d->multiplier) {
+        case 2: repeat_groups_of(d, from, groups, to, 2); break;
+        case 4: repeat_groups_of(d, from, groups, to, 4); break;
+        default: repeat_groups_of(d, from, groups, to, d->multiplier); break;
         }
 }
 
@@ -269,7 +295,7 @@ static void run_jobs(void *context, size_t begin, size_t end)
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads)
 {
-    const tq_scan *w = rows->scan;
+    const tq_scan *w = &depthwise->scan;
     const size_t size = tq_element_size(depthwise->in);
     if (!rows->count || !depthwise->channels)
         return;
@@ -293,8 +319,11 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     run.jobs = run.jobs ? run.jobs : 1;
     run.job_bytes = (size_t)tq_share_bytes(job_bytes(depthwise), (int)run.jobs);
     char *at = run.scratch + run.job_bytes * run.jobs;
-    if (depthwise->multiplier > 1) {
-        repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
+    if (expands(depthwise)) {
+        if (depthwise->depth > 1)
+            repeat_groups(depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
+        else
+            repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
         run.stride = depthwise->channels * size;
         at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);

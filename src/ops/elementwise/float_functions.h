@@ -11,34 +11,13 @@
 
 #include "kernels/float_math.h"
 
-/* x for x >= 0, else e^x - 1: for real tensors.  A sum of two parts, one of which is a zero; they are chosen by the
-   sign's bits, since compilers split a loop by a comparison that chooses twice. */
-TQ_BODY float tq_elu(float x)
-{
-    uint32_t bits, above_bits, below_bits;
-    float above, below;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t negative = 0u - (bits >> 31); /* all ones, or 0 */
-    above_bits = (bits & ~negative) | (negative & 0x80000000u);
-    below_bits = bits & negative;
-    memcpy(&above, &above_bits, sizeof above);
-    memcpy(&below, &below_bits, sizeof below);
-    return above + tq_expm1f_below_zero(below);
-}
-
-/* The same for tables of quantized values: by libm's expm1f. */
+/* ELU for tables of quantized values: by libm's expm1f; tq_elu of float_math.h for real tensors. */
 static inline float tq_elu_libm(float x)
 {
     return x < 0.0f ? expm1f(x) : x;
 }
 
-/* GELU by the complementary error function: for real tensors. */
-TQ_BODY float tq_gelu_by_erfc(float x)
-{
-    return 0.5f * x * tq_erfcf(x * -0.70710678118654752440f);
-}
-
-/* The same for tables of quantized values: by libm's erfcf. */
+/* GELU by the complementary error function for tables of quantized values: by libm's erfcf. */
 static inline float tq_gelu_libm(float x)
 {
     return 0.5f * x * erfcf(x * -0.70710678118654752440f);
@@ -69,35 +48,18 @@ TQ_BODY float tq_gelu_by_ratio(float x)
     return 0.5f * x * (1.0f + tq_rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
 }
 
-/* The logistic function for real tensors: 1 from 16.6 on, where the quotient rounds to 1, and e^x below -9.
-   power: e^tq_logistic_exponent(x) */
-TQ_BODY float tq_logistic_exponent(float x)
-{
-    return x < -9.0f ? x : -x;
-}
-TQ_BODY float tq_logistic_of(float x, float power)
-{
-    float y = x < -9.0f ? power : 1.0f / (1.0f + power);
-    return x > 16.619047164916992188f ? 1.0f : y;
-}
-TQ_BODY float tq_logistic(float x)
-{
-    return tq_logistic_of(x, tq_expf(tq_logistic_exponent(x)));
-}
-
-/* The logistic function for tables of quantized values: by libm's expf. */
+/* The logistic function for tables of quantized values: by libm's expf; tq_logistic of float_math.h for real
+   tensors. */
 static inline float tq_logistic_libm(float x)
 {
     return 1.0f / (1.0f + expf(-x));
 }
 
-/* x rounded to a whole number, ties to even.  A value in (-0.5, 0) gives +0. */
-static inline float tq_round_to_even(float x)
+/* x rounded to a whole number, ties to even.  A value in [-0.5, 0) gives +0. */
+TQ_BODY float tq_round_to_even(float x)
 {
-    float below = floorf(x), rest = x - below;
-    if (rest < 0.5f || (rest == 0.5f && fmodf(below, 2.0f) == 0.0f))
-        return below;
-    return rest == rest ? below + 1.0f : x;
+    const float whole = rintf(x);
+    return whole == 0 && x < 0 ? 0.0f : whole;
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "kernels/exponentials.h"
+#include "kernels/float_arrays.h"
 #include "kernels/isa.h"
 #include "ops/element.h"
 #include "ops/elementwise/fixed_point_lanes.h"
@@ -83,31 +83,12 @@ static float half_gelu_by_tanh(float x)
 #endif
 #include "ops/elementwise/unary.def"
 
-/* Exponentials of many elements at once: tq_exponentials is faster than a loop that compilers vectorize. */
-#define BY_EXPONENTIALS(name, target, exponent, expression)                          \
-    target static void name(const void *in, void *out, size_t n, const void *params) \
-    {                                                                                \
-        (void)params;                                                                \
-        enum { PART = 256 };                                                         \
-        float powers[PART];                                                          \
-        const float *from = in;                                                      \
-        float *to = out;                                                             \
-        for (size_t at = 0; at < n; at += PART, from += PART, to += PART) {          \
-            const size_t count = n - at < PART ? n - at : PART;                      \
-            for (size_t i = 0; i < count; i++) {                                     \
-                const float x = from[i];                                             \
-                powers[i] = exponent;                                                \
-            }                                                                        \
-            tq_exponentials(powers, powers, count);                                  \
-            for (size_t i = 0; i < count; i++) {                                     \
-                const float x = from[i], power = powers[i];                          \
-                (void)x;                                                             \
-                to[i] = expression;                                                  \
-            }                                                                        \
-        }                                                                            \
+#define ARRAY_UNARY(operator, cost, function)                                                     \
+    static void run_##operator##_FLOAT32(const void *in, void *out, size_t n, const void *params) \
+    {                                                                                             \
+        (void)params;                                                                             \
+        function(in, out, n);                                                                     \
     }
-#define EXPONENTIAL_UNARY(operator, cost, exponent, expression) \
-    TQ_ISA_DEFINE(BY_EXPONENTIALS, run_##operator##_FLOAT32, exponent, expression)
 #include "ops/elementwise/unary.def"
 
 #define XNNPACK_UNARY(operator, cost, expression) \
@@ -128,8 +109,23 @@ static float half_gelu_by_tanh(float x)
     TQ_ISA_DEFINE(OPTIMIZED, run_optimized_##operator, expression, last)
 #include "ops/elementwise/unary.def"
 
-/* FLOAT32 GELU without `approximate`: a loop that asks for the option is not vectorized. */
-TQ_ISA_DEFINE(TQ_MAP, run_gelu_by_erfc, float, float, options, tq_gelu_by_erfc(x))
+/* FLOAT32 GELU without `approximate`. */
+static void run_gelu_by_erfc(const void *in, void *out, size_t n, const void *params)
+{
+    (void)params;
+    enum { PART = 256 };
+    float errors[PART];
+    const float *from = in;
+    float *to = out;
+    for (size_t at = 0; at < n; at += PART, from += PART, to += PART) {
+        const size_t count = n - at < PART ? n - at : PART;
+        for (size_t i = 0; i < count; i++)
+            errors[i] = from[i] * -0.70710678118654752440f;
+        tq_complementary_errors(errors, errors, count);
+        for (size_t i = 0; i < count; i++)
+            to[i] = 0.5f * from[i] * errors[i];
+    }
+}
 TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x))
 
 typedef struct unary_row {
@@ -144,8 +140,8 @@ static const unary_row rows[] = {
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, cost, TQ_ISA_SAME(run_##operator##_##type)},
 #define FAST_UNARY(operator, type, cost, expression) \
     {TQ_BuiltinOperator_##operator, TQ_TensorType_##type, cost, TQ_ISA_FUNCTIONS(run_##operator##_##type)},
-#define EXPONENTIAL_UNARY(operator, cost, exponent, expression) \
-    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_FUNCTIONS(run_##operator##_FLOAT32)},
+#define ARRAY_UNARY(operator, cost, function) \
+    {TQ_BuiltinOperator_##operator, TQ_TensorType_FLOAT32, cost, TQ_ISA_SAME(run_##operator##_FLOAT32)},
 #include "ops/elementwise/unary.def"
 };
 
@@ -163,8 +159,8 @@ static const unary_row optimized_rows[] = {
 #include "ops/elementwise/unary.def"
 };
 
-static const unary_row exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 800,
-                                     TQ_ISA_FUNCTIONS(run_gelu_by_erfc)};
+static const unary_row exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 1300,
+                                     TQ_ISA_SAME(run_gelu_by_erfc)};
 static const unary_row xnnpack_exact_gelu = {TQ_BuiltinOperator_GELU, TQ_TensorType_FLOAT32, 600,
                                              TQ_ISA_FUNCTIONS(run_xnnpack_gelu_by_erf)};
 

@@ -227,22 +227,40 @@ static void transpose_bytes(const plane *p, const unsigned char *restrict from, 
 #endif
 
 #if TQ_X86
-/* Transposes runs of four bytes: whole blocks of 4 by 4, in square tiles. */
+static ptrdiff_t distance(ptrdiff_t step)
+{
+    return step < 0 ? -step : step;
+}
+
+/* Transposes runs of four bytes: blocks of 4 by 4. */
+static inline void transpose_4x4(const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step)
+{
+    __m128 w[4];
+    for (int i = 0; i < 4; i++)
+        w[i] = _mm_loadu_ps((const float *)(const void *)((const char *)from + i * from_step));
+    _MM_TRANSPOSE4_PS(w[0], w[1], w[2], w[3]);
+    for (int i = 0; i < 4; i++)
+        _mm_storeu_ps((float *)(void *)((char *)to + i * to_step), w[i]);
+}
+
+/* The same in square tiles.  Lines whose distance is a power of two drive each other out of the cache: in a tile, those
+   on the side with the longer steps are read, or written, to their ends at once. */
 static void transpose_words(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
     const size_t rows = p->rows / 4 * 4, columns = p->columns / 4 * 4;
+    const bool along_rows = distance(p->column_from) > distance(p->row_to);
     for (size_t r0 = 0; r0 < rows; r0 += TILE)
-        for (size_t c0 = 0; c0 < columns; c0 += TILE)
-            for (size_t r = r0; r < rows && r < r0 + TILE; r += 4)
-                for (size_t c = c0; c < columns && c < c0 + TILE; c += 4) {
-                    __m128 w[4];
-                    for (int i = 0; i < 4; i++)
-                        w[i] = _mm_loadu_ps(
-                            (const float *)(const void *)(from + r * 4 + ((ptrdiff_t)c + i) * p->column_from));
-                    _MM_TRANSPOSE4_PS(w[0], w[1], w[2], w[3]);
-                    for (int i = 0; i < 4; i++)
-                        _mm_storeu_ps((float *)(void *)(to + ((ptrdiff_t)r + i) * p->row_to + c * 4), w[i]);
+        for (size_t c0 = 0; c0 < columns; c0 += TILE) {
+            const size_t high = tq_min_size(rows - r0, TILE), wide = tq_min_size(columns - c0, TILE);
+            const unsigned char *f = from + r0 * 4 + (ptrdiff_t)c0 * p->column_from;
+            unsigned char *t = to + (ptrdiff_t)r0 * p->row_to + c0 * 4;
+            for (size_t i = 0; i < (along_rows ? wide : high); i += 4)
+                for (size_t k = 0; k < (along_rows ? high : wide); k += 4) {
+                    const ptrdiff_t r = (ptrdiff_t)(along_rows ? k : i), c = (ptrdiff_t)(along_rows ? i : k);
+                    transpose_4x4((const float *)(const void *)(f + r * 4 + c * p->column_from), p->column_from,
+                                  (float *)(void *)(t + r * p->row_to + c * 4), p->row_to);
                 }
+        }
     transpose_rest(p, rows, columns, transpose_4, from, to);
 }
 #endif

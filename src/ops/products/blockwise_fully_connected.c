@@ -57,12 +57,13 @@ static void quantize_rows(void *context, size_t begin, size_t end)
 {
     const product *p = context;
     const size_t columns = p->plan.columns;
-    for (size_t i = begin; i < end && !tq_stop_after(columns); i++) {
-        int8_t *quantized = (int8_t *)tq_scratch_at(p->node, p->quantized_at) + i * columns;
-        const tq_hybrid_row by = p->rule(p->in + i * columns, columns, 1, quantized);
-        p->row[i] = tq_blockwise_row_make(&p->plan, quantized, by.scale, by.zero_point,
-                                          (char *)tq_scratch_at(p->node, p->row_at) + i * p->row_bytes);
-    }
+    int8_t *quantized = tq_scratch_at(p->node, p->quantized_at);
+    tq_hybrid_row by[SOME];
+    tq_hybrid_quantize(p->rule, p->in + begin * columns, end - begin, columns, 1, quantized + begin * columns, by);
+    for (size_t i = begin; i < end && !tq_stop_after(columns); i++)
+        p->row[i] =
+            tq_blockwise_row_make(&p->plan, quantized + i * columns, by[i - begin].scale, by[i - begin].zero_point,
+                                  (char *)tq_scratch_at(p->node, p->row_at) + i * p->row_bytes);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)

@@ -94,11 +94,12 @@ tq_status tq_prepare_conv_2d(tq_node *node, tq_error *error)
     plan.channel_stride = plan.taps * plan.depth;
     plan.k_stride = 1;
     /* depthwise; a long filter of one channel is faster as rows, and XNNPACK sums it row by row (product.c) */
-    if (plan.depth == 1 && (plan.groups > 1 || (plan.channels == 1 && plan.taps <= 25))) {
+    const bool few = node->in[0]->type == TQ_TensorType_FLOAT32 && plan.groups > 1 &&
+                     tq_depthwise_takes_depth(&plan.scan, plan.channels / plan.groups, plan.depth);
+    if (few || (plan.depth == 1 && (plan.groups > 1 || (plan.channels == 1 && plan.taps <= 25)))) {
         plan.by_channel = true;
         plan.multiplier = plan.channels / plan.groups;
         plan.groups = 1;
-        plan.k_stride = 1;
     }
     return tq_prepare_product(node, &plan, error);
 }

@@ -20,6 +20,7 @@
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
 #include "ops/products/convolution.h"
+#include "ops/products/groups.h"
 #include "ops/products/hybrid.h"
 #include "ops/products/hybrid_fully_connected.h"
 #include "ops/quantized.h"
@@ -29,13 +30,14 @@ typedef struct convolution {
     tq_scan scan;
     size_t batches, in_pixels, out_pixels; /* of an image */
     size_t channels, out_channels, groups, depth; /* depth: channels of a group */
+    size_t merged; /* groups of the file in one of these */
     tq_hybrid_rule rule;
     float low, high;
     tq_gemm plan;  /* of each group */
     tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant, in node memory */
-    bool constant;
+    bool constant, grouped; /* grouped: the file has several groups */
     uint64_t quantized_at, padding_at, work_at; /* offsets in scratch */
-    uint64_t packed_at;                         /* constant: offset in node->prepacked; else in scratch */
+    uint64_t packed_at, spread_at;              /* constant: offsets in node->prepacked; else in scratch */
     /* set by eval */
     const tq_node *node;
     tq_scale_order order;
@@ -49,23 +51,28 @@ static uint64_t packed_bytes(const convolution *c)
     return (c->plan.packed_bytes + 63) / 64 * 64;
 }
 
+/* memory: that of packed_at and spread_at. */
 static void pack(const convolution *c, const tq_tensor *filter, tq_gemm *gemm, char *memory)
 {
-    size_t each = c->out_channels / c->groups, patch = tq_scan_taps(&c->scan) * c->depth;
+    const size_t taps = tq_scan_taps(&c->scan), each = c->out_channels / c->groups, depth = c->depth / c->merged;
+    const size_t patch = taps * depth;
+    const tq_merged_shape shape = {c->merged, each, taps, depth};
     for (size_t g = 0; g < c->groups; g++) {
         tq_gemm_weights weights = {.data = (const int8_t *)filter->data + g * each * patch,
                                    .type = TQ_i8,
                                    .channel_stride = patch,
                                    .k_stride = 1};
+        if (c->merged > 1)
+            tq_spread_groups(&shape, &weights, (uint8_t *)memory + c->spread_at);
         gemm[g] = c->plan;
-        tq_gemm_pack(&gemm[g], &weights, memory + g * packed_bytes(c));
+        tq_gemm_pack(&gemm[g], &weights, memory + c->packed_at + g * packed_bytes(c));
     }
 }
 
 static void prepack(tq_node *node)
 {
     const convolution *c = node->state;
-    pack(c, node->in[1], node->prepacked, (char *)node->prepacked + c->packed_at);
+    pack(c, node->in[1], node->prepacked, node->prepacked);
 }
 
 static tq_status request_prepack(tq_node *node, const convolution *c, uint64_t bytes, tq_error *error)
@@ -98,7 +105,7 @@ static void eval_group(const convolution *c, const int8_t *quantized, size_t gro
 /* The optimized kernel has no groups. */
 static bool has_optimized_kernel(const tq_node *node, const convolution *c)
 {
-    return node->numerics == TQ_NUMERICS_OPTIMIZED && c->groups == 1;
+    return node->numerics == TQ_NUMERICS_OPTIMIZED && !c->grouped;
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -112,7 +119,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     if (c.constant)
         c.gemm = node->prepacked;
     else
-        pack(&c, node->in[1], c.gemm, tq_scratch_at(node, c.packed_at));
+        pack(&c, node->in[1], c.gemm, tq_scratch_at(node, 0));
     c.node = node;
     c.order = c.rule == tq_hybrid_even                                           ? TQ_SCALE_FUSED
               : c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c) ? TQ_SCALE_ROW_LAST
@@ -199,6 +206,19 @@ static bool is_fully_connected(const tq_node *node, const convolution *c)
            c->scan.stride_h == 1 && c->scan.stride_w == 1 && c->groups == 1 && c->channels + c->out_channels > 2;
 }
 
+/* Plans the product of a group, or of merged ones. */
+static tq_status plan_group(convolution *c, tq_error *error)
+{
+    const size_t taps = tq_scan_taps(&c->scan), each = c->out_channels / c->groups;
+    TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, each, taps, c->depth, 0, error));
+    c->merged = tq_merged_groups(c->groups, each, c->plan.lanes);
+    c->groups /= c->merged, c->depth *= c->merged;
+    if (c->merged > 1)
+        TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, each * c->merged, taps, c->depth, 0, error));
+    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels, 1);
+    return TQ_OK;
+}
+
 tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
 {
     TQ_TRY(check(node, error));
@@ -212,8 +232,8 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     *c = shape;
     tq_activation_range_f32(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
-    TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, c->out_channels / c->groups, tq_scan_taps(&c->scan), c->depth, false, error));
-    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels, 1);
+    c->grouped = c->groups != 1;
+    TQ_TRY(plan_group(c, error));
     c->constant = tq_is_constant(node->in[1]);
     uint64_t total = 0, prepacked = 0;
     if (c->constant)
@@ -222,7 +242,10 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
         TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, node->threads), 1);
     c->quantized_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
-    c->packed_at = tq_scratch_part(c->constant ? &prepacked : &total, c->groups, packed_bytes(c));
+    uint64_t *of_weights = c->constant ? &prepacked : &total;
+    c->packed_at = tq_scratch_part(of_weights, c->groups, packed_bytes(c));
+    if (c->merged > 1)
+        c->spread_at = tq_scratch_part(of_weights, c->out_channels / c->groups * tq_scan_taps(&c->scan), c->depth);
     c->padding_at = tq_scratch_part(&total, tq_gemm_padding_bytes(&c->plan), 1);
     node->eval = eval;
     if (c->constant)

@@ -182,7 +182,7 @@ tq_status tq_prepare_depthwise_hybrid(tq_node *node, tq_error *error)
     TQ_TRY(fit(node, d, error));
     tq_activation_range_f32(node, tq_get_int(&node->options.table, TQ_DepthwiseConv2DOptions_fused_activation_function),
                             &d->low, &d->high);
-    TQ_TRY(tq_depthwise_plan(&d->plan, TQ_i8, d->out_channels, d->out_channels / d->channels, &d->scan, 0, error));
+    TQ_TRY(tq_depthwise_plan(&d->plan, TQ_i8, d->out_channels, d->out_channels / d->channels, 1, &d->scan, 0, error));
     const uint64_t bytes = packed_bytes(d, &weights_at);
     d->constant = tq_is_constant(node->in[1]);
     d->work_at = tq_scratch_part(&total, tq_depthwise_scratch_bytes(&d->plan, d->in_pixels, node->threads), 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/check.h"
+#include "ops/products/groups.h"
 #include "ops/products/plain_product.h"
 #include "ops/quantized.h"
 #include "ops/scratch.h"
@@ -244,18 +245,12 @@ static uint64_t packed_bytes(const product *p)
     return p->plan.by_channel ? p->depthwise.packed_bytes : (bytes + 63) / 64 * 64;
 }
 
-/* Writes the weights of merged groups as those of one, in which a channel's weights for other groups' inputs are 0. */
+/* Merged groups' weights, as those of one. */
 static void spread(const product *p, tq_gemm_weights *w, uint8_t *to)
 {
     const tq_product_plan *plan = &p->plan;
-    const size_t depth = plan->depth / p->merged, channels = plan->channels / plan->groups, each = channels / p->merged;
-    const uint8_t *from = w->data;
-    w->data = to;
-    w->channel_stride = plan->taps * plan->depth;
-    memset(to, w->flip, channels * w->channel_stride); /* flipped, the bits of 0 */
-    for (size_t c = 0; c < channels; c++)
-        for (size_t tap = 0; tap < plan->taps; tap++, from += depth)
-            memcpy(to + c * w->channel_stride + tap * plan->depth + c / each * depth, from, depth);
+    const tq_merged_shape shape = {p->merged, plan->channels / plan->groups, plan->taps, plan->depth / p->merged};
+    tq_spread_groups(&shape, w, to);
 }
 
 /* Prepacks weights in `memory`; sets packed[groups], or *depthwise. */
@@ -331,20 +326,14 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
     return tq_node_prepack(node, bytes, prepack, key, (int)(sizeof key / sizeof *key), error);
 }
 
-/* How many small groups become one, so that its channels fill a panel: integer sums with weights of 0 are the same, and
-   the panel takes as many steps as one of a single group's channels.  1: floats, where 0 times infinity is NaN, and
-   weights with a zero point. */
+/* How many small groups become one.  1: floats, where 0 times infinity is NaN, and weights with a zero point. */
 static size_t count_merged(const tq_node *node, const product *p)
 {
     const tq_product_plan *plan = &p->plan;
     const bool symmetric = node->in[0]->type != TQ_TensorType_UINT8 && node->in[1]->type == TQ_TensorType_INT8;
-    const size_t each = plan->channels / plan->groups;
-    size_t merged = 1;
     if (plan->by_channel || !symmetric || plan->k_stride != 1 || plan->channel_stride != plan->taps * plan->depth)
         return 1;
-    while (plan->groups % (2 * merged) == 0 && 2 * merged * each <= p->gemm.lanes)
-        merged *= 2;
-    return merged;
+    return tq_merged_groups(plan->groups, plan->channels / plan->groups, p->gemm.lanes);
 }
 
 static tq_status plan_gemm(const tq_node *node, product *p, int flags, tq_error *why)
@@ -368,7 +357,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
     const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
     tq_error why = {0};
     const tq_status status = plan->by_channel ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier,
-                                                                  &plan->scan, flags, &why)
+                                                                  plan->depth, &plan->scan, flags, &why)
                                               : plan_gemm(node, p, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
@@ -406,7 +395,7 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 static bool sums_by_columns(const tq_node *node, const tq_product_plan *plan)
 {
     return node->numerics == TQ_NUMERICS_XNNPACK && node->in[0]->type == TQ_TensorType_FLOAT32 && plan->by_channel &&
-           plan->multiplier == 1 && plan->taps <= 25;
+           plan->multiplier == 1 && plan->depth == 1 && plan->taps <= 25;
 }
 
 static tq_status eval(tq_node *node, tq_error *error);

@@ -14,9 +14,9 @@ typedef struct tq_product_plan {
     size_t channels;             /* output channels of all groups */
     size_t groups;               /* of channels; each reads its own range of input channels */
     size_t taps;                 /* positions of the filter; 1: none */
-    size_t depth;                /* input channels of a group; 1 where by_channel */
-    bool by_channel;             /* depthwise: output channel c reads input channel c / multiplier; groups is 1 */
-    size_t multiplier;           /* by_channel: output channels of an input channel */
+    size_t depth;                /* input channels of a group */
+    bool by_channel;             /* by kernels/depthwise; groups is 1 */
+    size_t multiplier;           /* by_channel: output channels that read the same `depth` input channels */
     size_t channel_stride, k_stride; /* of weights: gemm.h */
     bool scans;                  /* `scan` is set: rows are output pixels */
     tq_scan scan;

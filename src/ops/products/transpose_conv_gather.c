@@ -125,8 +125,14 @@ TQ_BODY void add_channels(const tq_transpose_conv *conv, const int8_t *x, const 
             add_channels(conv, x, w, q, r->image[batch], o, BLOCK, sums);                                    \
         for (; o + BLOCK / 2 <= conv->out_channels; o += BLOCK / 2)                                          \
             add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 2, sums);                                \
-        for (; o < conv->out_channels; o++)                                                                  \
-            add_channels(conv, x, w, q, r->image[batch], o, 1, sums);                                        \
+        for (; o + BLOCK / 4 <= conv->out_channels; o += BLOCK / 4)                                          \
+            add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 4, sums);                                \
+        switch (conv->out_channels - o) {                                                                    \
+        case 3: add_channels(conv, x, w, q, r->image[batch], o, 3, sums); break;                             \
+        case 2: add_channels(conv, x, w, q, r->image[batch], o, 2, sums); break;                             \
+        case 1: add_channels(conv, x, w, q, r->image[batch], o, 1, sums); break;                             \
+        default: break;                                                                                      \
+        }                                                                                                    \
     }
 TQ_EVERY_ISA(ADD_HYBRID)
 

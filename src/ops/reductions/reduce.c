@@ -91,7 +91,7 @@ static void sum_runs(void *sums, const void *x, size_t n, size_t runs)
 
 /* Four rows, so that accumulators in memory are read and written a quarter as often: sums of floats in the same order;
    sums of four integers of 8 bits fit int16. */
-#define SUM_ROWS(target, name, in_t, acc_t, expression)                                                    \
+#define FOLD_FOUR(target, name, in_t, acc_t, expression)                                                   \
     target static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
     {                                                                                                      \
         acc_t *restrict accs = to;                                                                         \
@@ -102,26 +102,43 @@ static void sum_runs(void *sums, const void *x, size_t n, size_t runs)
             accs[i] = (acc_t)(expression);                                                                 \
         }                                                                                                  \
     }
-#define SUMS_OF_ROWS(isa, target)                                                                            \
-    SUM_ROWS(target, rows_f32_##isa, float, float, acc + a[i] + b[i] + c[i] + d[i])                          \
-    SUM_ROWS(target, rows_i8_##isa, int8_t, uint32_t, acc + (uint32_t)(int16_t)(a[i] + b[i] + c[i] + d[i]))  \
-    SUM_ROWS(target, rows_u8_##isa, uint8_t, uint32_t, acc + (uint32_t)(int16_t)(a[i] + b[i] + c[i] + d[i])) \
-    SUM_ROWS(target, rows_i16_##isa, int16_t, uint32_t, acc + (uint32_t)(a[i] + b[i] + c[i] + d[i]))
-TQ_EVERY_ISA_TO_AVX2(SUMS_OF_ROWS)
+#define NEXT(x, op, acc) ((x)op(acc) ? (x) : (acc))
+#define EXTREME_OF_FOUR(target, name, type, op)                           \
+    TQ_BODY type name##_of(type acc, type a, type b, type c, type d)      \
+    {                                                                     \
+        const type first = NEXT(a, op, acc), second = NEXT(b, op, first); \
+        const type third = NEXT(c, op, second);                           \
+        return NEXT(d, op, third);                                        \
+    }                                                                     \
+    FOLD_FOUR(target, name, type, type, name##_of(acc, a[i], b[i], c[i], d[i]))
+#define FOLDS_OF_FOUR(isa, target)                                                                            \
+    FOLD_FOUR(target, rows_f32_##isa, float, float, acc + a[i] + b[i] + c[i] + d[i])                          \
+    FOLD_FOUR(target, rows_i8_##isa, int8_t, uint32_t, acc + (uint32_t)(int16_t)(a[i] + b[i] + c[i] + d[i]))  \
+    FOLD_FOUR(target, rows_u8_##isa, uint8_t, uint32_t, acc + (uint32_t)(int16_t)(a[i] + b[i] + c[i] + d[i])) \
+    FOLD_FOUR(target, rows_i16_##isa, int16_t, uint32_t, acc + (uint32_t)(a[i] + b[i] + c[i] + d[i]))         \
+    EXTREME_OF_FOUR(target, most_f32_##isa, float, >)                                                         \
+    EXTREME_OF_FOUR(target, most_i8_##isa, int8_t, >)                                                         \
+    EXTREME_OF_FOUR(target, most_u8_##isa, uint8_t, >)
+TQ_EVERY_ISA_TO_AVX2(FOLDS_OF_FOUR)
 
-static tq_fold_fn sum_rows(int32_t type)
+/* The fold of several rows at once; NULL: there is none.  For the operators and types that most models have. */
+static tq_fold_fn fold_of_rows(int32_t code, int32_t type)
 {
     static const struct {
-        int32_t type;
+        int32_t code, type;
         tq_fold_fn run[TQ_ISAS];
     } all[] = {
-        {TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS_TO_AVX2(rows_f32)},
-        {TQ_TensorType_INT8, TQ_ISA_FUNCTIONS_TO_AVX2(rows_i8)},
-        {TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS_TO_AVX2(rows_u8)},
-        {TQ_TensorType_INT16, TQ_ISA_FUNCTIONS_TO_AVX2(rows_i16)},
+        {TQ_BuiltinOperator_SUM, TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS_TO_AVX2(rows_f32)},
+        {TQ_BuiltinOperator_SUM, TQ_TensorType_INT8, TQ_ISA_FUNCTIONS_TO_AVX2(rows_i8)},
+        {TQ_BuiltinOperator_SUM, TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS_TO_AVX2(rows_u8)},
+        {TQ_BuiltinOperator_SUM, TQ_TensorType_INT16, TQ_ISA_FUNCTIONS_TO_AVX2(rows_i16)},
+        {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS_TO_AVX2(most_f32)},
+        {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_INT8, TQ_ISA_FUNCTIONS_TO_AVX2(most_i8)},
+        {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS_TO_AVX2(most_u8)},
     };
+    code = code == TQ_BuiltinOperator_MEAN ? TQ_BuiltinOperator_SUM : code;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].type == type)
+        if (all[i].code == code && all[i].type == type)
             return all[i].run[tq_isa()];
     return NULL;
 }
@@ -538,14 +555,13 @@ static void plan_images(reduce_state *state, const tq_shape *in)
     state->out_bytes = (size_t)in->dims[3];
 }
 
-/* The folds of several rows or runs at once, for sums of the types that most models have. */
-static void find_sums(reduce_state *state)
+/* The folds of several rows or runs at once. */
+static void find_folds(reduce_state *state)
 {
     const row *row = state->row;
-    if (row->code != TQ_BuiltinOperator_MEAN && row->code != TQ_BuiltinOperator_SUM)
-        return;
-    state->reduction.fold_rows = sum_rows(row->type);
-    state->reduction.fold_runs = row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
+    const bool sums = row->code == TQ_BuiltinOperator_MEAN || row->code == TQ_BuiltinOperator_SUM;
+    state->reduction.fold_rows = fold_of_rows(row->code, row->type);
+    state->reduction.fold_runs = sums && row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
 }
 
 static tq_status reduce_shape(tq_node *node, tq_error *error)
@@ -562,7 +578,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         else if (keep)
             shape.dims[shape.rank++] = 1;
     state->reduction.init = init_of(node, state->row);
-    find_sums(state);
+    find_folds(state);
     state->batches = 1;
     if (is_optimized_mean(node, axes)) {
         plan_images(state, in);

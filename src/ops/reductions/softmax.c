@@ -21,7 +21,7 @@
 #include <math.h>
 
 #include "base/sizes.h"
-#include "kernels/exponentials.h"
+#include "kernels/float_arrays.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
 #include "ops/elementwise/lookup_table.h"
@@ -69,15 +69,17 @@ struct state {
 
 /* ---- rows of floats ---- */
 
-/* y[i] = e^((x[i] - max) beta) */
-TQ_BODY void exponentiate(const float *x, float max, float beta, float *y, size_t n)
+/* y[i] = (x[i] - max) beta */
+TQ_BODY void subtract(const float *x, float max, float beta, float *y, size_t n)
 {
-    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK) {
-        const size_t count = n - i < CHUNK ? n - i : CHUNK;
-        for (size_t k = i; k < i + count; k++)
-            y[k] = (x[k] - max) * beta;
-        tq_exponentials(y + i, y + i, count);
-    }
+    TQ_EACH (i, n)
+        y[i] = (x[i] - max) * beta;
+}
+
+static void exponentiate(float *y, size_t n)
+{
+    for (size_t i = 0; i < n && !tq_stop_after(CHUNK); i += CHUNK)
+        tq_exponentials(y + i, y + i, tq_min_size(n - i, CHUNK));
 }
 
 TQ_BODY void divide(float *y, float sum, size_t n)
@@ -91,7 +93,8 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n, 
 {
     float sums[TQ_SUM_RUNS] = {0};
     for (size_t at = 0; at < rows * n; at += n)
-        exponentiate(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
+        subtract(x + at, tq_greatest_float(-FLT_MAX, x + at, n), s->beta, y + at, n);
+    exponentiate(y, rows * n);
     for (size_t i = 0; rows == 1 && i < n && !tq_stop_after(TQ_CHUNK); i += TQ_CHUNK)
         tq_sum_runs(sums, y + i, tq_min_size(n - i, TQ_CHUNK), 1);
     if (rows > 1)
@@ -334,15 +337,33 @@ static float sum_of_table(const state *s, const uint8_t *in, size_t n, uint8_t m
     return sum;
 }
 
+/* What the quantized value of a share depends on. */
+typedef struct share_rule {
+    int32_t zero, low, high;
+    bool truncates;
+} share_rule;
+
+enum { SATURATES = 1 << 20 }; /* a share that saturates every type */
+
+/* A zero point beyond the bounds cannot bring a share back between them. */
+static inline share_rule share_rule_of(const state *s)
+{
+    const int32_t zero = tq_clamp_i64(s->out_zero, -2 * SATURATES, 2 * SATURATES);
+    return (share_rule){zero, s->out_low, s->out_high, s->truncates};
+}
+
+TQ_BODY int32_t quantized_share(share_rule r, float share)
+{
+    const float enough = SATURATES, raised = share > -enough ? share : -enough;
+    const float bounded = share != share || raised > enough ? enough : raised;
+    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
+    const int32_t y = r.truncates ? (int32_t)(bounded + 0.5f) : rounded + r.zero;
+    return y < r.low ? r.low : y > r.high ? r.high : y;
+}
+
 static inline int32_t share_value(const state *s, const row_sum *r, int below)
 {
-    const float enough = 1 << 20; /* saturates every type */
-    const float share = below < r->entries ? s->table[below] * r->share : 0;
-    const float bounded = share > enough || share != share ? enough : share > -enough ? share : -enough;
-    if (s->truncates)
-        return tq_clamp_i64((int32_t)(bounded + 0.5f), s->out_low, s->out_high);
-    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
-    return tq_clamp_i64((int64_t)rounded + s->out_zero, s->out_low, s->out_high);
+    return quantized_share(share_rule_of(s), below < r->entries ? s->table[below] * r->share : 0);
 }
 
 /* The number of leading entries whose shares may round to more than 0. */
@@ -366,26 +387,50 @@ static int32_t quantized_of(const state *s, int32_t rank)
     return s->in_bias ? rank - 128 : rank;
 }
 
-static row_sum share_sum(const state *s, const uint8_t *in, size_t n, uint8_t max)
+/* A row of fewer than 256 elements, whose exponentials are looked up once. */
+TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
 {
-    row_sum r = {.share = 1.0f / (sum_of_table(s, in, n, max) * s->out_scale), .entries = 256};
-    if (n >= 256)
-        r.entries = entries_above_0(s, r.share);
-    return r;
+    const share_rule rule = share_rule_of(s);
+    float exponentials[256], sum = 0;
+    uint8_t max = 0;
+    for (size_t i = 0; i < n; i++)
+        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
+    for (size_t i = 0; i < n; i++)
+        sum += exponentials[i] = s->table[(uint8_t)(max - ordered(in[i], s))];
+    const float share = 1.0f / (sum * s->out_scale);
+    for (size_t i = 0; i < n; i++)
+        put(out, wide, i, quantized_share(rule, exponentials[i] * share));
+}
+
+#define SHARES_SHORT(isa, target)                                                                            \
+    target static void shares_short_##isa(const state *s, const uint8_t *in, size_t n, bool wide, void *out) \
+    {                                                                                                        \
+        wide ? shares_short(s, in, n, true, out) : shares_short(s, in, n, false, out);                       \
+    }
+TQ_EVERY_ISA(SHARES_SHORT)
+
+static void shares(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
+{
+    static void (*const bodies[TQ_ISAS])(const state *, const uint8_t *, size_t, bool, void *) =
+        TQ_ISA_FUNCTIONS(shares_short);
+    if (n < 256) {
+        bodies[tq_isa()](s, in, n, wide, out);
+        return;
+    }
+    const uint8_t max = max_of(s, in, n);
+    row_sum r = {.share = 1.0f / (sum_of_table(s, in, n, max) * s->out_scale)};
+    r.entries = entries_above_0(s, r.share);
+    write_row(s, in, max, n, share_value, &r, wide, out);
 }
 
 static void shares_to_8(const state *s, const void *in, void *out, size_t n)
 {
-    const uint8_t max = max_of(s, in, n);
-    const row_sum r = share_sum(s, in, n, max);
-    write_row(s, in, max, n, share_value, &r, false, out);
+    shares(s, in, n, false, out);
 }
 
 static void shares_to_16(const state *s, const void *in, void *out, size_t n)
 {
-    const uint8_t max = max_of(s, in, n);
-    const row_sum r = share_sum(s, in, n, max);
-    write_row(s, in, max, n, share_value, &r, true, out);
+    shares(s, in, n, true, out);
 }
 
 static void logs_to_8(const state *s, const void *in, void *out, size_t n)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of float_math.h over many floats: y[i] = f(x[i]) for i < n; y may be x.
+ */
+#ifndef TQ_KERNELS_FLOAT_ARRAYS_H
+#define TQ_KERNELS_FLOAT_ARRAYS_H
+
+#include <stddef.h>
+
+void tq_exponentials(const float *x, float *y, size_t n);            /* tq_expf */
+void tq_logistics(const float *x, float *y, size_t n);               /* tq_logistic */
+void tq_elus(const float *x, float *y, size_t n);                    /* tq_elu */
+void tq_hyperbolic_tangents(const float *x, float *y, size_t n);     /* tq_tanhf */
+void tq_complementary_errors(const float *x, float *y, size_t n);    /* tq_erfcf */
+
+/* The C library's logf, sinf and cosf.  Vectors have the bits of glibc on a processor with fused multiply-adds. */
+void tq_logarithms(const float *x, float *y, size_t n);
+void tq_sines(const float *x, float *y, size_t n);
+void tq_cosines(const float *x, float *y, size_t n);
+
+#endif

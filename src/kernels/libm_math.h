@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * logf, sinf and cosf in a form that compilers vectorize, with the bits of glibc on a processor with fused
+ * multiply-adds, in float64: for the usual arguments that the functions named _takes tell.  Other arguments give any
+ * value.  Only for functions whose target has fused multiply-adds: elsewhere fma is a call.
+ * Source: ARM optimized routines, math/{logf,logf_data,sinf,cosf,sincosf_data}.c and sincosf.h, as in glibc.
+ */
+#ifndef TQ_KERNELS_LIBM_MATH_H
+#define TQ_KERNELS_LIBM_MATH_H
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/isa.h"
+
+/* All but subnormal numbers. */
+TQ_BODY int tq_logarithm_takes(float x)
+{
+    return !(x > 0 && x < 0x1p-126f);
+}
+
+/* 1 / c and log(c) of c near the middle of each sixteenth of [0.7, 1.4). */
+static const double tq_log_inverse[16] = {
+    0x1.661ec79f8f3bep+0, 0x1.571ed4aaf883dp+0, 0x1.49539f0f010bp+0,  0x1.3c995b0b80385p+0, 0x1.30d190c8864a5p+0,
+    0x1.25e227b0b8eap+0,  0x1.1bb4a4a1a343fp+0, 0x1.12358f08ae5bap+0, 0x1.0953f419900a7p+0, 0x1p+0,
+    0x1.e608cfd9a47acp-1, 0x1.ca4b31f026aap-1,  0x1.b2036576afce6p-1, 0x1.9c2d163a1aa2dp-1, 0x1.886e6037841edp-1,
+    0x1.767dcf5534862p-1,
+};
+static const double tq_log_table[16] = {
+    -0x1.57bf7808caadep-2, -0x1.2bef0a7c06ddbp-2, -0x1.01eae7f513a67p-2, -0x1.b31d8a68224e9p-3, -0x1.6574f0ac07758p-3,
+    -0x1.1aa2bc79c81p-3,   -0x1.a4e76ce8c0e5ep-4, -0x1.1973c5a611cccp-4, -0x1.252f438e10c1ep-5, 0x0p+0,
+    0x1.aa5aa5df25984p-5,  0x1.c5e53aa362eb4p-4,  0x1.526e57720db08p-3,  0x1.bc2860d22477p-3,   0x1.1058bc8a07ee1p-2,
+    0x1.4043057b6ee09p-2,
+};
+
+/* x = 2^k z with z in [0.7, 1.4): k ln 2 + log(c) + log(1 + r), with r = z / c - 1. */
+TQ_BODY float tq_logarithm(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t above = bits - 0x3f330000, i = above >> 19 & 15, whole = bits - (above & 0xff800000);
+    const double k = (int32_t)above >> 23;
+    float z;
+    memcpy(&z, &whole, sizeof z);
+    const double r = fma(z, tq_log_inverse[i], -1), square = r * r, y0 = fma(k, 0x1.62e42fefa39efp-1, tq_log_table[i]);
+    const double y = fma(-0x1.00ea348b88334p-2, square, fma(0x1.5575b0be00b6ap-2, r, -0x1.ffffef20a4123p-2));
+    const float log = (float)fma(y, square, y0 + r), edge = x < 0 ? NAN : x == 0 ? -INFINITY : x;
+    return x >= 0x1p-126f && x < INFINITY ? log : edge;
+}
+
+TQ_BODY int tq_sine_takes(float x)
+{
+    return fabsf(x) < 120.0f;
+}
+#define tq_cosine_takes tq_sine_takes
+
+/* sin(x + quarters pi / 2): x = n pi / 2 + r with |r| <= pi / 4; an odd or an even polynomial in r, by n's parity. */
+TQ_BODY float tq_sine_of(float x, int32_t quarters)
+{
+    const double usual = tq_sine_takes(x) ? (double)x : 0;
+    const int32_t n = ((int32_t)(usual * 0x1.45F306DC9C883p+23) + 0x800000) >> 24, turn = n + quarters;
+    const double r = fma(-(double)n, 0x1.921FB54442D18p0, usual), square = r * r;
+    const double cube = r * square, low = fma(square, -0x1.994eb3774cf24p-13, 0x1.1107605230bc4p-7);
+    const double odd = fma(cube * square, low, fma(cube, -0x1.555545995a603p-3, r));
+    const double fourth = square * square, last = fma(square, 0x1.99343027bf8c3p-16, -0x1.6c087e89a359dp-10);
+    const double first = fma(square, -0x1.ffffffd0c621cp-2, 1);
+    const double even = fma(fourth * square, last, fma(fourth, 0x1.55553e1068f19p-5, first));
+    const float y = (float)(turn & 1 ? even : odd);
+    return turn & 2 ? -y : y;
+}
+TQ_BODY float tq_sine(float x)
+{
+    const float y = tq_sine_of(x, 0);
+    return fabsf(x) < 0x1p-12f ? x : y; /* keeps -0 */
+}
+TQ_BODY float tq_cosine(float x)
+{
+    return tq_sine_of(x, 1);
+}
+
+#endif
