@@ -93,7 +93,7 @@ def quantize_model(
     input_stats: {an input's name: (mean, std)}: real = (q - mean) / std, of the quantized values q that the input has.
     output: a path to write the model to as well; the file appears whole or not at all.
     in_place: `output` may be the path of `model`.
-    effort: how long to search for a model with smaller errors: "fast": not at all.  "better", seconds to a minute:
+    effort: how long to search for a model with smaller errors: "fast": not at all.  "better", seconds to minutes:
         channels of activations are scaled across branches, ranges are chosen by the errors at the outputs, weights are
         rounded by "gptq".  This model is taken if its errors on samples that it was not made from are less than those
         of "fast"; "best" tests this more surely, in twice the time.  The scaled float model computes the same, nearly
