@@ -10,18 +10,12 @@
 
 #include "kernels/float_math.h"
 
-/* tq_name, of a body of one float, and one of 16 for AVX-512. */
+/* A loop over a function of one float. */
 #define OF_ONE(name, target, of_one)                            \
     target static void name(const float *x, float *y, size_t n) \
     {                                                           \
         for (size_t i = 0; i < n; i++)                          \
             y[i] = of_one(x[i]);                                \
-    }
-#define DISPATCH(name)                                                                                 \
-    void tq_##name(const float *x, float *y, size_t n)                                                 \
-    {                                                                                                  \
-        static void (*const bodies[TQ_ISAS])(const float *, float *, size_t) = TQ_ISA_FUNCTIONS(name); \
-        bodies[tq_isa()](x, y, n);                                                                     \
     }
 
 #if TQ_X86
@@ -206,11 +200,11 @@ BODY __m512 erfcf_16(__m512 x, const table *t)
     OF_ONE(name##_scalar, , of_one)             \
     OF_ONE(name##_avx2, TQ_TARGET_AVX2, of_one) \
     OF_16(name##_avx512, of_16)                 \
-    DISPATCH(name)
+    TQ_ISA_FLOATS(name)
 #else
 #define FUNCTION(name, of_one, of_16) \
     OF_ONE(name##_scalar, , of_one)   \
-    DISPATCH(name)
+    TQ_ISA_FLOATS(name)
 #endif
 
 FUNCTION(exponentials, tq_expf, expf_16)

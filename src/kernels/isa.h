@@ -64,4 +64,12 @@ static inline int tq_isa(void)
 #endif
 }
 
+/* Defines tq_name, a function of n floats, by the best of name_scalar, name_avx2 ... */
+#define TQ_ISA_FLOATS(name)                                                                            \
+    void tq_##name(const float *x, float *y, size_t n)                                                 \
+    {                                                                                                  \
+        static void (*const bodies[TQ_ISAS])(const float *, float *, size_t) = TQ_ISA_FUNCTIONS(name); \
+        bodies[tq_isa()](x, y, n);                                                                     \
+    }
+
 #endif

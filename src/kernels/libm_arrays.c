@@ -36,18 +36,12 @@
     CALLS(name, libm)                                     \
     VECTORS(avx2, TQ_TARGET_AVX2, name, of_one, libm)     \
     VECTORS(avx512, TQ_TARGET_AVX512, name, of_one, libm) \
-    DISPATCH(name)
+    TQ_ISA_FLOATS(name)
 #else
 #define FUNCTION(name, of_one, libm) \
     CALLS(name, libm)                \
-    DISPATCH(name)
+    TQ_ISA_FLOATS(name)
 #endif
-#define DISPATCH(name)                                                                                 \
-    void tq_##name(const float *x, float *y, size_t n)                                                 \
-    {                                                                                                  \
-        static void (*const bodies[TQ_ISAS])(const float *, float *, size_t) = TQ_ISA_FUNCTIONS(name); \
-        bodies[tq_isa()](x, y, n);                                                                     \
-    }
 
 FUNCTION(logarithms, tq_logarithm, logf)
 FUNCTION(sines, tq_sine, sinf)

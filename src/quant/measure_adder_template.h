@@ -6,8 +6,7 @@
  *   NAME                    begins with add_
  *   TERMS(x, y, A, B, C)    adds the terms of x and y to the sums A, B and C
  */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
+#include "base/names.h"
 
 static void NAME(const double *x, const double *y, size_t n, bool apart, void *memory)
 {
@@ -28,7 +27,7 @@ static void NAME(const double *x, const double *y, size_t n, bool apart, void *m
     s->c += sum_of_lanes(c);
 }
 
-static void GLUE(wide_, NAME)(const double *x, const double *y, size_t n, bool apart, void *memory)
+static void TQ_GLUE(wide_, NAME)(const double *x, const double *y, size_t n, bool apart, void *memory)
 {
     for (size_t i = 0; i < n; i++) {
         wide_sums *s = (wide_sums *)memory + (apart ? i : 0);
@@ -37,7 +36,5 @@ static void GLUE(wide_, NAME)(const double *x, const double *y, size_t n, bool a
     }
 }
 
-#undef GLUE_
-#undef GLUE
 #undef NAME
 #undef TERMS

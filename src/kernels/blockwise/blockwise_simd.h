@@ -8,10 +8,7 @@
  *   multiply(acc, weights, p)      acc + products of each lane's 4 unsigned weights and the 4 int8 values at p
  *   to_f32(x), add_f32(a, b), sub_f32(a, b), save_f32(p, x)
  */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+#include "base/names.h"
 
 enum { STEP = 4, VECTOR = LANES * STEP };
 
@@ -128,8 +125,8 @@ static TARGET void run_rows_fused(const tq_blockwise *plan, const tq_blockwise_w
         fused_body(plan, panel, row + r, bias, out + r * out_stride, out_stride, 1, 2);
 }
 
-const tq_blockwise_kernel GLUE(tq_blockwise__, BLOCKWISE_ISA) = {
-    TEXT(BLOCKWISE_ISA),
+const tq_blockwise_kernel TQ_GLUE(tq_blockwise__, BLOCKWISE_ISA) = {
+    TQ_TEXT(BLOCKWISE_ISA),
     LANES,
     {{run_plain, run_two_plain}, {run_rows_plain, LANES > 8 ? run_two_rows_plain : NULL}},
     {{run_fused, run_two_fused}, {run_rows_fused, NULL}}};

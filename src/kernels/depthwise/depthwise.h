@@ -22,8 +22,8 @@
 typedef struct tq_depthwise_kernel tq_depthwise_kernel;
 
 #define TQ_COLUMN_PIXELS 256 /* the most pixels of a chunk */
-#define TQ_DEPTHWISE_SIDE \
-    64 /* of the largest filter that depthwise_lines.c takes: one channel has vectors there alone */
+/* The largest filter's side in depthwise_lines.c, which alone has vectors for one channel. */
+#define TQ_DEPTHWISE_SIDE 64
 
 /* The plan of depthwise_columns.c. */
 typedef struct tq_depthwise_columns {

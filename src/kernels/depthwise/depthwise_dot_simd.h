@@ -9,10 +9,7 @@
  *   IN_REGISTER                 as in gemm_simd.h
  *   four_taps(tap, at)          DOT_LANES channels of four taps, from byte `at` of each on, with 128 added
  */
-#define GLUE2_(a, b) a##b
-#define GLUE2(a, b) GLUE2_(a, b)
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+#include "base/names.h"
 
 /* Vectors [at, at + count) of rows [r, r + rows): rows share the loads of weights. */
 INLINE void part(const tq_depthwise_tile *t, size_t r, const int rows, size_t at, const int count)
@@ -72,11 +69,11 @@ static TARGET void tile(const tq_depthwise_tile *t)
 
 static void tile_u8(const tq_depthwise_tile *t)
 {
-    GLUE2(tq_depthwise_u8__, U8_TILES).tile(t);
+    TQ_GLUE(tq_depthwise_u8__, U8_TILES).tile(t);
 }
 
-const tq_depthwise_kernel GLUE2(tq_depthwise_i8__, DEPTH_ISA) = {
-    .isa = TEXT(DEPTH_ISA),
+const tq_depthwise_kernel TQ_GLUE(tq_depthwise_i8__, DEPTH_ISA) = {
+    .isa = TQ_TEXT(DEPTH_ISA),
     .lanes = DOT_LANES,
     .group = 4,
     .weight_bytes = 1,
@@ -88,8 +85,8 @@ const tq_depthwise_kernel GLUE2(tq_depthwise_i8__, DEPTH_ISA) = {
     .stores = &DEPTH_STORES,
 };
 
-const tq_depthwise_kernel GLUE2(tq_depthwise_u8__, DEPTH_ISA) = {
-    .isa = TEXT(DEPTH_ISA),
+const tq_depthwise_kernel TQ_GLUE(tq_depthwise_u8__, DEPTH_ISA) = {
+    .isa = TQ_TEXT(DEPTH_ISA),
     .lanes = DOT_LANES,
     .group = 2,
     .weight_bytes = 2,

@@ -12,11 +12,8 @@
  *   COLUMN_FIELDS               of tq_depthwise_kernel, where the body has columns; else undefined
  *   IN_REGISTER(x)              holds x in a register, where compilers would load it twice
  */
-#define GLUE4_(a, b, c, d) a##b##c##d
-#define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
-#define LOCAL(name) GLUE4(depthwise_, IN, _, name)
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+#include "base/names.h"
+#define LOCAL(name) TQ_GLUE4(depthwise_, IN, _, name)
 #define EACH(i, n) _Pragma("GCC unroll 8") for (int i = 0; i < n; i++)
 #define VECTOR_WEIGHTS (DEPTH_LANES * DEPTH_GROUP * WEIGHT_BYTES)
 
@@ -84,8 +81,8 @@ static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
 #define COLUMN_FIELDS
 #endif
 
-const tq_depthwise_kernel GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
-    .isa = TEXT(DEPTH_ISA),
+const tq_depthwise_kernel TQ_GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
+    .isa = TQ_TEXT(DEPTH_ISA),
     .lanes = DEPTH_LANES,
     .group = DEPTH_GROUP,
     .weight_bytes = WEIGHT_BYTES,

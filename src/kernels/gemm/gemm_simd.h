@@ -24,12 +24,9 @@
  *                               in memory of their multiplications:
  *   multiply_at(sums, weights, p, half)       as multiply or multiply_half, of load_row(p, 0)
  */
-#define GLUE4_(a, b, c, d) a##b##c##d
-#define GLUE4(a, b, c, d) GLUE4_(a, b, c, d)
-#define LOCAL(name) GLUE4(NAME, _, name, )
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
-#define TILE(rows, panels) GLUE4(LOCAL(tile_), rows, x, panels)
+#include "base/names.h"
+#define LOCAL(name) TQ_GLUE4(NAME, _, name, )
+#define TILE(rows, panels) TQ_GLUE4(LOCAL(tile_), rows, x, panels)
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
@@ -201,7 +198,7 @@ static tq_tile_fn LOCAL(find_tile)(size_t rows, size_t panels)
 }
 
 #if HALVES
-#define HALF_TILE(rows, panels) GLUE4(LOCAL(half_), rows, x, panels)
+#define HALF_TILE(rows, panels) TQ_GLUE4(LOCAL(half_), rows, x, panels)
 #define DEFINE_HALF_TILE(rows, panels)                              \
     static TARGET void HALF_TILE(rows, panels)(const tq_tile *tile) \
     {                                                               \
@@ -225,21 +222,21 @@ static tq_tile_fn LOCAL(find_half_tile)(size_t rows, size_t panels)
 #undef DEFINE_HALF_TILE
 #endif
 
-const tq_gemm_kernel GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TEXT(GEMM_ISA),
-                                                       .lanes = PANEL_LANES,
-                                                       .group = GROUP,
-                                                       .row_bytes = ROW_BYTES,
-                                                       .weight_bytes = WEIGHT_BYTES,
-                                                       .rows = ROWS,
-                                                       .panels = PANELS,
-                                                       .wide_panels = WIDE,
-                                                       .tall_panels = TALL,
-                                                       .repeats = REPEATS,
-                                                       .tile = LOCAL(find_tile),
+const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_ISA),
+                                                          .lanes = PANEL_LANES,
+                                                          .group = GROUP,
+                                                          .row_bytes = ROW_BYTES,
+                                                          .weight_bytes = WEIGHT_BYTES,
+                                                          .rows = ROWS,
+                                                          .panels = PANELS,
+                                                          .wide_panels = WIDE,
+                                                          .tall_panels = TALL,
+                                                          .repeats = REPEATS,
+                                                          .tile = LOCAL(find_tile),
 #if HALVES
-                                                       .half_tile = LOCAL(find_half_tile),
+                                                          .half_tile = LOCAL(find_half_tile),
 #endif
-                                                       PRODUCT_FIELDS};
+                                                          PRODUCT_FIELDS};
 
 #undef LOCAL
 #undef TILE

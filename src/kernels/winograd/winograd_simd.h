@@ -11,8 +11,7 @@
  *   splat_pair(x)                     the 32 bits of two int16 in all lanes
  *   multiply(sums, weights, pair)     plus the products of pairs
  */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
+#include "base/names.h"
 #undef EACH
 #define VECTORS 2
 #define PANEL_LANES (VECTORS * VECTOR_LANES)
@@ -85,8 +84,9 @@ static TARGET void multiply_tiles(const int16_t *tiles, size_t count, size_t dep
         }
 }
 
-const tq_winograd_body GLUE(tq_winograd__, WINOGRAD_ISA) = {PANEL_LANES, GLUE(tq_winograd_transform__, TRANSFORMS_ISA),
-                                                            multiply_tiles, GLUE(tq_winograd_finish__, TRANSFORMS_ISA)};
+const tq_winograd_body TQ_GLUE(tq_winograd__,
+                               WINOGRAD_ISA) = {PANEL_LANES, TQ_GLUE(tq_winograd_transform__, TRANSFORMS_ISA),
+                                                multiply_tiles, TQ_GLUE(tq_winograd_finish__, TRANSFORMS_ISA)};
 
 #undef EACH
 #undef DEFINE_TILE

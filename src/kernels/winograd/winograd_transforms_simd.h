@@ -10,8 +10,7 @@
  *   load_bytes(p, n, flips)      2 * LANES int8 as int16; 16 where n is 16
  *   store_16(p, x, n)            the same of int16
  */
-#define GLUE_TRANSFORMS_(a, b) a##b
-#define GLUE_TRANSFORMS(a, b) GLUE_TRANSFORMS_(a, b)
+#include "base/names.h"
 #define EACH(i, n) _Pragma("GCC unroll 36") for (int i = 0; i < n; i++)
 #define SIDE TQ_WINOGRAD_IN
 #define PANEL (2 * LANES) /* channels */
@@ -30,8 +29,8 @@ INLINE void transform_line(const vi *x, vi *y, int step)
     y[5 * step] = sub16(sub16(x[5 * step], x3), shift16(odd, 2));
 }
 
-TARGET void GLUE_TRANSFORMS(tq_winograd_transform__, TRANSFORMS_ISA)(const void *const *pixels, size_t depth,
-                                                                     uint8_t flip, int32_t zero_point, int16_t *to)
+TARGET void TQ_GLUE(tq_winograd_transform__, TRANSFORMS_ISA)(const void *const *pixels, size_t depth, uint8_t flip,
+                                                             int32_t zero_point, int16_t *to)
 {
     /* flip is 0 or 128: a flipped byte is off by 128, modulo 256 */
     const vi flips = splat_s8(flip), zero = splat_s16(zero_point);
@@ -61,8 +60,8 @@ INLINE void finish_line(const vi *x, vi *y, int step)
     y[3 * step] = shift32(add_s32(difference_1, shift32(add_s32(difference_2, x[5 * step]), 1)), 2);
 }
 
-TARGET void GLUE_TRANSFORMS(tq_winograd_finish__, TRANSFORMS_ISA)(const int32_t *sums, const int32_t *bias, int32_t *to,
-                                                                  size_t stride)
+TARGET void TQ_GLUE(tq_winograd_finish__, TRANSFORMS_ISA)(const int32_t *sums, const int32_t *bias, int32_t *to,
+                                                          size_t stride)
 {
     const vi ninth = splat_s32(954437177); /* 9^-1 modulo 2^32 */
     for (int h = 0; h < PANEL; h += LANES) {

@@ -5,14 +5,13 @@
  *
  * Each partial sum is a vector of the channels; products and sums are rounded by themselves (-ffp-contract=off).
  */
-#define GLUE_(a, b) a##b
-#define GLUE(a, b) GLUE_(a, b)
-#define CHANNELS GLUE(channels_, SIDE)
+#include "base/names.h"
+#define CHANNELS TQ_GLUE(channels_, SIDE)
 
 typedef float CHANNELS __attribute__((vector_size(4 * SIDE)));
 
-TQ_BODY void GLUE(add_block_, SIDE)(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes,
-                                    float *out)
+TQ_BODY void TQ_GLUE(add_block_, SIDE)(const float *w, size_t stride, const float *x, size_t depth, bool in_lanes,
+                                       float *out)
 {
     CHANNELS sums[4] = {{0}}, row;
     size_t k = 0;
@@ -33,5 +32,3 @@ TQ_BODY void GLUE(add_block_, SIDE)(const float *w, size_t stride, const float *
 
 #undef SIDE
 #undef CHANNELS
-#undef GLUE
-#undef GLUE_

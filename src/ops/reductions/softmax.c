@@ -337,7 +337,7 @@ static float sum_of_table(const state *s, const uint8_t *in, size_t n, uint8_t m
     return sum;
 }
 
-/* What the quantized value of a share depends on. */
+/* The parameters of a share's quantized value. */
 typedef struct share_rule {
     int32_t zero, low, high;
     bool truncates;
