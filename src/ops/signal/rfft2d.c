@@ -12,6 +12,7 @@
 #include "ops/signal/fft.h"
 
 #define COST 5000 /* picoseconds for an element of a matrix */
+#define ROW 1024  /* work of a write to a row of the output: the first may wait for the kernel to clear a page */
 
 typedef struct rfft {
     size_t height, width;
@@ -58,14 +59,11 @@ static void read_row(const tq_node *node, size_t row, tq_fft_element *line, size
     }
 }
 
-/* A lane, to n elements of the output that are `step` elements apart, from element `at` on. */
-static void write_line(const tq_node *node, const tq_fft_element *line, size_t lane, size_t at, size_t n, size_t step)
+static void write_element(const tq_node *node, size_t at, const tq_fft_element *element, size_t lane)
 {
     float *to = (float *)node->out[0]->data + at * 2;
-    for (size_t i = 0; i < n; i++, to += 2 * step) {
-        to[0] = (float)line[i].real[lane];
-        to[1] = (float)line[i].imaginary[lane];
-    }
+    to[0] = (float)element->real[lane];
+    to[1] = (float)element->imaginary[lane];
 }
 
 /* Rows [first, first + count), to the output, or where matrices have columns to `matrix`.  The lanes that the last
@@ -81,7 +79,8 @@ static void transform_rows(const work *w, size_t first, size_t count, tq_fft_ele
         tq_fft(line, s->width, w->roots, s->largest / s->width);
         for (size_t lane = 0; lane < some; lane++)
             if (s->height == 1)
-                write_line(w->node, line, lane, (first + y + lane) * bins, bins, 1);
+                for (size_t x = 0; x < bins; x++)
+                    write_element(w->node, (first + y + lane) * bins + x, &line[x], lane);
             else
                 for (size_t x = 0; x < bins; x++)
                     matrix[(y + lane) * bins + x] = (tq_complex128){line[x].real[lane], line[x].imaginary[lane]};
@@ -102,8 +101,9 @@ static void transform_columns(const work *w, size_t m, tq_fft_element *line, con
                 line[y].imaginary[lane] = element.imaginary;
             }
         tq_fft(line, s->height, w->roots, s->largest / s->height);
-        for (size_t lane = 0; lane < some; lane++)
-            write_line(w->node, line, lane, m * s->height * bins + x + lane, s->height, bins);
+        for (size_t y = 0; y < s->height && !tq_stop_after(ROW); y++)
+            for (size_t lane = 0; lane < some; lane++)
+                write_element(w->node, (m * s->height + y) * bins + x + lane, &line[y], lane);
     }
 }
 
