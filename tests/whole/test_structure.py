@@ -5,6 +5,7 @@ import ast
 import graphlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -458,6 +459,14 @@ def test_only_the_init_function_is_exported():
     listed = subprocess.run(["nm", "-D", "--defined-only", _core.__file__], capture_output=True, text=True, check=True)
     symbols = {line.split()[-1] for line in listed.stdout.splitlines()}
     assert symbols - {"_init", "_fini"} == {"PyInit__core"}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or not shutil.which("objdump"), reason="needs x86-64 and objdump")
+def test_compilers_fuse_no_product_and_sum_of_complex_pairs():
+    """gcc 12 does so for loops over real and imaginary parts, in spite of -ffp-contract=off; the source never does."""
+    lines = subprocess.run(["objdump", "-d", _core.__file__], capture_output=True, text=True, check=True).stdout
+    assert re.search(r"\bvfmadd\d+ps\b", lines)
+    assert sorted(set(re.findall(r"\bvfm(?:addsub|subadd)\d*p[sd]\b", lines))) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not shutil.which("ldd"), reason="needs ldd")
