@@ -16,7 +16,7 @@ from tq.accuracy import measuring
 from tq.accuracy.logits import logits, without_last
 from tq.cli import demo_float
 from tq.editing.editor import Editor
-from tq.quantization import budget, channel_scales, judgement, recipes
+from tq.quantization import budget, channel_scales, judgement, range_search, recipes
 from tq.quantization.effort import Passes, parts
 from tq.quantization.judgement import Sums, gains, is_settled
 from tq.quantization.options import Options
@@ -270,6 +270,26 @@ def test_ranges_are_wider_than_the_samples_where_each_sample_may_reach_farther()
     assert any(made.range(index)[1] > calibration.range(index)[1] for index in calibration.names)
     plain, better = (tq.quantize_model(model, calibration=item) for item in (calibration, made))
     assert decibels(model, better, held_out) > decibels(model, plain, held_out) + 1
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_candidates_that_cannot_be_the_best_are_given_up_and_the_same_are_chosen(heads, monkeypatch):
+    """A second output, which the group does not reach, hides no loss."""
+    runs, run = [], range_search._Search._run
+    monkeypatch.setattr(range_search._Search, "_run", lambda *args: runs.append(0) or run(*args))
+    n = Net(seed=5)
+    x = n.layer(n.x, 3, (1, 6, 6, 8), filter=1, gains=np.array([8, 1, 1, 1, 1, 1, 1, 1]))
+    ends = [n.layer(n.op("RELU", [x], (1, 6, 6, 8)), 8, (1, 6, 6, 5)), n.layer(n.x, 3, (1, 6, 6, 5))][:heads]
+    model = tq.Model(n.bytes(*ends))
+    seen = rare(model, 16, 1)
+    options = Options(recipes.find("int8"), calibration=tq.calibrate(model, seen))
+    found = []
+    for won_back in (range_search._WON_BACK, np.full_like(range_search._WON_BACK, np.inf)):
+        runs.clear()
+        monkeypatch.setattr(range_search, "_WON_BACK", won_back)
+        found.append((choose_ranges(model, options, measuring.Samples(model, seen)).of(options.calibration), len(runs)))
+    (some, few), (all_, many) = found
+    assert some == all_ and few < 0.6 * many
 
 
 def test_groups_leave_fixed_parameters_out():
