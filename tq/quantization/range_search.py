@@ -14,8 +14,7 @@ Both are errors at the model's outputs: benchmarks/README.md has what the output
 choose.  Errors of groups nearly add up: the chosen candidates are those with the least sum.
 
 Each sample adds to the saturation, most where the range is narrowest.  So a candidate is given up, and not run on
-further samples, once its saturation, or that of a candidate with a wider range, exceeds the saturation of another by
-more than finer steps can win back.
+further samples, once its saturation exceeds that of a wider one by more than finer steps can win back.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _PARTS = 4  # of the samples; saturation in a part is measured with the range of
 
 def _won_back() -> Array:
     """[wide, narrow]: the most saturation that candidate `narrow` may have beyond that of `wide` and be as good, over
-    the rounding with factor 1; infinite where it is not narrower, or 1 and more.
+    the rounding with factor 1; infinite where it is not narrower than both `wide` and 1.
 
     With the rounding W of `wide` and g = narrow / wide, the logarithms of g^2 W in all parts of the samples but one,
     and of g^2 W and the saturation in this one, have the sum of those of W.  Where saturation is in several parts, and
@@ -183,13 +182,14 @@ class _Trial:
         return np.array([noise.noise for noise in self.rounding])
 
     def add_saturation(self, number: int, sample: int, noises: Array) -> None:
-        """Adds the errors of a sample with a candidate, and gives up those that cannot be the best any more."""
-        self.saturation[number, :, sample % _PARTS] += noises
-        sums = self.saturation.sum(axis=2)
-        with np.errstate(invalid="ignore"):  # of candidates that were given up before
-            more, most = (sums[number] - sums)[:, None], _WON_BACK[:, :, None] * self._rounding()
-            loses = (more >= most).all(axis=2) & (more > most).any(axis=2)
-        self.saturation[loses.any(axis=0) & (np.array(_FACTORS) <= _FACTORS[number])] = np.inf
+        """Adds the errors of a sample with a candidate, and gives it up if it cannot be the best any more."""
+        found = self.saturation[number]
+        found[:, sample % _PARTS] += noises
+        with np.errstate(invalid="ignore"):  # infinities: of candidates that were given up, and of _WON_BACK
+            more = found.sum(axis=1) - self.saturation.sum(axis=2)
+            most = np.outer(_WON_BACK[:, number], self._rounding())
+        if ((more >= most).all(axis=1) & (more > most).any(axis=1)).any():
+            found[:] = np.inf
 
     def is_lost(self, number: int) -> bool:
         return bool(np.isinf(self.saturation[number]).all())
