@@ -16,9 +16,9 @@ from tq.accuracy import measuring
 from tq.accuracy.logits import logits, without_last
 from tq.cli import demo_float
 from tq.editing.editor import Editor
-from tq.quantization import budget, channel_scales, judgement, recipes
-from tq.quantization.effort import parts
-from tq.quantization.judgement import Sums, gains
+from tq.quantization import budget, channel_scales, judgement, range_search, recipes
+from tq.quantization.effort import Passes, parts
+from tq.quantization.judgement import Sums, gains, is_settled
 from tq.quantization.options import Options
 from tq.quantization.prelu import fuse_prelus
 from tq.quantization.range_search import choose_ranges, groups_of
@@ -272,6 +272,26 @@ def test_ranges_are_wider_than_the_samples_where_each_sample_may_reach_farther()
     assert decibels(model, better, held_out) > decibels(model, plain, held_out) + 1
 
 
+@pytest.mark.parametrize("heads", [1, 2])
+def test_candidates_that_cannot_be_the_best_are_given_up_and_the_same_are_chosen(heads, monkeypatch):
+    """A second output, which the group does not reach, hides no loss."""
+    runs, run = [], range_search._Search._run
+    monkeypatch.setattr(range_search._Search, "_run", lambda *args: runs.append(0) or run(*args))
+    n = Net(seed=5)
+    x = n.layer(n.x, 3, (1, 6, 6, 8), filter=1, gains=np.array([8, 1, 1, 1, 1, 1, 1, 1]))
+    ends = [n.layer(n.op("RELU", [x], (1, 6, 6, 8)), 8, (1, 6, 6, 5)), n.layer(n.x, 3, (1, 6, 6, 5))][:heads]
+    model = tq.Model(n.bytes(*ends))
+    seen = rare(model, 16, 1)
+    options = Options(recipes.find("int8"), calibration=tq.calibrate(model, seen))
+    found = []
+    for won_back in (range_search._WON_BACK, np.full_like(range_search._WON_BACK, np.inf)):
+        runs.clear()
+        monkeypatch.setattr(range_search, "_WON_BACK", won_back)
+        found.append((choose_ranges(model, options, measuring.Samples(model, seen)).of(options.calibration), len(runs)))
+    (some, few), (all_, many) = found
+    assert some == all_ and few < 0.6 * many
+
+
 def test_groups_leave_fixed_parameters_out():
     n = Net()
     x = n.op("LOGISTIC", [n.layer(n.x, 3, (1, 6, 6, 8))], (1, 6, 6, 8))
@@ -338,6 +358,44 @@ def test_passes_that_do_not_surely_gain_on_samples_that_they_have_not_seen_leave
     assert (made != fast) == surely
 
 
+def test_beside_float_activations_the_passes_are_compared_with_rounding_alone():
+    """Factors of channels before a RELU6 gain over rounding to nearest here, and lose to rounding alone."""
+    n = Net(seed=1)
+    x = n.layer(n.x, 3, (1, 6, 6, 8), gains=np.repeat([1, 0.1], 4), fused_activation_function="RELU6")
+    model = n.bytes(n.layer(x, 8, (1, 6, 6, 5)))
+    random = np.random.default_rng(101)
+    seen = [[x * np.exp(random.normal() * 0.6, dtype=np.float32)] for (x,) in noise(model, 16, 1)]
+    options = {"recipe": "weight_only_int8", "calibration": seen, "min_elements": 1}
+    made, rounded = (
+        tq.quantize_model(model, **options, **item) for item in ({"effort": "better"}, {"weight_rounding": "gptq"})
+    )
+    assert made == rounded
+
+
+def test_beside_float_activations_channels_are_scaled_where_that_gains_over_rounding_alone():
+    model = net(BETWEEN["normalization"], seed=1)
+    seen, held_out = noise(model, 16, 1), noise(model, 16, 2)
+    options = {"recipe": "weight_only_int4", "calibration": seen, "min_elements": 1}
+    made, rounded = (
+        tq.quantize_model(model, **options, **item) for item in ({"effort": "better"}, {"weight_rounding": "gptq"})
+    )
+    assert decibels(model, made, held_out) > decibels(model, rounded, held_out) + 3
+
+
+@pytest.mark.parametrize("effort", ["better", "best"])
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_parts_of_the_samples_are_left_out_where_the_others_leave_no_doubt(effort, is_settled, monkeypatch):
+    model, models = net(BETWEEN["residual"], seed=1), []
+    plain = Passes.plain
+    monkeypatch.setattr(Passes, "plain", lambda self, samples: models.append(len(samples)) or plain(self, samples))
+    monkeypatch.setattr(judgement, "is_settled", lambda before, after: is_settled)
+    tq.quantize_model(model, calibration=noise(model, 16, 1), effort=effort)
+    count = {"better": 2, "best": 4}[effort]
+    part = 16 - 16 // count
+    # One for the samples of all, then two for each part: in plain quantization, and in the passes.
+    assert models.count(part) == 2 * (1 if is_settled else count)
+
+
 def sums(*noise, outputs=1, values=1):
     """Samples of signal 1 with these errors, the same at each output."""
     errors = np.repeat(np.array(noise, float)[:, None], outputs, axis=1)
@@ -370,6 +428,23 @@ GAINS_OF = {
 def test_a_gain_counts_beyond_its_standard_error(name, outputs):
     before, after, expected = GAINS_OF[name]
     assert gains(sums(*before, outputs=outputs), sums(*after, outputs=outputs)) == expected
+
+
+SETTLED = {
+    "much less each": (EVEN, [0.1] * 16, True),
+    "much more each": (EVEN, [10.0] * 16, True),
+    "nothing": (EVEN, EVEN, False),
+    "less, within what samples differ by": (SPREAD, [4.0, 0.9] * 8, False),
+    "less in most samples, which is a gain": ([1.0] * 16, [*[0.7] * 12, *[1.5] * 4], False),
+    "more each, but one sample that saturated no longer does": ([*EVEN[:15], 400.0], [1.2] * 16, False),
+    "much less in few samples": (EVEN[:7], [0.1] * 7, False),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_a_verdict_is_settled_far_beyond_its_standard_error(name):
+    before, after, expected = SETTLED[name]
+    assert is_settled(sums(*before), sums(*after)) == expected
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -286,7 +286,10 @@ def composites():
             [tq.Rule("float", operator="STABLEHLO_COMPOSITE"), tq.Rule("int16x8", operator="ADD")],
             {"CONV_2D": "INT8", "ADD": "INT16", "MUL": "FLOAT32"},
         ),
-        ([tq.Rule("float", tensor="^z$")], {"CONV_2D": "INT8", "ADD": "INT8", "MUL": "INT8"}),
+        ([tq.Rule("float", tensor="^z$")], {"CONV_2D": "INT8", "ADD": "FLOAT32", "MUL": "FLOAT32"}),
+        ([tq.Rule("float", index=1, subgraph=0)], {"CONV_2D": "INT8", "ADD": "FLOAT32", "MUL": "FLOAT32"}),
+        ([tq.Rule("float", tensor="^ADD_out$")], {"CONV_2D": "INT8", "ADD": "INT8", "MUL": "FLOAT32"}),
+        ([tq.Rule("float", subgraph=0)], {"CONV_2D": "FLOAT32", "ADD": "INT8", "MUL": "INT8"}),
     ],
 )
 def test_a_rule_for_composites_holds_for_the_operators_of_their_subgraphs(rules, expected):
@@ -295,6 +298,24 @@ def test_a_rule_for_composites_holds_for_the_operators_of_their_subgraphs(rules,
     made = tq.Model(tq.quantize_model(model, calibration=seen, rules=rules))
     found = {op.name: op.outputs[0].type.name for graph in made.subgraphs for op in graph.operators}
     assert {name: found[name] for name in expected} == expected
+
+
+def test_a_rule_for_one_of_two_composites_of_a_subgraph_holds_for_its_operators():
+    b = tq.ModelBuilder()
+    inner, shape = b.subgraph("inner"), [1, 4]
+    start, end = inner.input("start", shape), inner.tensor("end", shape)
+    inner.operator("ADD", [start, start], [end], fused_activation_function="NONE")
+    inner.output(end)
+    x, y, z, u = b.input("x", shape), *(b.tensor(name, shape) for name in "yzu")
+    b.operator("MUL", [x, x], [y], fused_activation_function="NONE")
+    b.operator("STABLEHLO_COMPOSITE", [y], [z], name="one", decomposition_subgraph_index=1)
+    b.operator("STABLEHLO_COMPOSITE", [z], [u], name="one", decomposition_subgraph_index=1)
+    b.output(u)
+    seen = [np.random.default_rng(number).normal(size=(1, 4)).astype(np.float32) for number in range(4)]
+    for name in "zu":
+        rules = [tq.Rule("float", tensor=f"^{name}$")]
+        made = tq.Model(tq.quantize_model(b.to_bytes(), calibration=seen, rules=rules))
+        assert {op.outputs[0].type.name for op in made.subgraphs[1].operators} == {"FLOAT32"}
 
 
 def test_a_rule_for_composites_that_later_rules_undo_is_an_error():

@@ -499,6 +499,17 @@ def test_weights_that_two_layers_read_are_those_of_one_layer_with_the_inputs_of_
     np.testing.assert_array_equal(a.quantization.scale, b.quantization.scale)
 
 
+def test_the_float_model_runs_whole_where_layers_share_all_weights(monkeypatch):
+    """Not in pieces, which would be as many as layers: each takes as long to cut as the model is large."""
+    model, cut, pieces = tq.Model(sharing()), Segments._extract, []
+    monkeypatch.setattr(
+        Segments, "_extract", lambda self, *args: pieces.append(self._model is model) or cut(self, *args)
+    )
+    options = {"weight_rounding": "gptq", "min_elements": 1}
+    tq.quantize_model(model, "weight_only_int4", calibration=smooth((1, 8, 8, 6), 8, 1), **options)
+    assert pieces and not any(pieces)
+
+
 def test_weights_that_are_a_table_too_stay():
     x, rows = smooth((3, 40), 8, 1), np.array([0, 3, 1], np.int32)
     with pytest.raises(ValueError, match="weight_rounding has no effect: no weights that only"):

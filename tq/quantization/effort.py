@@ -7,11 +7,14 @@ ranges      ranges of activations are chosen by the errors at the outputs (range
 rounding    weights are rounded for the inputs that samples give their layer (rounding.py)
 
 The test compares all passes together with plain quantization, which is effort="fast".  Single passes are not tested: a
-few samples cannot tell the gain of one.  The test is a cross-validation.  The samples are split into parts; for each
-part, both models are made from the samples of the other parts and run on the samples of this part, with the kernels
-that give the bits of LiteRT's default.  Errors are measured before a last SOFTMAX or LOGISTIC.  If the errors of the
-passes are smaller by more than chance explains (judgement.py), the result is made by the passes from all samples, else
-by plain quantization.
+few samples cannot tell the gain of one.  But rounding alone is tested, and the passes are compared with it, where
+activations stay float32: factors of channels, which are for the steps of activations, may cost more there than they
+gain, and far less than rounding gains.
+The test is a cross-validation.  The samples are split into parts; for each part, the models are made from the samples
+of the other parts and run on the samples of this part, with the kernels that give the bits of LiteRT's default.  Errors
+are measured before a last SOFTMAX or LOGISTIC.  If the errors of the passes are smaller by more than chance explains
+(judgement.py), the result is made by the passes from all samples, else by plain quantization.  Parts are left out once
+the others leave no doubt.
 """
 
 from __future__ import annotations
@@ -65,15 +68,28 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
     def outputs(made: Model, held_out: Samples) -> list[list[Array]]:
         return measuring.outputs(without_last(made), held_out, threads, limits, _KERNELS)
 
-    errors: dict[str, list[list[Noise]]] = {"before": [], "after": []}
+    makers = passes.makers()
+    errors: list[list[list[Noise]]] = [[] for _ in makers]
     split = parts(samples, effort)
     for seen, held_out in tracked(split, split, f"effort {effort!r}", unit=" parts"):
         exact = outputs(model, held_out)
-        for when, make in (("before", passes.plain), ("after", passes.made)):
+        for rows, make in zip(errors, makers, strict=True):
             found = outputs(Model(build(*make(seen), seen)), held_out)
-            errors[when] += [measuring.output_noises([x], [y]) for x, y in zip(exact, found, strict=True)]
-    before, after = map(Sums.of, errors.values())
-    return passes.made(samples) if judgement.gains(before, after) else plain
+            rows += [measuring.output_noises([x], [y]) for x, y in zip(exact, found, strict=True)]
+        best, is_settled = _best([Sums.of(rows) for rows in errors])
+        if is_settled:
+            break
+    return makers[best](samples) if best else plain
+
+
+def _best(candidates: list[Sums]) -> tuple[int, bool]:
+    """The last of the candidates that gains over the best before it; whether more samples would hardly change that."""
+    best, is_settled = 0, True
+    for number, after in enumerate(candidates[1:], 1):
+        before = candidates[best]
+        is_settled = is_settled and judgement.is_settled(before, after)
+        best = number if judgement.gains(before, after) else best
+    return best, is_settled
 
 
 def parts(samples: Samples, effort: str) -> list[tuple[Samples, Samples]]:
@@ -94,11 +110,21 @@ class Passes:
         self._model, self._calibrate, self._keeps_channels = model, calibrate, keeps_channels
         self._ranges: Chosen | None = None
         found = self._scaled(samples)
+        self._rounds_alone = found.model is not model and not (found.options.is_static or found.options.rounds_weights)
         if _has_ranges(found):
             self._ranges = choose_ranges(found.model, found.options, samples)
 
     def plain(self, samples: Samples) -> Candidate:
         return Candidate(self._model, self._calibrate(self._model, samples))
+
+    def makers(self) -> list[Callable[[Samples], Candidate]]:
+        """The candidates, each with more passes than the one before."""
+        return [self.plain, *([self.rounded] if self._rounds_alone else []), self.made]
+
+    def rounded(self, samples: Samples) -> Candidate:
+        """The candidate of rounding alone."""
+        model, options = self.plain(samples)
+        return Candidate(model, replace(options, weight_rounding="gptq"))
 
     def made(self, samples: Samples) -> Candidate:
         """The candidate of all passes."""

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from tq.accuracy.measuring import Noise
 
 _ERRORS = 1.1  # standard errors: where one sample alone gains, its gain is one of them
+_SETTLED = 3.0  # standard errors: more samples hardly change a verdict beyond them,
+_LEAST = 8  # where there are so many samples: fewer tell a standard error badly
 _INDEPENDENT = 16  # values of an output at most: near values of a picture have like errors
 _MOST_DECIBELS = 120.0  # of an output, so that one exact output does not hide the others' errors
 
@@ -60,6 +62,14 @@ class Sums(NamedTuple):
 def gains(before: Sums, after: Sums) -> bool:
     """Whether the outputs `after` are surely nearer to the float model's than those `before`."""
     return any(gain > _ERRORS * error for gain, error in (_of_all(before, after), _of_each(before, after)))
+
+
+def is_settled(before: Sums, after: Sums) -> bool:
+    """Whether more samples would hardly change what gains() says."""
+    found = _of_all(before, after), _of_each(before, after)
+    is_gain = any(gain > _SETTLED * error for gain, error in found)
+    is_loss = all(gain < -_SETTLED * error for gain, error in found)
+    return len(before.noise) >= _LEAST and (is_gain or is_loss)
 
 
 def _of_all(before: Sums, after: Sums) -> tuple[float, float]:

@@ -96,8 +96,8 @@ def quantize_model(
     effort: how long to search for a model with smaller errors: "fast": not at all.  "better", seconds to minutes:
         channels of activations are scaled across branches, ranges are chosen by the errors at the outputs, weights are
         rounded by "gptq".  This model is taken if its errors on samples that it was not made from are less than those
-        of "fast"; "best" tests this more surely, in twice the time.  The scaled float model computes the same, nearly
-        to the bit, except for a RELU6 whose input is greater than in the samples.
+        of "fast"; "best" tests this more surely, in up to twice the time.  The scaled float model computes the same,
+        nearly to the bit, except for a RELU6 whose input is greater than in the samples.
     weight_rounding: "nearest"; or, for the inputs that samples give each layer, with earlier layers rounded already:
         "gptq", the more accurate, or "comq".  It concerns int8, int4 and int2 weights with zero point 0 in the first
         subgraph that one CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED, TRANSPOSE_CONV or BATCH_MATMUL reads, or several

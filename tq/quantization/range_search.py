@@ -12,6 +12,9 @@ saturation  values outside of the range become its ends.  The range of all sampl
 
 Both are errors at the model's outputs: benchmarks/README.md has what the outputs of the operators that read a group
 choose.  Errors of groups nearly add up: the chosen candidates are those with the least sum.
+
+Each sample adds to the saturation, most where the range is narrowest.  So a candidate is given up, and not run on
+further samples, once its saturation exceeds that of a wider one by more than finer steps can win back.
 """
 
 from __future__ import annotations
@@ -49,7 +52,25 @@ _SWEEPS = 8  # over all groups
 _SHARE = 0.25  # a group whose error is less than this part of the mean over groups, in all outputs, keeps its range
 _UNEVEN = 0.1  # a group with values farther outside of the other samples' range, over its length, is searched
 _PARTS = 4  # of the samples; saturation in a part is measured with the range of the others
-_LOST = 30.0  # saturation over rounding: a candidate with more is given up
+
+
+def _won_back() -> Array:
+    """[wide, narrow]: the most saturation that candidate `narrow` may have beyond that of `wide` and be as good, over
+    the rounding with factor 1; infinite where it is not narrower than both `wide` and 1.
+
+    With the rounding W of `wide` and g = narrow / wide, the logarithms of g^2 W in all parts of the samples but one,
+    and of g^2 W and the saturation in this one, have the sum of those of W.  Where saturation is in several parts, and
+    beside errors of other groups, less loses as much.
+    """
+    factors = np.array(_FACTORS)
+    wide, narrow = factors[:, None], factors[None]
+    ratio = narrow / wide
+    most = wide**2 * (ratio ** (2 - 2 * _PARTS) - ratio**2) / _PARTS
+    found: Array = np.where((ratio < 1) & (narrow < 1), most, np.inf)
+    return found
+
+
+_WON_BACK = _won_back()
 
 
 class Group(NamedTuple):
@@ -161,9 +182,13 @@ class _Trial:
         return np.array([noise.noise for noise in self.rounding])
 
     def add_saturation(self, number: int, sample: int, noises: Array) -> None:
+        """Adds the errors of a sample with a candidate, and gives it up if it cannot be the best any more."""
         found = self.saturation[number]
         found[:, sample % _PARTS] += noises
-        if _FACTORS[number] < 1 and (found.sum(axis=1) > _LOST * self._rounding()).all():
+        with np.errstate(invalid="ignore"):  # infinities: of candidates that were given up, and of _WON_BACK
+            more = found.sum(axis=1) - self.saturation.sum(axis=2)
+            most = np.outer(_WON_BACK[:, number], self._rounding())
+        if ((more >= most).all(axis=1) & (more > most).any(axis=1)).any():
             found[:] = np.inf
 
     def is_lost(self, number: int) -> bool:

@@ -128,7 +128,7 @@ class Rule:
     operator: their name, "CONV_2D".  tensor: a regular expression that is searched for in the names of their outputs
     and of their constant inputs.  subgraph: its index.  index: the operator's
     index in its subgraph, or several.  An operator for which all given conditions hold gets the recipe; where
-    `operator` is "STABLEHLO_COMPOSITE", the operators of its subgraph get it too.
+    `operator`, `tensor` or `index` finds a STABLEHLO_COMPOSITE, the operators of its subgraph get it too.
     weight_rounding: of its weights, as of tq.quantize_model, which decides where it is None.
     """
 

@@ -33,6 +33,7 @@ from tq.quantization.pieces import Chunk
 from tq.quantization.rounded_matrices import round_matrices, spread
 from tq.quantization.segments import Segments
 from tq.quantization.shift import shifted
+from tq.running.interpreter import Interpreter
 from tq.running.limits import NONE, Limits
 
 Array = NDArray[Any]
@@ -67,12 +68,13 @@ def round_weights(
     runs: dict[str, Any] = {"limits": limits, "num_threads": num_threads, "executor": executor}
     shared = _Shared(model, layers)
     if shared.users:
-        shared.gather(Segments(model, samples, most, **runs), num_threads, executor)
+        shared.gather(samples, num_threads, limits)
     exact, found = (Segments(item, samples, most, **runs) for item in (model, quantized))
     changes: dict[int, Callable[[OperatorPart], None]] = {}
     for layer in tracked(layers, layers, "rounding weights", unit=" layers"):
         found.advance(layer.rounded.index, changes)
-        exact.advance(layer.exact.index)
+        if not shared.has(layer):
+            exact.advance(layer.exact.index)
         made = _round(model, layer, exact, found, shared, methods(layer.exact), num_threads, executor)
         if made is not None:
             changes[layer.rounded.index] = _writer(layer, made)
@@ -97,18 +99,41 @@ class _Shared:
         for layer in layers:
             self.users.setdefault(layer.weights.index, []).append(layer)
         self.users = {index: users for index, users in self.users.items() if len(users) > 1}
-        self._moments: dict[int, HessianObserver] = {}
+        # By the weights, for the inputs of all layers; by the layer, for its own.
+        self._moments = {index: HessianObserver(users[0].shape) for index, users in self.users.items()}
+        self._means = {
+            layer.exact.index: HessianObserver(layer.shape, with_products=False)
+            for users in self.users.values()
+            for layer in users
+        }
         self._rounded: dict[int, tuple[Array, Array] | None] = {}
 
-    def gather(self, segments: Segments, num_threads: int | None, executor: Any) -> None:
-        """Gathers the moments of the inputs that all have in the float model."""
-        layers = sorted((layer for users in self.users.values() for layer in users), key=lambda x: x.exact.index)
-        for layer in tracked(layers, layers, "inputs of shared weights", unit=" layers"):
-            segments.advance(layer.exact.index)
-            seen = moments.Layer(filter_of(layer.exact), layer.weights.shape, layer.shape, products=True, pairs=False)
-            found = moments.gather(seen, _chunks(layer.exact, segments), None, num_threads, executor).rounded
-            index = layer.weights.index
-            self._moments[index] = self._moments[index].merge(found) if index in self._moments else found
+    def has(self, layer: Layer) -> bool:
+        return layer.weights.index in self.users
+
+    def gather(self, samples: Samples, num_threads: int | None, limits: Limits) -> None:
+        """Gathers the moments of the inputs that all have in the float model, which runs once a sample: pieces of it
+        would be as many as layers, and take as long as the model is large."""
+        interpreter = Interpreter(
+            model=self._model,
+            num_threads=num_threads,
+            experimental_preserve_all_tensors=True,
+            numerics="reference",
+            **limits._asdict(),
+        )
+        for _ in tracked(samples.each(interpreter), samples, "inputs of shared weights"):
+            interpreter.invoke()
+            for index, users in self.users.items():
+                for layer in users:
+                    data = layer.exact.inputs[LAYERS[layer.exact.name][0]]
+                    assert data is not None
+                    value = interpreter.get_tensor(data.index)
+                    for observer in (self._moments[index], self._means[layer.exact.index]):
+                        observer.update(filter_of(layer.exact), layer.weights.shape, value, num_threads=num_threads)
+
+    def mean(self, layer: Layer) -> Array:
+        """The mean of the layer's inputs in the float model."""
+        return self._means[layer.exact.index].mean()
 
     def round(self, layer: Layer, matrices: Array, method: str, num_threads: int | None) -> tuple[Array, Array] | None:
         """The integers and scales for all layers; None: they stay."""
@@ -142,8 +167,9 @@ def _round(
     weights = constant_values(model, layer.exact, WEIGHTS)
     if weights is None or not np.isfinite(weights).all():
         return None
-    bias, is_shared = bias_of(model, layer), layer.weights.index in shared.users
-    met = _meet(layer, exact if bias is not None else None, found, not is_shared, num_threads, executor)
+    bias, is_shared = bias_of(model, layer), shared.has(layer)
+    others = exact if bias is not None and not is_shared else None
+    met = _meet(layer, others, found, not is_shared, num_threads, executor)
     matrices = matrices_of(layer.exact, layer.shape, weights.astype(np.float64))
     if is_shared:
         made = shared.round(layer, matrices, method, num_threads)
@@ -155,7 +181,8 @@ def _round(
     new_bias = None
     if bias is not None:
         rounded = values * spread(layer, scales)
-        expected = np.einsum("grk,gk->gr", matrices, met.exact.mean())
+        wanted = shared.mean(layer) if is_shared else met.exact.mean()
+        expected = np.einsum("grk,gk->gr", matrices, wanted)
         new_bias = bias + (expected - np.einsum("grk,gk->gr", rounded, met.rounded.mean())).ravel()
         if not fits(layer, new_bias, scales):
             if not is_shared:

@@ -12,7 +12,7 @@ from tq.nearest import hint, pattern_hint
 from tq.quantization.options import Options
 from tq.quantization.recipes import Recipe, Rule, find
 
-COMPOSITE = "STABLEHLO_COMPOSITE"
+_COMPOSITE = "STABLEHLO_COMPOSITE"
 
 
 class Seen(NamedTuple):
@@ -32,8 +32,10 @@ class Ruled(NamedTuple):
     can: Callable[[Recipe], bool]
 
     def holds(self, rule: Rule) -> bool:
-        """Whether a rule is meant for it: a rule for composites is meant for the operators of their subgraphs too."""
-        return rule.holds(*self.seen) or (rule.operator == COMPOSITE and any(rule.holds(*item) for item in self.within))
+        """Whether a rule is meant for it: one that finds a composite, not all operators of the composite's subgraph, is
+        meant for the operators within too."""
+        finds = any(condition is not None for condition in (rule.operator, rule.tensor, rule.index))
+        return rule.holds(*self.seen) or (finds and any(rule.holds(*item) for item in self.within))
 
 
 class Ruling:
@@ -45,12 +47,11 @@ class Ruling:
         self._indices: Mapping[OperatorPart, int] = (
             {op: index for graph in graphs for index, op in enumerate(graph.operators)} if counts else {}
         )
-        self._composites = {
-            int(op.options.get("decomposition_subgraph_index", -1)): op
-            for graph in (graphs if any(rule.operator == COMPOSITE for rule in self._rules) else ())
-            for op in graph.operators
-            if op.name == COMPOSITE
-        }
+        self._composites: dict[int, list[OperatorPart]] = {}  # by the subgraph that they call
+        for op in (op for graph in (graphs if self._rules else ()) for op in graph.operators):
+            if op.name == _COMPOSITE:
+                called = int(op.options.get("decomposition_subgraph_index", -1))
+                self._composites.setdefault(called, []).append(op)
 
     def recipe(self, operator: OperatorPart, subgraph: int) -> Recipe:
         if not self._rules:
@@ -64,11 +65,12 @@ class Ruling:
     def ruled(
         self, operator: OperatorPart, subgraph: int, position: int | None, can: Callable[[Recipe], bool]
     ) -> Ruled:
-        within: list[OperatorPart] = []
-        outer = self._composites.get(subgraph)
-        while outer is not None and outer not in within:
-            within.append(outer)
-            outer = self._composites.get(outer.subgraph.index)
+        within = dict.fromkeys(self._composites.get(subgraph, ()))
+        waiting = list(within)
+        while waiting:
+            further = [op for op in self._composites.get(waiting.pop().subgraph.index, ()) if op not in within]
+            within.update(dict.fromkeys(further))
+            waiting += further
         around = [Seen(op.name, op.subgraph.index, tensor_names(op), self._indices.get(op)) for op in within]
         return Ruled(Seen(operator.name, subgraph, tensor_names(operator), position), around, can)
 
