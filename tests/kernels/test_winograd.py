@@ -59,9 +59,9 @@ def test_the_greatest_sums_are_exact(depth, zero_point):
 
 
 @pytest.mark.parametrize("operator", ["CONV_2D", "DEPTHWISE_CONV_2D"])
-def test_all_sizes_give_litert_bits(operator):
+def test_all_sizes_give_litert_bits_on_any_number_of_threads(operator):
     rng = np.random.default_rng(19)
-    sizes = [(1, 1), (3, 4), (4, 4), (6, 9), (7, 7), (13, 30), (16, 12)]
+    sizes = [(1, 1), (3, 4), (4, 4), (6, 9), (7, 7), (13, 30), (16, 12), (3, 110)]
     cases = []
     for (height, width), (kind, zero_point), batch in itertools.product(sizes, [("int8", -5), ("uint8", 99)], (1, 2)):
         depth, channels = (40, 40) if operator.startswith("DEPTHWISE") else (48, 31)
@@ -75,7 +75,7 @@ def test_all_sizes_give_litert_bits(operator):
     answers = oracle.ask("tensors", [(model, "BUILTIN_REF", [{0: x}], {}, [out]) for model, x, out in cases])
     features = [row["isa"] for row in tq._core.kernel_variants() if row["name"] == "gemm_i16" and row["available"]]
     for (model, x, out), answer in zip(cases, answers, strict=True):
-        for isa, threads in itertools.product({*ISAS, *features}, (1, 2)):
+        for isa, threads in itertools.product({*ISAS, *features}, (1, 2, 4)):
             np.testing.assert_array_equal(result(model, x, isa, threads), answer[0][out], err_msg=f"{isa} {x.shape}")
 
 

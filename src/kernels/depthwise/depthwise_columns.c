@@ -5,6 +5,8 @@
  * filter.  Every output that a column reaches reads the same copy.
  *
  * Two output rows share columns where these have room for the rows of both: weights of the second stand one row lower.
+ * Where a thread's part ends between the two, each thread interleaves columns for its own row: so two threads share 14
+ * rows evenly.
  *
  * An output row is computed in chunks of pixels.  With stride 1 a chunk is one run of values: channels that do not fill
  * a vector continue with the next pixel, and weights repeat after `period` vectors.  With other strides each pixel is a
@@ -158,20 +160,21 @@ static void sum_columns(const tq_depthwise *d, size_t r, const char *columns, si
     }
 }
 
-/* The rows of units of an image, and the units of such a row. */
+/* A unit is a chunk of one output row.  Those of rows that share columns follow one another, also where an image lacks
+   the second row.  Rows that share columns, of an image: */
 static size_t unit_rows(const tq_depthwise *d)
 {
     return tq_divide_up((size_t)d->scan.out_h, d->columns.rows);
 }
 
-static size_t unit_columns(const tq_depthwise *d)
+static size_t chunks_of(const tq_depthwise *d)
 {
     return tq_divide_up((size_t)d->scan.out_w, d->columns.pixels);
 }
 
 size_t tq_depthwise_column_units(const tq_depthwise *d, size_t images)
 {
-    return images * unit_rows(d) * unit_columns(d);
+    return images * unit_rows(d) * chunks_of(d) * d->columns.rows;
 }
 
 void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t first, size_t end,
@@ -185,10 +188,14 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
     const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * d->channels;
     int32_t *sums = (int32_t *)(void *)(scratch + c->groups * c->group_bytes);
     size_t work = 0;
-    for (size_t unit = first; unit < end; unit++) {
-        const size_t x = unit % unit_columns(d) * c->pixels, pixels = tq_min_size(c->pixels, out_w - x);
-        const size_t row = unit / unit_columns(d), image = row / unit_rows(d);
-        const size_t y = row % unit_rows(d) * c->rows, rows = tq_min_size(c->rows, out_h - y);
+    for (size_t unit = first, units; unit < end; unit += units) {
+        units = tq_min_size(c->rows - unit % c->rows, end - unit);
+        const size_t chunk = unit / c->rows, row = chunk / chunks_of(d), image = row / unit_rows(d);
+        const size_t x = chunk % chunks_of(d) * c->pixels, pixels = tq_min_size(c->pixels, out_w - x);
+        const size_t y = row % unit_rows(d) * c->rows + unit % c->rows;
+        const size_t rows = tq_min_size(units, out_h - y); /* y <= out_h */
+        if (rows == 0)
+            continue;
         if (tq_stop_count(&work, rows * pixels * d->channels * d->taps / 8))
             return;
         fill_columns(d, data + image * image_bytes, (int64_t)y, (int64_t)x, pixels, scratch);

@@ -85,8 +85,8 @@ static inline int32_t tq_depthwise_weight(const tq_gemm_weights *w, size_t tap, 
 }
 
 /* depthwise_columns.c: the plan, with period 0 where the convolution is not computed by columns; weights, into zeroed
-   memory, and biases from `sums`, those of the channels; the units of `images` images, of equal work, in the order of
-   the output; units [first, end). */
+   memory, and biases from `sums`, those of the channels; the units of `images` images, of nearly equal work, which
+   threads split; units [first, end). */
 tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel, tq_element in, const tq_scan *scan,
                                                size_t channels);
 void tq_depthwise_pack_columns(const tq_depthwise *d, const tq_gemm_weights *w, const int32_t *sums, int8_t *to,

@@ -212,11 +212,11 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
 
 /* ---- jobs ---- */
 
-/* The first row of a part: whole tiles before it. */
+/* The first row of a part: whole tiles before it, one at least. */
 static size_t first_row(const tq_gemm_call *call, size_t part)
 {
-    const size_t rows = call->rows->count, parts = call->row_parts, tile = call->gemm->kernel->rows;
-    return part == parts ? rows : (rows / parts * part + rows % parts * part / parts) / tile * tile;
+    const size_t rows = call->rows->count, tile = call->gemm->kernel->rows;
+    return tq_min_size(rows, tq_divide_up(rows, tile) * part / call->row_parts * tile);
 }
 
 static void run_job(const tq_gemm_call *call, size_t job)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Eval: tiles are transformed, a chunk of them at a time; then each job multiplies some panels of weights with all
- * tiles of the chunk, and stores their outputs.  A chunk stays in the second-level cache.
+ * tiles of the chunk, and stores their outputs.  Where panels do not divide among jobs, a job's first and last panel
+ * take some of the tiles.  A chunk stays in the second-level cache.
  */
 #include <string.h>
 
@@ -26,7 +27,6 @@ typedef struct call {
     int16_t *tiles;        /* [count][36][depth] */
     char *scratch;         /* of a job: int32_t sums[GROUP][36][lanes] */
     size_t share;          /* bytes */
-    size_t groups; /* of the chunk's tiles */
     size_t jobs;
 } call;
 
@@ -134,18 +134,29 @@ static void run_group(const call *c, size_t begin, size_t count, size_t panel, i
     }
 }
 
-static void run_panels(void *context, size_t begin, size_t end)
+/* Tiles [begin, end) of the chunk, in nearly equal groups. */
+static void run_panel(const call *c, size_t panel, size_t begin, size_t end, int32_t *sums)
+{
+    const size_t count = end - begin, groups = tq_divide_up(count, GROUP);
+    for (size_t g = 0; g < groups; g++) {
+        const size_t first = count * g / groups, n = count * (g + 1) / groups - first;
+        if (tq_stop_after(n * tile_elements(c->winograd) / 2))
+            return;
+        run_group(c, begin + first, n, panel, sums);
+    }
+}
+
+/* Jobs [begin, end): nearly equal parts of all tiles of all panels, one panel after the other. */
+static void run_jobs(void *context, size_t begin, size_t end)
 {
     const call *c = context;
-    const tq_winograd *w = c->winograd;
+    const size_t all = c->winograd->panels * c->count;
     for (size_t job = begin; job < end; job++)
-        for (size_t panel = w->panels * job / c->jobs; panel < w->panels * (job + 1) / c->jobs; panel++)
-            for (size_t g = 0, i = 0, n; g < c->groups; g++, i += n) {
-                n = c->count * (g + 1) / c->groups - i;
-                if (tq_stop_after(n * tile_elements(w) / 2))
-                    return;
-                run_group(c, i, n, panel, (int32_t *)(void *)(c->scratch + job * c->share));
-            }
+        for (size_t at = all * job / c->jobs, last = all * (job + 1) / c->jobs, n; at < last; at += n) {
+            const size_t tile = at % c->count;
+            n = tq_min_size(c->count - tile, last - at);
+            run_panel(c, at / c->count, tile, tile + n, (int32_t *)(void *)(c->scratch + job * c->share));
+        }
 }
 
 void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
@@ -161,7 +172,6 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
         .out_size = tq_element_size(store->out),
         .across = tq_winograd_tiles(s->out_w),
         .down = tq_winograd_tiles(s->out_h),
-        .jobs = tq_min_size((size_t)threads, winograd->panels),
         .scratch = scratch,
         .share = share_bytes(winograd, threads),
         .tiles = (int16_t *)(void *)((char *)scratch + (size_t)threads * share_bytes(winograd, threads)),
@@ -171,8 +181,8 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
     for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
         c.first = tiles * i / chunks;
         c.count = tiles * (i + 1) / chunks - c.first;
-        c.groups = (c.count + GROUP - 1) / GROUP;
+        c.jobs = tq_min_size((size_t)threads, winograd->panels * tq_divide_up(c.count, GROUP));
         tq_parallel_for(c.count, 1, threads, transform_tiles, &c);
-        tq_parallel_for(c.jobs, 1, (int)c.jobs, run_panels, &c);
+        tq_parallel_for(c.jobs, 1, (int)c.jobs, run_jobs, &c);
     }
 }
