@@ -76,20 +76,32 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
-/* Elements of a constant size, which need no call of memcpy. */
-#define REPEAT(type)                               \
-    for (size_t c = 0; c < inputs; c++)            \
-        for (size_t m = 0; m < d->multiplier; m++) \
-    ((type *)(void *)to)[c * d->multiplier + m] = ((const type *)(const void *)from)[c]
+#define REPEAT(type)                       \
+    for (size_t c = 0; c < inputs; c++)    \
+        for (size_t m = 0; m < times; m++) \
+    ((type *)(void *)to)[c * times + m] = ((const type *)(const void *)from)[c]
+
+/* A pixel of elements of a constant size, which need no call of memcpy.  times: a constant where compilers are to write
+   vectors. */
+TQ_BODY void repeat_elements(const char *from, size_t inputs, size_t size, size_t times, char *to)
+{
+    switch (size) {
+    case 1: REPEAT(uint8_t); break;
+    case 2: REPEAT(uint16_t); break;
+    default: REPEAT(uint32_t); break;
+    }
+}
 
 static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixels, size_t stride, char *to)
 {
     const size_t inputs = d->channels / d->multiplier, size = tq_element_size(d->in);
     for (size_t p = 0; p < pixels && !tq_stop_after(d->channels); p++, from += stride, to += d->channels * size)
-        switch (size) {
-        case 1: REPEAT(uint8_t); break;
-        case 2: REPEAT(uint16_t); break;
-        default: REPEAT(uint32_t); break;
+        switch (d->multiplier) {
+        case 2: repeat_elements(from, inputs, size, 2, to); break;
+        case 3: repeat_elements(from, inputs, size, 3, to); break;
+        case 4: repeat_elements(from, inputs, size, 4, to); break;
+        case 8: repeat_elements(from, inputs, size, 8, to); break;
+        default: repeat_elements(from, inputs, size, d->multiplier, to); break;
         }
 }
 
