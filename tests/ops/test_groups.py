@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A convolution of groups gives what convolutions of each group give."""
+"""A convolution of groups gives what convolutions of each group give, a dilated one what its taps among zeros give."""
 
 import numpy as np
 import pytest
@@ -62,22 +62,23 @@ def run(kind, x, weights, biases, scales, dilation, numerics, constant):
     return interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
 
+def draw(rng, kind, *shape):
+    if kind == "float32":
+        return rng.standard_normal(shape).astype(kind)
+    return rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, shape, kind, endpoint=True)
+
+
 @pytest.mark.parametrize(("numerics", "constant"), [("reference", True), ("reference", False), ("xnnpack", True)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_group_by_itself_gives_the_same(kind, numerics, constant):
     rng = np.random.default_rng(0)
-    draw = lambda type, *shape: (  # noqa: E731
-        rng.standard_normal(shape).astype(type)
-        if type == "float32"
-        else rng.integers(np.iinfo(type).min, np.iinfo(type).max, shape, type, endpoint=True)
-    )
     for groups, depth, each, high, wide, dilation, batch in SHAPES:
         if kind == "hybrid" and high * wide == 1 and numerics == "xnnpack":
             continue  # a group by itself is fully connected there, and quantizes each pixel
-        x = draw("float32" if kind == "hybrid" else kind, batch, 11, 9, groups * depth)
+        x = draw(rng, "float32" if kind == "hybrid" else kind, batch, 11, 9, groups * depth)
         if kind == "hybrid":  # all groups have the image's range
             x[:, 0, 0], x[:, 5, 5] = -9, 8
-        weights = draw("int8" if kind in ("int16", "hybrid") else kind, groups * each, high, wide, depth)
+        weights = draw(rng, "int8" if kind in ("int16", "hybrid") else kind, groups * each, high, wide, depth)
         if weights.dtype == np.int8:
             weights[weights == -128] = -127
         biases = rng.integers(-3000, 3000, len(weights)).astype("float32" if kind in ("float32", "hybrid") else "int32")
@@ -96,3 +97,20 @@ def test_each_group_by_itself_gives_the_same(kind, numerics, constant):
                 constant,
             )
             np.testing.assert_array_equal(whole[..., of], one, err_msg=f"group {g} of {groups}, depth {depth}")
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "float32"])
+def test_a_dilated_filter_gives_what_its_taps_among_zeros_give(kind):
+    rng = np.random.default_rng(0)
+    for depth in (1, 2, 3, 4, 5, 8, 12, 16, 17, 32, 33):  # pixels of 1 to 132 bytes
+        x = draw(rng, kind, 2, 13, 11, depth)
+        weights = draw(rng, "int8" if kind == "int16" else kind, 6, 3, 3, depth)
+        if weights.dtype == np.int8:
+            weights[weights == -128] = -127
+        among = np.full((6, 5, 5, depth), 3 if kind == "uint8" else 0, weights.dtype)  # the zero point
+        among[:, ::2, ::2] = weights
+        biases = rng.integers(-3000, 3000, 6).astype("float32" if kind == "float32" else "int32")
+        scales = (0.002 + 0.003 * rng.random(6)).astype(np.float32).tolist()
+        dilated = run(kind, x, weights, biases, scales, 2, "reference", True)
+        plain = run(kind, x, among, biases, scales, 1, "reference", True)
+        np.testing.assert_array_equal(dilated, plain, err_msg=f"depth {depth}")

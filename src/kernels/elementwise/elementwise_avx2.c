@@ -12,4 +12,5 @@
 #define ROW_avx512(operation, in, out)
 #define ROW_neon(operation, in, out)
 #include "kernels/elementwise/elementwise_simd.h"
+#include "kernels/elementwise/add_8bit_simd.h"
 #endif

@@ -73,6 +73,31 @@ static void copy_rows(const tq_gemm_call *call, const void *const *table, size_t
     }
 }
 
+/* ---- pixels of few bytes, which do not lie side by side ---- */
+
+enum { SMALL_PIXEL = 32 }; /* bytes; larger pixels are widened as fast one by one */
+
+static inline __attribute__((always_inline)) void gather(const void *const *table, size_t step, size_t taps,
+                                                         size_t count, char *to, size_t row, const size_t pixel)
+{
+    for (size_t i = 0; i < count; i++, to += row)
+        for (size_t t = 0; t < taps; t++)
+            tq_copy_part(to + t * pixel, table[t * step + i], pixel);
+}
+
+/* Copies `count` rows of pixels of at most SMALL_PIXEL bytes, `row` bytes apart. */
+static void gather_rows(const tq_gemm *g, const void *const *table, size_t step, size_t count, char *to, size_t row)
+{
+    const size_t pixel = g->depth * g->in_bytes;
+    switch (pixel) { /* a copy of a constant size is one or two moves */
+    case 4: gather(table, step, g->taps, count, to, row, 4); break;
+    case 8: gather(table, step, g->taps, count, to, row, 8); break;
+    case 16: gather(table, step, g->taps, count, to, row, 16); break;
+    case 32: gather(table, step, g->taps, count, to, row, 32); break;
+    default: gather(table, step, g->taps, count, to, row, pixel); break;
+    }
+}
+
 /* ---- filter rows of the image ----
    A filter row is contiguous in the image.  Where it has at most TQ_GEMM_LINE bytes it is copied in pieces of 16,
    without an indirection buffer.  The last piece may reach past its end, into the next row's copy, which is written
@@ -266,8 +291,11 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
         return;
     }
     const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
+    const bool small = g->copies && !lines && !dense && g->depth * g->in_bytes <= SMALL_PIXEL;
+    char *const copies = widens ? space->bytes : space->copies; /* before they are widened */
+    const size_t copied_row = widens ? elements * g->in_bytes : row;
     if (lines)
-        copy_lines(call, space, first, count, widens ? space->bytes : space->copies, widens ? elements : row);
+        copy_lines(call, space, first, count, copies, copied_row);
     else if (call->plain)
         for (size_t i = 0; i < count && !dense; i++)
             taps[i] = data + (first + i) * stride;
@@ -275,9 +303,11 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies || call->reads_lines)
         return;
-    if (dense || (lines && widens)) /* 8-bit rows that lie one behind the other */
+    if (small)
+        gather_rows(g, taps, block, count, copies, copied_row);
+    if (dense || ((lines || small) && widens)) /* 8-bit rows that lie one behind the other */
         copy_elements(call, space->copies, dense ? data + first * stride : space->bytes, count * elements, call->limit);
-    else if (!lines)
+    else if (!lines && !small)
         copy_rows(call, taps, block, count, space->copies, row);
     for (size_t i = 0; i < count; i++)
         space->table[i] = space->copies + i * row;

@@ -159,93 +159,6 @@ static bool scale_factors(const tq_node *node, tq_pair *p)
     return true;
 }
 
-/* ---- the reference's rule for 8 bits, by one sum ----
-   The rule multiplies and rounds each input, and then their sum s: t_i = (q_i - z_i) 2^L m_i + e_i with |e_i| <= 1,
-   since MBQM rounds twice by 1/2 at most (3/2 in the optimized kernel's blocks, whose shift truncates); the result is
-   the integer nearest to x = (t_1 + t_2) m + e, m the output's multiplier, with |e| <= 2^-(right + 1) from the first
-   rounding.  With r_i = 2^L m_i m,
-
-       u = q_1 f_1 + q_2 f_2 + 2^(k - 1) - z_1 f_1 - z_2 f_2,     f_i = round(r_i 2^k)
-
-   is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (3 m + 2^-(right + 1)) < margin.  Where no multiple of
-   2^k is that near to u, u >> k is the result, whatever the direction of ties.  Otherwise p.exact computes the whole
-   chunk by the rule: 1 chunk in 60 of uniform data. */
-
-#define QUICK_CHUNK 128
-
-TQ_BODY void add_quickly(const tq_broadcast_run *run)
-{
-    const tq_pair p = *(const tq_pair *)run->params;
-    const int32_t step = ((int32_t)1 << p.right) - 1;
-    const size_t x_step = !run->scalar[0], y_step = !run->scalar[1];
-    uint8_t repeated[2][QUICK_CHUNK];
-    tq_broadcast_run part = *run;
-    size_t at = 0;
-    for (int i = 0; i < 2; i++)
-        if (run->scalar[i] && run->n >= QUICK_CHUNK)
-            memset(repeated[i], *(const uint8_t *)run->in[i], QUICK_CHUNK);
-    for (; at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) {
-        const uint8_t *x = x_step ? (const uint8_t *)run->in[0] + at : repeated[0];
-        const uint8_t *y = y_step ? (const uint8_t *)run->in[1] + at : repeated[1];
-        uint8_t out[QUICK_CHUNK];
-        int32_t nearest = INT32_MAX;
-        for (size_t i = 0; i < QUICK_CHUNK; i++) {
-            const int32_t first = TQ_PAIR_VALUE(x[i], p.flip) * p.factor_first;
-            const int32_t u = first + TQ_PAIR_VALUE(y[i], p.flip) * p.factor_second + p.offset;
-            const int32_t past = (u + p.margin) & step;
-            nearest = past < nearest ? past : nearest;
-            const int32_t q = tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);
-            out[i] = TQ_PAIR_BYTE(q, p.flip);
-        }
-        part.in[0] = x, part.in[1] = y, part.out = (uint8_t *)run->out + at, part.n = QUICK_CHUNK;
-        if (nearest < 2 * p.margin)
-            p.exact(&part);
-        else
-            memcpy(part.out, out, sizeof out);
-    }
-    part.in[0] = (const uint8_t *)run->in[0] + at * x_step;
-    part.in[1] = (const uint8_t *)run->in[1] + at * y_step;
-    part.out = (uint8_t *)run->out + at, part.n = run->n - at;
-    if (part.n > 0)
-        p.exact(&part);
-}
-
-#define QUICK(isa, target)                                      \
-    target static void quick_##isa(const tq_broadcast_run *run) \
-    {                                                           \
-        add_quickly(run);                                       \
-    }
-TQ_EVERY_ISA(QUICK)
-static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick);
-
-static double real_of(tq_fixed by)
-{
-    return ldexp(by.multiplier, by.shift - 31);
-}
-
-/* Sets the factors and the margin for multipliers of which sums_fit is true; false where no k has room for u and
-   keeps chunks decided. */
-static bool find_quick(tq_pair *p)
-{
-    if (p->zero_first != (int8_t)p->zero_first || p->zero_second != (int8_t)p->zero_second)
-        return false;
-    const double by = real_of(p->output), step = by * p->left_shift;
-    const double first = real_of(p->first) * step, second = real_of(p->second) * step;
-    for (int k = 24; k >= 16; k--) {
-        const double margin = 256 + ldexp(3 * by + ldexp(1, -p->lane_output.right - 1), k) + 1;
-        const double most = 255 * (ldexp(first + second, k) + 1) + ldexp(1, k) + 2 * margin;
-        if (most >= 0x1p31 || margin * 1024 > ldexp(1, k))
-            continue;
-        p->right = k;
-        p->margin = (int32_t)margin;
-        p->factor_first = (int32_t)rint(ldexp(first, k));
-        p->factor_second = signed_term((int32_t)rint(ldexp(second, k)), p);
-        p->offset = ((int32_t)1 << (k - 1)) - p->factor_first * p->zero_first - p->factor_second * p->zero_second;
-        return true;
-    }
-    return false;
-}
-
 /* ---- the optimized kernel's blocks ---- */
 
 /* Subtracts an input's right shift from L; false where L is smaller. */
@@ -349,7 +262,7 @@ static tq_status eval_blocks(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
-/* A chunk that quick_loops leave undecided, which begins anywhere in a row. */
+/* Elements that tq_add_8bit leaves undecided, whose run begins anywhere in a row. */
 static void exact_in_blocks(const tq_broadcast_run *run)
 {
     const state *s = (const state *)(const void *)((const char *)run->params - offsetof(state, pair.p));
@@ -372,6 +285,70 @@ static tq_status eval_quick_blocks(tq_node *node, tq_error *error)
     state *s = node->state;
     s->out = node->out[0]->data;
     return tq_broadcast_eval(node, error);
+}
+
+/* ---- both rules for 8 bits, by one sum ----
+   The reference's rule multiplies and rounds each input, and then their sum s: t_i = (q_i - z_i) 2^L m_i + e_i with
+   |e_i| <= 1, since MBQM rounds twice by 1/2 at most (3/2 in the optimized kernel's blocks, whose shift truncates); the
+   result is the integer nearest to x = (t_1 + t_2) m + e, m the output's multiplier, with |e| <= 2^-(right + 1) from
+   the first rounding.  So x is off from (q_1 - z_1) r_1 + (q_2 - z_2) r_2, with r_i = 2^L m_i m, by at most
+   3 m + 2^-(right + 1).  XNNPACK's rule is that sum, with r_i = factor_i / 2^right.  p.exact computes blocks that
+   tq_add_8bit leaves undecided. */
+
+static void add_quickly(const tq_broadcast_run *run)
+{
+    const tq_pair *p = run->params;
+    uint8_t repeated[2][TQ_ADD_8BIT_BLOCK];
+    tq_broadcast_run part = *run;
+    for (int i = 0; i < 2; i++)
+        if (run->scalar[i])
+            memset(repeated[i], *(const uint8_t *)run->in[i], TQ_ADD_8BIT_BLOCK);
+    for (size_t at = 0; at < run->n; at += part.n) {
+        const void *in[2];
+        for (int i = 0; i < 2; i++) {
+            part.in[i] = (const char *)run->in[i] + (run->scalar[i] ? 0 : at);
+            in[i] = run->scalar[i] ? repeated[i] : part.in[i];
+        }
+        part.out = (char *)run->out + at;
+        part.n = p->add(&p->quick, in, run->scalar, part.out, run->n - at);
+        if (part.n == 0) {
+            part.n = tq_min_size(TQ_ADD_8BIT_BLOCK, run->n - at);
+            p->exact(&part);
+        }
+    }
+}
+
+static double real_of(tq_fixed by)
+{
+    return ldexp(by.multiplier, by.shift - 31);
+}
+
+/* Chooses add_quickly, where it computes the sum of both inputs, less their zero points, times these factors; the loop
+   that was chosen before becomes `exact`.  slack: the rule's distance from that sum. */
+static void choose_quickly(state *s, double first, double second, double slack)
+{
+    tq_pair *p = &s->pair.p;
+    const int32_t center = p->flip; /* the bytes of UINT8 are values here plus 128 */
+    const bool within = p->zero_first == (int8_t)p->zero_first && p->zero_second == (int8_t)p->zero_second &&
+                        p->zero_output == (int8_t)p->zero_output && p->low >= INT8_MIN && p->high <= INT8_MAX;
+    const double constant = p->zero_output - first * (p->zero_first + center) - second * (p->zero_second + center);
+    p->add = tq_add_8bit_body();
+    if (!p->add || !within || !tq_add_8bit_find(&p->quick, first, second, constant, ldexp(slack, 16)))
+        return;
+    p->quick.low = (int8_t)p->low, p->quick.high = (int8_t)p->high;
+    p->quick.flips = p->flip;
+    s->loop = s->pair.walk.run;
+    p->exact = s->block ? exact_in_blocks : s->loop;
+    s->pair.walk.run = add_quickly;
+}
+
+/* choose_quickly for the reference's rule, with multipliers of which sums_fit is true. */
+static void choose_reference(state *s)
+{
+    const tq_pair *p = &s->pair.p;
+    const double by = real_of(p->output), step = by * p->left_shift, sign = p->negates ? -1 : 1;
+    choose_quickly(s, real_of(p->first) * step, sign * real_of(p->second) * step,
+                   3 * by + ldexp(1, -p->lane_output.right - 1));
 }
 
 /* SUB and SQUARED_DIFFERENCE refuse zero points outside the type; ADD does not. */
@@ -407,6 +384,8 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     }
     if (tq_pair_is_xnnpack(node) && scale_factors(node, &s->pair.p)) {
         s->pair.walk.run = sum_loops[tq_isa()];
+        choose_quickly(s, ldexp(s->pair.p.factor_first, -s->pair.p.right),
+                       ldexp(s->pair.p.factor_second, -s->pair.p.right), 0);
         return tq_pair_note_map(node, error);
     }
     TQ_TRY(scale_sums(node, &s->pair.p, is_int16 ? 15 : 20, 1, error));
@@ -414,14 +393,10 @@ static tq_status prepare_sums(tq_node *node, tq_error *error)
     s->pair.walk.run = tq_pair_choose(&add_loops, node->in[0]->type, fit);
     if (fit && !is_sub && node->numerics == TQ_NUMERICS_OPTIMIZED)
         prepare_blocks(node, s, is_int16 ? 15 : 20);
-    const bool quick = fit && !is_int16 && find_quick(&s->pair.p);
+    if (fit && !is_int16)
+        choose_reference(s);
     if (s->block)
-        node->eval = quick ? eval_quick_blocks : eval_blocks;
-    if (quick) {
-        s->loop = s->pair.walk.run;
-        s->pair.p.exact = s->block ? exact_in_blocks : s->loop;
-        s->pair.walk.run = quick_loops[tq_isa()];
-    }
+        node->eval = s->pair.walk.run == add_quickly ? eval_quick_blocks : eval_blocks;
     return s->block ? TQ_OK : tq_pair_note_map(node, error);
 }
 

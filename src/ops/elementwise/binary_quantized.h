@@ -9,6 +9,7 @@
 #ifndef TQ_OPS_ELEMENTWISE_BINARY_QUANTIZED_H
 #define TQ_OPS_ELEMENTWISE_BINARY_QUANTIZED_H
 
+#include "kernels/elementwise/add_8bit.h"
 #include "ops/elementwise/binary.h"
 #include "ops/elementwise/fixed_point_lanes.h"
 
@@ -28,8 +29,9 @@ typedef struct tq_pair {
     /* XNNPACK's rules: ADD and SUB (integers, a right shift from 13 to 30), MUL (a finite float) */
     int32_t factor_first, factor_second, offset, right;
     float by;
-    /* ADD and SUB by one sum with these factors, decided where it lies `margin` or more from a step: else `exact` */
-    int32_t margin;
+    /* ADD and SUB of 8 bits by one sum; `exact` computes what it leaves undecided */
+    tq_add_8bit quick;
+    tq_add_8bit_fn add;
     tq_broadcast_fn exact;
 } tq_pair;
 
