@@ -82,11 +82,11 @@ TQ_BODY float tq_xnnpack_logistic(float x)
 
 /* ---- ratios of polynomials ---- */
 
-/* x min(max(x / 6 + 1/2, 0), 1) */
-TQ_BODY float tq_xnnpack_hard_swish(float x)
+/* x min(max(x / 6 + 1/2, zero), one) */
+TQ_BODY float tq_xnnpack_hard_swish(float x, float zero, float one)
 {
-    const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > 0 ? gate : 0;
-    return (raised < 1 ? raised : 1) * x;
+    const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > zero ? gate : zero;
+    return (raised < one ? raised : one) * x;
 }
 
 /* The natural logarithm: the exponent of x sqrt(2) (-infinity for 0), and a quotient of polynomials in the remaining
