@@ -169,54 +169,14 @@ static bool scale_factors(const tq_node *node, tq_pair *p)
 
    is off from 2^k (x + 1/2) by at most 255 (of the f_i) + 2^k (3 m + 2^-(right + 1)) < margin.  Where no multiple of
    2^k is that near to u, u >> k is the result, whatever the direction of ties.  Otherwise p.exact computes the whole
-   chunk by the rule: 1 chunk in 60 of uniform data. */
+   chunk (TQ_PAIR_QUICK) by the rule: 1 chunk in 60 of uniform data. */
 
-#define QUICK_CHUNK 128
-
-TQ_BODY void add_quickly(const tq_broadcast_run *run)
+TQ_BODY int32_t quick_sum(int32_t x, int32_t y, const tq_pair *p)
 {
-    const tq_pair p = *(const tq_pair *)run->params;
-    const int32_t step = ((int32_t)1 << p.right) - 1;
-    const size_t x_step = !run->scalar[0], y_step = !run->scalar[1];
-    uint8_t repeated[2][QUICK_CHUNK];
-    tq_broadcast_run part = *run;
-    size_t at = 0;
-    for (int i = 0; i < 2; i++)
-        if (run->scalar[i] && run->n >= QUICK_CHUNK)
-            memset(repeated[i], *(const uint8_t *)run->in[i], QUICK_CHUNK);
-    for (; at + QUICK_CHUNK <= run->n; at += QUICK_CHUNK) {
-        const uint8_t *x = x_step ? (const uint8_t *)run->in[0] + at : repeated[0];
-        const uint8_t *y = y_step ? (const uint8_t *)run->in[1] + at : repeated[1];
-        uint8_t out[QUICK_CHUNK];
-        int32_t nearest = INT32_MAX;
-        for (size_t i = 0; i < QUICK_CHUNK; i++) {
-            const int32_t first = TQ_PAIR_VALUE(x[i], p.flip) * p.factor_first;
-            const int32_t u = first + TQ_PAIR_VALUE(y[i], p.flip) * p.factor_second + p.offset;
-            const int32_t past = (u + p.margin) & step;
-            nearest = past < nearest ? past : nearest;
-            const int32_t q = tq_lane_quantized(u >> p.right, p.least, p.most, p.zero_output);
-            out[i] = TQ_PAIR_BYTE(q, p.flip);
-        }
-        part.in[0] = x, part.in[1] = y, part.out = (uint8_t *)run->out + at, part.n = QUICK_CHUNK;
-        if (nearest < 2 * p.margin)
-            p.exact(&part);
-        else
-            memcpy(part.out, out, sizeof out);
-    }
-    part.in[0] = (const uint8_t *)run->in[0] + at * x_step;
-    part.in[1] = (const uint8_t *)run->in[1] + at * y_step;
-    part.out = (uint8_t *)run->out + at, part.n = run->n - at;
-    if (part.n > 0)
-        p.exact(&part);
+    return x * p->factor_first + y * p->factor_second + p->offset;
 }
-
-#define QUICK(isa, target)                                      \
-    target static void quick_##isa(const tq_broadcast_run *run) \
-    {                                                           \
-        add_quickly(run);                                       \
-    }
-TQ_EVERY_ISA(QUICK)
-static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick);
+TQ_ISA_DEFINE(TQ_PAIR_QUICK, quick_sum, quick_sum)
+static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick_sum);
 
 static double real_of(tq_fixed by)
 {

@@ -28,8 +28,9 @@ typedef struct tq_pair {
     /* XNNPACK's rules: ADD and SUB (integers, a right shift from 13 to 30), MUL (a finite float) */
     int32_t factor_first, factor_second, offset, right;
     float by;
-    /* ADD and SUB by one sum with these factors, decided where it lies `margin` or more from a step: else `exact` */
-    int32_t margin;
+    /* The reference's ADD, SUB and MUL by one number (TQ_PAIR_QUICK), decided where it lies `margin` or more from a
+       step of 2^right, right from 16 to 30; else `exact` computes its chunk */
+    int32_t margin, below; /* below: MUL's offset for products below 0 */
     tq_broadcast_fn exact;
 } tq_pair;
 
@@ -122,6 +123,65 @@ TQ_BODY const void *tq_pair_block(const tq_broadcast_run *run, int k, size_t at,
             else                                                                              \
                 memcpy((T *)run->out + at, made, n * sizeof *made);                           \
         }                                                                                     \
+    }
+
+/* A loop for 8 bits by an element function number(x, y, &p) of 32 bits: value(number >> p.right), which is right for
+   whole chunks whose numbers keep away from the steps.  The halves of 16 bits are bounded after the numbers, in half as
+   many vectors. */
+enum { TQ_PAIR_CHUNK = 128 };
+
+TQ_BODY bool tq_pair_quick_chunk(const uint8_t *x, const uint8_t *y, uint8_t *restrict out, const tq_pair *p,
+                                 int32_t (*number)(int32_t, int32_t, const tq_pair *))
+{
+    const int32_t step = ((int32_t)1 << p->right) - 1;
+    const int16_t zero = (int16_t)p->zero_output, least = (int16_t)p->least, most = (int16_t)p->most;
+    int16_t steps[TQ_PAIR_CHUNK];
+    int32_t nearest = INT32_MAX;
+    for (size_t i = 0; i < TQ_PAIR_CHUNK; i++) {
+        const int32_t u = number(TQ_PAIR_VALUE(x[i], p->flip), TQ_PAIR_VALUE(y[i], p->flip), p);
+        const int32_t past = (u + p->margin) & step;
+        nearest = past < nearest ? past : nearest;
+        steps[i] = (int16_t)(u >> p->right);
+    }
+    for (size_t i = 0; i < TQ_PAIR_CHUNK; i++) {
+        const int16_t raised = steps[i] < least ? least : steps[i];
+        out[i] = TQ_PAIR_BYTE((raised > most ? most : raised) + zero, p->flip);
+    }
+    return nearest >= 2 * p->margin;
+}
+
+TQ_BODY void tq_pair_quickly(const tq_broadcast_run *run, int32_t (*number)(int32_t, int32_t, const tq_pair *))
+{
+    const tq_pair p = *(const tq_pair *)run->params;
+    const size_t x_step = !run->scalar[0], y_step = !run->scalar[1];
+    uint8_t repeated[2][TQ_PAIR_CHUNK];
+    tq_broadcast_run part = *run;
+    size_t at = 0;
+    for (int i = 0; i < 2; i++)
+        if (run->scalar[i] && run->n >= TQ_PAIR_CHUNK)
+            memset(repeated[i], *(const uint8_t *)run->in[i], TQ_PAIR_CHUNK);
+    for (; at + TQ_PAIR_CHUNK <= run->n; at += TQ_PAIR_CHUNK) {
+        const uint8_t *x = x_step ? (const uint8_t *)run->in[0] + at : repeated[0];
+        const uint8_t *y = y_step ? (const uint8_t *)run->in[1] + at : repeated[1];
+        uint8_t out[TQ_PAIR_CHUNK]; /* the output may lie where an input does */
+        const bool decided = tq_pair_quick_chunk(x, y, out, &p, number);
+        part.in[0] = x, part.in[1] = y, part.out = (uint8_t *)run->out + at, part.n = TQ_PAIR_CHUNK;
+        if (decided)
+            memcpy(part.out, out, sizeof out);
+        else
+            p.exact(&part);
+    }
+    part.in[0] = (const uint8_t *)run->in[0] + at * x_step;
+    part.in[1] = (const uint8_t *)run->in[1] + at * y_step;
+    part.out = (uint8_t *)run->out + at, part.n = run->n - at;
+    if (part.n > 0)
+        p.exact(&part);
+}
+
+#define TQ_PAIR_QUICK(loop, target, number)              \
+    target static void loop(const tq_broadcast_run *run) \
+    {                                                    \
+        tq_pair_quickly(run, number);                    \
     }
 
 /* The loop `loop` around an element function, for 8 bits and for INT16. */

@@ -34,6 +34,47 @@ TQ_PAIR_DEFINE(multiply, lane_mul)
 TQ_BROADCAST_2_SMALL(multiply_q15_int8, int16_t, int16_t, int8_t, tq_pair, multiply_q15(x, y, &p))
 TQ_BROADCAST_2_SMALL(multiply_q15_uint8, int16_t, int16_t, uint8_t, tq_pair, multiply_q15(x, y, &p))
 
+/* ---- the reference's rule for 8 bits, by one float ----
+   With P = (a - z1)(b - z2) and MBQM's multiplier m 2^-(31 + right), right >= 1, the rule rounds P m / 2^31, ties up,
+   and then its quotient by 2^right, ties away from zero.  Nested floors are one: the result is
+
+       floor((P m + 2^30 + 2^31 (2^(right - 1) - [P < 0])) / 2^(31 + right)) = floor(w / 2^16) with
+       w = P r + 2^15 + 2^(15 - right) - [P < 0] 2^(16 - right),     r = m 2^-(15 + right)
+
+   (where P m / 2^31 rounds to 0, P < 0 may count or not: neither reaches a step).  |P| < 2^16 and r < 2^15, so that
+   float32 and its integer hold P r.  Where the result does not saturate, |P r| < 2^24 + 2^16: r rounded to float32 is
+   off by 1.1, the product by 1, the conversion by 1.  So u, off by less than `margin` 4, decides unless a step is that
+   near: 1 chunk in 64 of uniform data.  Multipliers of 8 bits, as of scales that are powers of two, are computed
+   exactly. */
+TQ_BODY int32_t quick_product(int32_t x, int32_t y, const tq_pair *p)
+{
+    const int16_t first = (int16_t)(x - p->zero_first), second = (int16_t)(y - p->zero_second);
+    const int32_t product = first * second;
+    return (int32_t)((float)product * p->by) + (product < 0 ? p->below : p->offset);
+}
+TQ_ISA_DEFINE(TQ_PAIR_QUICK, quick_product, quick_product)
+static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick_product);
+
+static bool is_byte(int32_t value)
+{
+    return value == (int8_t)value;
+}
+
+/* Sets the numbers of quick_product; false beyond its bounds. */
+static bool find_quick(tq_pair *p)
+{
+    const int32_t right = p->lane_output.right, multiplier = p->lane_output.multiplier;
+    if (!is_byte(p->zero_first) || !is_byte(p->zero_second) || !is_byte(p->zero_output) || !is_byte(p->low) ||
+        !is_byte(p->high) || right < 1 || right > 15)
+        return false;
+    p->by = (float)ldexp(multiplier, -(15 + right));
+    p->offset = (1 << 15) + (1 << (15 - right));
+    p->below = p->offset - (1 << (16 - right));
+    p->right = 16;
+    p->margin = (multiplier & 0x7FFFFF) == 0 && right <= 8 ? 0 : 4;
+    return true;
+}
+
 /* XNNPACK's */
 TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
 {
@@ -112,6 +153,11 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     TQ_TRY(tq_fixed_find(node, product / tq_scale_of(node->out[0]), &s->p.output, error));
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
     int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 2047 * 2047;
-    s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));
+    const bool fits = tq_lane_fits(s->p.output, most);
+    s->walk.run = tq_pair_choose(&multiply_loops, type, fits);
+    if (fits && type != TQ_TensorType_INT16 && find_quick(&s->p)) {
+        s->p.exact = s->walk.run;
+        s->walk.run = quick_loops[tq_isa()];
+    }
     return tq_pair_note_map(node, error);
 }
