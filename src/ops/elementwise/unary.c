@@ -17,9 +17,7 @@
 typedef struct options {
     float alpha;      /* LEAKY_RELU */
     bool approximate; /* GELU */
-    /* Bounds of two choices, as numbers that the compiler does not know: of constants it makes a choice of products by
-       masks, in twice the time. */
-    float zero, one, six;
+    float zero;       /* 0, unknown to the compiler: see xnnpack_functions.h */
 } options;
 
 typedef struct state {
@@ -34,7 +32,7 @@ typedef struct state {
 TQ_BODY float gate(float x, options p)
 {
     float raised = p.zero < x + 3 ? x + 3 : p.zero;
-    return raised < p.six ? raised : p.six;
+    return raised < 6 + p.zero ? raised : 6 + p.zero;
 }
 
 /* Float16 GELU rounds after every operation, as the runtime's half arithmetic does. */
@@ -124,7 +122,7 @@ static void run_gelu_by_erfc(const void *in, void *out, size_t n, const void *pa
             to[i] = 0.5f * from[i] * errors[i];
     }
 }
-TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x))
+TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x, p.zero))
 
 typedef struct unary_row {
     int16_t code;
@@ -203,7 +201,7 @@ static const unary_row *find(int64_t code, int32_t type, unsigned *types)
 static options options_of(const tq_node *node)
 {
     const tq_table *table = &node->options.table;
-    options o = {.zero = 0, .one = 1, .six = 6};
+    options o = {.zero = 0};
     if (node->row.code == TQ_BuiltinOperator_LEAKY_RELU)
         o.alpha = (float)tq_get_scalar(table, TQ_LeakyReluOptions_alpha).f;
     if (node->row.code == TQ_BuiltinOperator_GELU)
