@@ -235,7 +235,7 @@ static struct product choose(void)
         p.depthwise = true;
         p.depth = 1;
         p.groups = between(1, random32() % 3 ? 40 : 200);
-        p.channels = p.groups * (random32() % 3 ? 1 : between(1, 4));
+        p.channels = p.groups * (random32() % 3 ? 1 : between(1, 8));
         const size_t depth = between(1, 4);
         if (p.in == TQ_f32 && tq_depthwise_takes_depth(&p.scan, p.channels / p.groups, depth))
             p.depth = depth;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD and SUB of 8 bits, every pair of values: the reference kernels' formula in NumPy, also where results are ties."""
+"""ADD, SUB and MUL of 8 bits, every pair of values: the reference's formula in NumPy, also where results are ties."""
 
 import differential
 import numpy as np
@@ -14,6 +14,9 @@ SCALES = {  # of the inputs and the output
     "apart": (0.9, 0.001, 0.05),
     "fine output": (0.3, 0.2, 0.004),
     "coarse output": (0.003, 0.002, 0.7),
+    "sixteenths": (0.0625, 0.0625, 0.0625),
+    "far below": (0.25, 0.0078125, 0.9),
+    "nearer to a tie than floats tell": (0.0212, 0.0123, 0.457),  # MUL
 }
 
 
@@ -33,7 +36,7 @@ def multiply(x, real):
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 @pytest.mark.parametrize("name", SCALES)
-@pytest.mark.parametrize("operator", ["ADD", "SUB"])
+@pytest.mark.parametrize("operator", ["ADD", "SUB", "MUL"])
 def test_every_pair_of_values_gives_the_formula(operator, name, kind):
     info, zeros = np.iinfo(kind), (3, -7, 5) if kind == "int8" else (120, 131, 99)
     values = np.arange(info.min, info.max + 1)
@@ -55,7 +58,13 @@ def test_every_pair_of_values_gives_the_formula(operator, name, kind):
     twice = 2 * max(first, second)
     x = multiply((a - zeros[0]) << 20, first / twice)
     y = multiply((b - zeros[1]) << 20, second / twice) * (1 if operator == "ADD" else -1)
-    want = np.clip(multiply(x + y, twice / (2**20 * out)) + zeros[2], info.min, info.max)
+    if operator == "MUL":
+        real = multiply(
+            (a - zeros[0]) * (b - zeros[1]), float(np.float32(np.float32(first) * np.float32(second)) / np.float32(out))
+        )
+    else:
+        real = multiply(x + y, twice / (2**20 * out))
+    want = np.clip(real + zeros[2], info.min, info.max)
     np.testing.assert_array_equal(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]), want)
 
 

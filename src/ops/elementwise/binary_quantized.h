@@ -32,6 +32,9 @@ typedef struct tq_pair {
     /* ADD and SUB of 8 bits by one sum; `exact` computes what it leaves undecided */
     tq_add_8bit quick;
     tq_add_8bit_fn add;
+    /* The reference's MUL by one float32 product, decided where it lies `margin` or more from a step of 2^right; else
+       `exact` computes its chunk (mul.c) */
+    int32_t margin, below; /* below: the offset for products below 0 */
     tq_broadcast_fn exact;
 } tq_pair;
 

@@ -14,6 +14,7 @@
 #define SHORT 512          /* elements: an operand of a shorter inner dimension is repeated */
 #define SHORT_ROW 192      /* bytes: operands of shorter rows are copied, many rows at a time */
 #define COPIES 4096        /* bytes of such copies */
+#define REPEATED 16        /* bytes of a repeated element that are written at once */
 
 const tq_empty tq_empty_params = {0};
 
@@ -136,7 +137,7 @@ static uint64_t repeat_element(const char *from, size_t bytes)
     }
 }
 
-/* Writes `rows` rows of `n` elements of `bytes` bytes; writes up to 7 bytes more. */
+/* Writes `rows` rows of `n` elements of `bytes` bytes; writes up to REPEATED - 1 bytes more. */
 static void copy_rows(char *to, const char *from, size_t n, size_t rows, const size_t *steps, size_t bytes)
 {
     const size_t row = n * bytes;
@@ -146,9 +147,9 @@ static void copy_rows(char *to, const char *from, size_t n, size_t rows, const s
         return;
     }
     for (size_t r = 0; r < rows; r++) {
-        const uint64_t element = repeat_element(from + r * steps[1], bytes);
-        for (size_t at = 0; at < row; at += sizeof element)
-            memcpy(to + r * row + at, &element, sizeof element);
+        const uint64_t eight = repeat_element(from + r * steps[1], bytes), elements[] = {eight, eight};
+        for (size_t at = 0; at < row; at += REPEATED)
+            memcpy(to + r * row + at, elements, REPEATED);
     }
 }
 
@@ -172,7 +173,7 @@ static void run_short_rows(void *context, size_t begin, size_t end)
 {
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
-    char copies[TQ_OPERANDS][COPIES + sizeof(uint64_t)];
+    char copies[TQ_OPERANDS][COPIES + REPEATED];
     const size_t inner = plan->dims[0], most = COPIES / (inner * w->widest);
     tq_broadcast_run s = {.params = plan->params};
     for (size_t rows; begin < end && !tq_stop_after(most * inner); begin += rows) {

@@ -34,6 +34,104 @@ TQ_PAIR_DEFINE(multiply, lane_mul)
 TQ_BROADCAST_2_SMALL(multiply_q15_int8, int16_t, int16_t, int8_t, tq_pair, multiply_q15(x, y, &p))
 TQ_BROADCAST_2_SMALL(multiply_q15_uint8, int16_t, int16_t, uint8_t, tq_pair, multiply_q15(x, y, &p))
 
+/* ---- the reference's rule for 8 bits, by one float ----
+   With P = (a - z1)(b - z2) and MBQM's multiplier m 2^-(31 + right), right >= 1, the rule rounds P m / 2^31, ties up,
+   and then its quotient by 2^right, ties away from zero.  Nested floors are one: the result is
+
+       floor((P m + 2^30 + 2^31 (2^(right - 1) - [P < 0])) / 2^(31 + right)) = floor(w / 2^16) with
+       w = P r + 2^15 + 2^(15 - right) - [P < 0] 2^(16 - right),     r = m 2^-(15 + right)
+
+   (where P m / 2^31 rounds to 0, P < 0 may count or not: neither reaches a step).  |P| < 2^16 and r < 2^15, so that
+   float32 and its integer hold P r.  Where the result does not saturate, |P r| < 2^24 + 2^16: r rounded to float32 is
+   off by 1.1, the product by 1, the conversion by 1.  So u, off by less than `margin` 4, decides unless a step is that
+   near: 1 chunk in 64 of uniform data.  Multipliers of 8 bits, as of scales that are powers of two, are computed
+   exactly. */
+TQ_BODY int32_t quick_product(int32_t x, int32_t y, const tq_pair *p)
+{
+    const int16_t first = (int16_t)(x - p->zero_first), second = (int16_t)(y - p->zero_second);
+    const int32_t product = first * second;
+    return (int32_t)((float)product * p->by) + (product < 0 ? p->below : p->offset);
+}
+
+enum { CHUNK = 128 };
+
+/* The outputs of a chunk; whether all are right: their numbers keep away from the steps.  The halves of 16 bits are
+   bounded after the numbers, in half as many vectors. */
+TQ_BODY bool quick_chunk(const uint8_t *x, const uint8_t *y, uint8_t *restrict out, const tq_pair *p)
+{
+    const int32_t step = ((int32_t)1 << p->right) - 1;
+    const int16_t zero = (int16_t)p->zero_output, least = (int16_t)p->least, most = (int16_t)p->most;
+    int16_t steps[CHUNK];
+    int32_t nearest = INT32_MAX;
+    for (size_t i = 0; i < CHUNK; i++) {
+        const int32_t u = quick_product(TQ_PAIR_VALUE(x[i], p->flip), TQ_PAIR_VALUE(y[i], p->flip), p);
+        const int32_t past = (u + p->margin) & step;
+        nearest = past < nearest ? past : nearest;
+        steps[i] = (int16_t)(u >> p->right);
+    }
+    for (size_t i = 0; i < CHUNK; i++) {
+        const int16_t raised = steps[i] < least ? least : steps[i];
+        out[i] = TQ_PAIR_BYTE((raised > most ? most : raised) + zero, p->flip);
+    }
+    return nearest >= 2 * p->margin;
+}
+
+TQ_BODY void multiply_quickly(const tq_broadcast_run *run)
+{
+    const tq_pair p = *(const tq_pair *)run->params;
+    const size_t x_step = !run->scalar[0], y_step = !run->scalar[1];
+    uint8_t repeated[2][CHUNK];
+    tq_broadcast_run part = *run;
+    size_t at = 0;
+    for (int i = 0; i < 2; i++)
+        if (run->scalar[i] && run->n >= CHUNK)
+            memset(repeated[i], *(const uint8_t *)run->in[i], CHUNK);
+    for (; at + CHUNK <= run->n; at += CHUNK) {
+        const uint8_t *x = x_step ? (const uint8_t *)run->in[0] + at : repeated[0];
+        const uint8_t *y = y_step ? (const uint8_t *)run->in[1] + at : repeated[1];
+        uint8_t out[CHUNK]; /* the output may lie where an input does */
+        const bool decided = quick_chunk(x, y, out, &p);
+        part.in[0] = x, part.in[1] = y, part.out = (uint8_t *)run->out + at, part.n = CHUNK;
+        if (decided)
+            memcpy(part.out, out, sizeof out);
+        else
+            p.exact(&part);
+    }
+    part.in[0] = (const uint8_t *)run->in[0] + at * x_step;
+    part.in[1] = (const uint8_t *)run->in[1] + at * y_step;
+    part.out = (uint8_t *)run->out + at, part.n = run->n - at;
+    if (part.n > 0)
+        p.exact(&part);
+}
+
+#define QUICK_LOOP(loop, target, multiply)               \
+    target static void loop(const tq_broadcast_run *run) \
+    {                                                    \
+        multiply(run);                                   \
+    }
+TQ_ISA_DEFINE(QUICK_LOOP, quick_product, multiply_quickly)
+static const tq_broadcast_fn quick_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(quick_product);
+
+static bool is_byte(int32_t value)
+{
+    return value == (int8_t)value;
+}
+
+/* Sets the numbers of quick_product; false beyond its bounds. */
+static bool find_quick(tq_pair *p)
+{
+    const int32_t right = p->lane_output.right, multiplier = p->lane_output.multiplier;
+    if (!is_byte(p->zero_first) || !is_byte(p->zero_second) || !is_byte(p->zero_output) || !is_byte(p->low) ||
+        !is_byte(p->high) || right < 1 || right > 15)
+        return false;
+    p->by = (float)ldexp(multiplier, -(15 + right));
+    p->offset = (1 << 15) + (1 << (15 - right));
+    p->below = p->offset - (1 << (16 - right));
+    p->right = 16;
+    p->margin = (multiplier & 0x7FFFFF) == 0 && right <= 8 ? 0 : 4;
+    return true;
+}
+
 /* XNNPACK's */
 TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
 {
@@ -112,6 +210,11 @@ tq_status tq_prepare_mul(tq_node *node, tq_error *error)
     TQ_TRY(tq_fixed_find(node, product / tq_scale_of(node->out[0]), &s->p.output, error));
     s->p.lane_output = tq_lane_fixed_of(s->p.output);
     int64_t most = type == TQ_TensorType_INT16 ? (int64_t)1 << 30 : 2047 * 2047;
-    s->walk.run = tq_pair_choose(&multiply_loops, type, tq_lane_fits(s->p.output, most));
+    const bool fits = tq_lane_fits(s->p.output, most);
+    s->walk.run = tq_pair_choose(&multiply_loops, type, fits);
+    if (fits && type != TQ_TensorType_INT16 && find_quick(&s->p)) {
+        s->p.exact = s->walk.run;
+        s->walk.run = quick_loops[tq_isa()];
+    }
     return tq_pair_note_map(node, error);
 }

@@ -17,6 +17,7 @@
 typedef struct options {
     float alpha;      /* LEAKY_RELU */
     bool approximate; /* GELU */
+    float zero;       /* 0, unknown to the compiler: see xnnpack_functions.h */
 } options;
 
 typedef struct state {
@@ -28,15 +29,10 @@ typedef struct state {
 
 #define SIXTH (1.0f / 6.0f)
 
-TQ_BODY float gate(float x)
+TQ_BODY float gate(float x, options p)
 {
-    float raised = 0 < x + 3 ? x + 3 : 0;
-    return raised < 6 ? raised : 6;
-}
-
-TQ_BODY float hard_swish(float x)
-{
-    return x * gate(x) / 6;
+    float raised = p.zero < x + 3 ? x + 3 : p.zero;
+    return raised < 6 + p.zero ? raised : 6 + p.zero;
 }
 
 /* Float16 GELU rounds after every operation, as the runtime's half arithmetic does. */
@@ -126,7 +122,7 @@ static void run_gelu_by_erfc(const void *in, void *out, size_t n, const void *pa
             to[i] = 0.5f * from[i] * errors[i];
     }
 }
-TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x))
+TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x, p.zero))
 
 typedef struct unary_row {
     int16_t code;
@@ -205,7 +201,7 @@ static const unary_row *find(int64_t code, int32_t type, unsigned *types)
 static options options_of(const tq_node *node)
 {
     const tq_table *table = &node->options.table;
-    options o = {0, false};
+    options o = {.zero = 0};
     if (node->row.code == TQ_BuiltinOperator_LEAKY_RELU)
         o.alpha = (float)tq_get_scalar(table, TQ_LeakyReluOptions_alpha).f;
     if (node->row.code == TQ_BuiltinOperator_GELU)

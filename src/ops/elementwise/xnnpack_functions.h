@@ -16,12 +16,18 @@
 
 #include "kernels/isa.h"
 
-/* tanh: an odd polynomial over an even one, of x clamped to +-7.98, where their quotient is +-1. */
-TQ_BODY float tq_xnnpack_tanh(float x)
+/* x between low and high.  `zero`: 0, at best one that the compiler does not know, which it adds before the loop: of
+   constant bounds it makes masks where the minimum and maximum of vectors would do, in up to twice the time. */
+TQ_BODY float tq_xnnpack_clamped(float x, float low, float high, float zero)
 {
-    const float bound = 7.9807181358e+00f;
-    float low = x > bound ? bound : x, y = low < -bound ? -bound : low;
-    float x2 = y * y;
+    const float most = high + zero, least = low + zero, lowered = x > most ? most : x;
+    return lowered < least ? least : lowered;
+}
+
+/* tanh: an odd polynomial over an even one, of x clamped to +-7.98, where their quotient is +-1. */
+TQ_BODY float tq_xnnpack_tanh(float x, float zero)
+{
+    const float bound = 7.9807181358e+00f, y = tq_xnnpack_clamped(x, -bound, bound, zero), x2 = y * y;
     float p = fmaf(x2, 1.4248920266e-08f, 2.1235626264e-05f);
     p = fmaf(x2, p, 3.5330520477e-03f);
     p = fmaf(x2, p, 1.3412411511e-01f);
@@ -56,10 +62,10 @@ TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
 
 /* e^x for any x: 2^n 2^r, where n = even(x log2(e)), and a quotient of polynomials in the remainder r.  0 for n <=
    -127, an infinity for n >= 128, as in the released package; between these the package's last two bits differ. */
-TQ_BODY float tq_xnnpack_exp_of_any(float x)
+TQ_BODY float tq_xnnpack_exp_of_any(float x, float zero)
 {
     const float round = 12582912.0f, scaled = x * 1.44269504089f;
-    float low = scaled > 128 ? 128 : scaled, z = low < -127 ? -127 : low, power;
+    float z = tq_xnnpack_clamped(scaled, -127, 128, zero), power;
     const float n = round + z - round, r = z - n, shifted = n + 8388735.0f; /* 2^23 + 127: n + 127 in its lowest bits */
     uint32_t bits;
     memcpy(&bits, &shifted, sizeof bits);
@@ -83,10 +89,10 @@ TQ_BODY float tq_xnnpack_logistic(float x)
 /* ---- ratios of polynomials ---- */
 
 /* x min(max(x / 6 + 1/2, 0), 1) */
-TQ_BODY float tq_xnnpack_hard_swish(float x)
+TQ_BODY float tq_xnnpack_hard_swish(float x, float zero)
 {
-    const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), raised = gate > 0 ? gate : 0;
-    return (raised < 1 ? raised : 1) * x;
+    const float gate = fmaf(x, 0x1.555556p-3f, 0.5f), one = 1 + zero, raised = gate > zero ? gate : zero;
+    return (raised < one ? raised : one) * x;
 }
 
 /* The natural logarithm: the exponent of x sqrt(2) (-infinity for 0), and a quotient of polynomials in the remaining
@@ -148,17 +154,10 @@ TQ_BODY float tq_xnnpack_cos(float x)
 /* ((((c0 x + c1) x + c2) x + c3) x + c4) x + c5.  A macro: compilers vectorize no loop that holds another. */
 #define TQ_QUINTIC(x, c0, c1, c2, c3, c4, c5) fmaf(x, fmaf(x, fmaf(x, fmaf(x, fmaf(x, c0, c1), c2), c3), c4), c5)
 
-/* GELU is x / 2 (1 + y p / q), with y: x clamped to +-bound, and p, q: quintics in y^2. */
-TQ_BODY float tq_xnnpack_clamped(float x, float bound)
+/* GELU: x / 2 (1 + y p / q), with y: x clamped to +-bound, and p, q: quintics in y^2. */
+TQ_BODY float tq_xnnpack_gelu_by_erf(float x, float zero)
 {
-    const float low = x > bound ? bound : x;
-    return low < -bound ? -bound : low;
-}
-
-/* GELU. */
-TQ_BODY float tq_xnnpack_gelu_by_erf(float x)
-{
-    const float y = tq_xnnpack_clamped(x, 5.1638283730f), y2 = y * y;
+    const float bound = 5.1638283730f, y = tq_xnnpack_clamped(x, -bound, bound, zero), y2 = y * y;
     const float p = TQ_QUINTIC(y2, 4.5835321316e-08f, 1.2609783880e-05f, 3.2973114867e-04f, 9.3065137044e-03f,
                                6.6972173750e-02f, 7.9788452387e-01f);
     const float q = TQ_QUINTIC(y2, 1.1988805682e-06f, 7.2267655923e-05f, 1.8622842617e-03f, 2.8431978077e-02f,
@@ -167,9 +166,9 @@ TQ_BODY float tq_xnnpack_gelu_by_erf(float x)
 }
 
 /* GELU's approximation by tanh. */
-TQ_BODY float tq_xnnpack_gelu_by_tanh(float x)
+TQ_BODY float tq_xnnpack_gelu_by_tanh(float x, float zero)
 {
-    const float y = tq_xnnpack_clamped(x, 4.84974098f), y2 = y * y;
+    const float bound = 4.84974098f, y = tq_xnnpack_clamped(x, -bound, bound, zero), y2 = y * y;
     const float p = TQ_QUINTIC(y2, 4.9544411240e-08f, 1.4302649106e-05f, 2.6887017884e-04f, 7.2898347862e-03f,
                                6.0803253204e-02f, 7.9788458347e-01f);
     const float q = TQ_QUINTIC(y2, 1.3433452750e-06f, 7.6477612311e-05f, 1.3060354395e-03f, 2.4381054565e-02f,

@@ -6,10 +6,10 @@
 #include "ops/reductions/float_runs.h"
 
 #if TQ_X86
-#include <xmmintrin.h>
+#include <immintrin.h>
 
 /* sums[k] of four runs and of `count` numbers, a multiple of 4; they are transposed in registers. */
-static inline __m128 add_four(__m128 sum, const float *x, size_t n, size_t count)
+TQ_BODY __m128 add_scalar(__m128 sum, const float *x, size_t n, size_t count)
 {
     for (size_t i = 0; i < count; i += 4) {
         __m128 a = _mm_loadu_ps(x + i), b = _mm_loadu_ps(x + n + i);
@@ -20,23 +20,52 @@ static inline __m128 add_four(__m128 sum, const float *x, size_t n, size_t count
     return sum;
 }
 
-/* Sixteen runs, by whole cache lines: where n is a power of two, lines of all runs have one place in the cache. */
-static void sum_sixteen(float *sums, const float *x, size_t n)
+/* Four numbers of a run and four of the fourth run behind it. */
+TQ_TARGET_AVX2 TQ_BODY __m256 two_runs(const float *x, size_t n)
 {
-    enum { LINE = 16 };
-    __m128 sum[4];
-    size_t i = 0;
-    for (size_t g = 0; g < 4; g++)
-        sum[g] = _mm_loadu_ps(sums + 4 * g);
-    for (; i + LINE <= n; i += LINE)
-        for (size_t g = 0; g < 4; g++)
-            sum[g] = add_four(sum[g], x + 4 * g * n + i, n, LINE);
-    for (size_t g = 0; g < 4; g++)
-        _mm_storeu_ps(sums + 4 * g, add_four(sum[g], x + 4 * g * n + i, n, (n - i) / 4 * 4));
-    for (size_t k = 0; k < 16; k++)
-        for (i = n / 4 * 4; i < n; i++)
-            sums[k] += x[k * n + i];
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(x)), _mm_loadu_ps(x + 4 * n), 1);
 }
+
+/* The same of eight runs: both halves are transposed at once. */
+TQ_TARGET_AVX2 TQ_BODY __m256 add_avx2(__m256 sum, const float *x, size_t n, size_t count)
+{
+    for (size_t i = 0; i < count; i += 4) {
+        const __m256 a = two_runs(x + i, n), b = two_runs(x + n + i, n);
+        const __m256 c = two_runs(x + 2 * n + i, n), d = two_runs(x + 3 * n + i, n);
+        const __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d);
+        const __m256 ab_last = _mm256_unpackhi_ps(a, b), cd_last = _mm256_unpackhi_ps(c, d);
+        sum = _mm256_add_ps(sum, _mm256_shuffle_ps(ab, cd, 0x44));
+        sum = _mm256_add_ps(sum, _mm256_shuffle_ps(ab, cd, 0xEE));
+        sum = _mm256_add_ps(sum, _mm256_shuffle_ps(ab_last, cd_last, 0x44));
+        sum = _mm256_add_ps(sum, _mm256_shuffle_ps(ab_last, cd_last, 0xEE));
+    }
+    return sum;
+}
+
+/* Sixteen runs, by whole cache lines: where n is a power of two, lines of all runs have one place in the cache.
+   `lanes`: runs of a vector. */
+#define SUM_SIXTEEN(isa, target, lanes, vector, load, store)                         \
+    target static void sum_sixteen_##isa(float *sums, const float *x, size_t n)      \
+    {                                                                                \
+        enum { LINE = 16, GROUPS = 16 / (lanes) };                                   \
+        vector sum[GROUPS];                                                          \
+        size_t i = 0;                                                                \
+        for (size_t g = 0; g < GROUPS; g++)                                          \
+            sum[g] = load(sums + (lanes) * g);                                       \
+        for (; i + LINE <= n; i += LINE)                                             \
+            for (size_t g = 0; g < GROUPS; g++)                                      \
+                sum[g] = add_##isa(sum[g], x + (lanes) * g * n + i, n, LINE);        \
+        for (size_t g = 0; g < GROUPS; g++) {                                        \
+            sum[g] = add_##isa(sum[g], x + (lanes) * g * n + i, n, (n - i) / 4 * 4); \
+            store(sums + (lanes) * g, sum[g]);                                       \
+        }                                                                            \
+        for (size_t k = 0; k < 16; k++)                                              \
+            for (i = n / 4 * 4; i < n; i++)                                          \
+                sums[k] += x[k * n + i];                                             \
+    }
+SUM_SIXTEEN(scalar, , 4, __m128, _mm_loadu_ps, _mm_storeu_ps)
+SUM_SIXTEEN(avx2, TQ_TARGET_AVX2, 8, __m256, _mm256_loadu_ps, _mm256_storeu_ps)
+static void (*const sum_sixteen[TQ_ISAS])(float *, const float *, size_t) = TQ_ISA_FUNCTIONS_TO_AVX2(sum_sixteen);
 #endif
 
 static void sum_four(float *sums, const float *x, size_t n)
@@ -56,7 +85,7 @@ void tq_sum_runs(float *sums, const float *x, size_t n, size_t runs)
     size_t k = 0;
 #if TQ_X86
     for (; k + TQ_SUM_RUNS <= runs; k += TQ_SUM_RUNS)
-        sum_sixteen(sums + k, x + k * n, n);
+        sum_sixteen[tq_isa()](sums + k, x + k * n, n);
 #endif
     for (; k + 4 <= runs; k += 4)
         sum_four(sums + k, x + k * n, n);
