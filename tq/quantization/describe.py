@@ -20,7 +20,7 @@ from tq.quantization.plan import (
 from tq.quantization.prepare import Original, Prepared
 from tq.quantization.recipes import FLOAT, STATIC, WEIGHTS, Recipe
 from tq.quantization.records import ComputedWeights, Constant
-from tq.quantization.view import Key
+from tq.quantization.view import REQUANTIZING, Key
 from tq.specification.table import INSTEAD
 
 _NO_WEIGHTS = "it has no weights that the recipe quantizes"
@@ -146,3 +146,6 @@ def _conversions(subgraph: SubgraphPlan) -> Iterator[PlannedConversion]:
                 yield PlannedConversion(subgraph.graph.index, "QUANTIZE", boundary.tensor.name)
             if boundary.dequantize and subgraph.joined.get(boundary.tensor, True):
                 yield PlannedConversion(subgraph.graph.index, "DEQUANTIZE", boundary.tensor.name)
+        for op in item.choice.operators:
+            if op.builtin_name == REQUANTIZING and (source := op.inputs[0]) is not None:
+                yield PlannedConversion(subgraph.graph.index, "QUANTIZE", source.name)

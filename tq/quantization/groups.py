@@ -33,7 +33,7 @@ class Groups:
         return found
 
 
-class _Union:
+class UnionFind:
     """Sets of tensors that are joined."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Union:
 
 def group(view: View, operators: Iterable[OperatorPart]) -> Groups:
     """The groups of the activations of integer operators."""
-    union, centered = _Union(), []
+    union, centered = UnionFind(), []
     for op in operators:
         rule, row, tensors = view.rule(op), view.row(op), view.activations(op)
         for tensor in tensors:

@@ -74,8 +74,8 @@ class PlannedConstant:
 
 @dataclass(frozen=True)
 class PlannedConversion:
-    """A QUANTIZE behind a tensor that is float32, or a DEQUANTIZE behind one that is not.  `io` comes later, and takes
-    QUANTIZE of inputs and DEQUANTIZE of outputs away."""
+    """A QUANTIZE behind a tensor that is float32, or that operators read by several scales; or a DEQUANTIZE behind
+    integers.  `io` comes later, and takes QUANTIZE of inputs and DEQUANTIZE of outputs away."""
 
     subgraph: int
     operator: str

@@ -2,8 +2,8 @@
 """The float model from which tq.quantize_model plans: it computes the same, in a form that can be quantized.
 
 This is the only step that edits the model before there is a plan: float weights become plain constants
-(preparation.py), operators of training go and leave ranges and grids (trained.py), calibration runs the samples, and
-SUM becomes MEAN and MUL.
+(preparation.py), operators of training go and leave ranges and grids (trained.py), calibration runs the samples, SUM
+becomes MEAN and MUL, and narrow tensors get a QUANTIZE before operators that widen their range (narrow.py).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tq.editing.graph import OperatorPart, SubgraphPart
 from tq.nearest import hint
 from tq.quantization import unsigned
 from tq.quantization.grids import Grids
+from tq.quantization.narrow import requantize_narrow
 from tq.quantization.options import Options
 from tq.quantization.preparation import FOLDED, fold_constants, split_sums
 from tq.quantization.ranges import Ranges, grids_of, input_ranges, main_ran, overrides_of
@@ -193,10 +194,13 @@ def _wanted(read: Prepared) -> dict[SubgraphPart, Wanted]:
 
 
 def _split(graph: SubgraphPart, wanted: Wanted, ranges: Mapping[SubgraphPart, Ranges]) -> Wanted:
-    """The operators, with the MULs that SUMs among them need."""
-    return MappingProxyType(
-        {type_: (*operators, *split_sums(graph, operators, ranges[graph])) for type_, operators in wanted.items()}
-    )
+    """The operators, with the MULs that SUMs among them need, and the QUANTIZEs of narrow tensors."""
+    found: dict[str, Sequence[OperatorPart]] = {}
+    for type_, operators in wanted.items():
+        found[type_] = (*operators, *split_sums(graph, operators, ranges[graph]))
+        if type_ == "int8":
+            found[type_] = (*found[type_], *requantize_narrow(graph, found[type_], ranges[graph]))
+    return MappingProxyType(found)
 
 
 def _calibrate(read: Prepared, model: Model) -> None:

@@ -33,6 +33,7 @@ from tq.accuracy.measuring import Noise, Samples
 from tq.calibration.calibrate import Calibration
 from tq.calibration.observers import MinMaxObserver
 from tq.editing.editor import Editor
+from tq.editing.graph import TensorPart
 from tq.progress import tracked
 from tq.quantization import passes
 from tq.quantization.choice import Choice
@@ -75,7 +76,7 @@ _WON_BACK = _won_back()
 
 class Group(NamedTuple):
     """Activations of the float model that share parameters.  tensors: all of them, by their indices; entries: those
-    that no operator within the group writes."""
+    at which values come to the group."""
 
     tensors: tuple[int, ...]
     entries: tuple[int, ...]
@@ -141,18 +142,25 @@ def _groups(choice: Choice) -> Iterator[Group]:
         if any(not view.ranges.was_measured(tensor) for tensor in members):
             continue
         indices = {tensor: index for tensor in members if (index := view.ranges.index(tensor)) is not None}
-        rules = {tensor: _rule(choice, tensor) for tensor in indices}
-        entries = tuple(indices[tensor] for tensor, rule in rules.items() if rule not in SHARING)
-        if entries and not any(isinstance(rule, tuple) for rule in rules.values()):
+        entries = tuple(index for tensor, index in indices.items() if _enters(choice, tensor))
+        if entries and not any(isinstance(_rule(choice, tensor), tuple) for tensor in indices):
             chosen = parameters.by_root[root]
             range_ = (float(chosen.low), float(chosen.high))
             yield Group(tuple(indices.values()), entries, choice.type, root in centered, range_)
 
 
-def _rule(choice: Choice, tensor: Any) -> Any:
+def _rule(choice: Choice, tensor: TensorPart) -> Any:
     """How the integer operator that writes a tensor wants its outputs; None: none writes it."""
     producer = choice.view.producers.get(tensor)
     return choice.view.rule(producer) if producer is not None and producer in choice.operators else None
+
+
+def _enters(choice: Choice, tensor: TensorPart) -> bool:
+    """Whether values come to a group at this tensor: its writer computes, or reads a tensor that the quantizer made."""
+    if _rule(choice, tensor) not in SHARING:
+        return True
+    view = choice.view
+    return any(view.ranges.index(source) is None for source in view.data(view.producers[tensor]))
 
 
 # ---- errors ----
