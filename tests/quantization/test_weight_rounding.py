@@ -397,7 +397,7 @@ def test_pieces_of_a_model_give_what_the_whole_gives(data, most):
     model = tq.Model(FLOAT if data == "float" else tq.quantize_model(FLOAT, "int8", calibration=SEEN))
     given = measuring.Samples(tq.Model(FLOAT), SEEN[:3])
     segments = Segments(model, given, most)
-    interpreter = tq.Interpreter(model=model, numerics="reference", experimental_preserve_all_tensors=True)
+    interpreter = tq.Interpreter(model=model, numerics=measuring.KERNELS, experimental_preserve_all_tensors=True)
     for op in model.subgraphs[0].operators:
         segments.advance(op.index)
         tensor = op.inputs[0]
@@ -405,6 +405,29 @@ def test_pieces_of_a_model_give_what_the_whole_gives(data, most):
         for _, found in zip(given.each(interpreter), values, strict=True):
             interpreter.invoke()
             assert np.array_equal(measuring.real(interpreter.get_tensor(tensor.index), tensor), found)
+
+
+def test_biases_correct_the_means_that_litert_has_by_default():
+    """XNNPACK's QUANTIZE of int8 values has a multiplier of 8 bits: its mean is not the reference kernel's."""
+    builder, random = tq.ModelBuilder(), np.random.default_rng(3)
+    shape, both = (1, 8, 8, 8), (1, 8, 8, 16)
+    x, wide, joined, y = builder.input("x", shape), *(builder.tensor(None, item) for item in (shape, both, shape))
+    builder.operator("MUL", [x, builder.constant("factor", np.float32(9.4))], [wide])
+    builder.operator("CONCATENATION", [x, wide], [joined], axis=3)
+    w = np.concatenate([np.full((8, 1, 1, 8), 10), random.normal(size=(8, 1, 1, 8))], axis=3)
+    constants = [builder.constant("w", np.float32(w)), builder.constant("b", np.zeros(8, np.float32))]
+    builder.operator("CONV_2D", [joined, *constants], [y], **CONV)
+    builder.output(y)
+    model = builder.to_bytes()
+    seen = [random.normal(0.2, 0.3, shape).clip(-1, 1).astype(np.float32) for _ in range(16)]
+    made = tq.quantize_model(model, "int8", calibration=seen, weight_rounding="gptq")
+    step = tq.Model(made).operators[-2].outputs[0].quantization.scale[0]
+    fed = [{0: value} for value in seen]
+    tasks = [(bytes(data), "AUTO", fed, {}, [tq.Model(data).outputs[0].index]) for data in (model, made)]
+    exact, found = ([value for row in rows for value in row.values()] for rows in oracle.ask("tensors", tasks))
+    means = np.mean(found, axis=(0, 1, 2, 3)) - np.mean(exact, axis=(0, 1, 2, 3))
+    assert [op.name for op in tq.Model(made).operators].count("QUANTIZE") == 2
+    assert np.abs(means / step).max() < 0.1
 
 
 def test_large_activations_are_not_held():

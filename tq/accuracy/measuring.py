@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+# The kernels that judge quantized models, and whose errors weights and biases correct: those of LiteRT's default.
+# The reference kernels have other errors: XNNPACK's QUANTIZE from int8 to int8 has a multiplier of 8 bits, say.
+KERNELS = "xnnpack"
 UNRELATED = "the two models do not belong together"
 
 _ARRAY_TYPES = ("int8", "uint8", "int16", "uint16", "int32")  # types of whole bytes that tq.dequantize takes

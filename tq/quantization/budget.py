@@ -22,7 +22,7 @@ import numpy as np
 from tq._core import Model, Operator
 from tq.accuracy import measuring
 from tq.accuracy.matching import constant_of, match
-from tq.accuracy.measuring import Samples
+from tq.accuracy.measuring import KERNELS, Samples
 from tq.accuracy.sensitivities import measure
 from tq.quantization.fallback import MOST, Build
 from tq.quantization.options import Options
@@ -163,7 +163,7 @@ class Time:
 
     def _interpreter(self, model: Model) -> Interpreter:
         threads = self._options.num_threads or 1
-        made = Interpreter(model=model, num_threads=threads, numerics="xnnpack", **self._options.limits._asdict())
+        made = Interpreter(model=model, num_threads=threads, numerics=KERNELS, **self._options.limits._asdict())
         made.allocate_tensors()
         return made
 

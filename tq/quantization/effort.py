@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tq._core import Model
 from tq.accuracy import measuring
 from tq.accuracy.logits import without_last
-from tq.accuracy.measuring import Noise, Samples
+from tq.accuracy.measuring import KERNELS, Noise, Samples
 from tq.calibration.calibrate import Calibration
 from tq.progress import tracked
 from tq.quantization import judgement
@@ -41,7 +41,6 @@ from tq.quantization.recipes import BEST, BETTER
 
 _FEW = 8  # fewer samples are not split
 _PARTS = {BETTER: 2, BEST: 4}  # of the samples; for each part the passes run once more
-_KERNELS = "xnnpack"  # those of LiteRT's default
 
 Array = NDArray[Any]
 Build = Callable[[Model, Options, Samples], bytes]
@@ -66,7 +65,7 @@ def choose(model: Model, samples: Samples, build: Build, calibrate: Calibrate, k
     effort, limits, threads = plain.options.effort, plain.options.limits, plain.options.num_threads
 
     def outputs(made: Model, held_out: Samples) -> list[list[Array]]:
-        return measuring.outputs(without_last(made), held_out, threads, limits, _KERNELS)
+        return measuring.outputs(without_last(made), held_out, threads, limits, KERNELS)
 
     makers = passes.makers()
     errors: list[list[list[Noise]]] = [[] for _ in makers]

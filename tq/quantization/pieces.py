@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from tq._core import Model, Quantization
+from tq.accuracy.measuring import KERNELS
 from tq.running.interpreter import Interpreter
 from tq.running.limits import Limits
 
@@ -31,7 +32,7 @@ class Piece(NamedTuple):
     def run(self, rows: Iterable[dict[int, Array]]) -> Iterator[list[Array]]:
         """The outputs for the inputs of one sample after another."""
         interpreter = Interpreter(
-            model=Model(self.model), num_threads=self.num_threads, numerics="reference", **self.limits._asdict()
+            model=Model(self.model), num_threads=self.num_threads, numerics=KERNELS, **self.limits._asdict()
         )
         starts = [t.index for t in interpreter.model.inputs if t is not None]
         ends = [t.index for t in interpreter.model.outputs if t is not None]
