@@ -22,19 +22,23 @@ STARTS = {
 }
 
 
-def reduced(name, values, axis=1):
+def invoked(name, values, axes, shape, numerics):
     build = tq.ModelBuilder()
     kind = "BOOL" if values.dtype == bool else "FLOAT32"
     x = build.input("x", values.shape, kind)
-    axes = build.tensor("axes", data=np.int32([axis]))
-    y = build.tensor("y", values.shape[1 - axis : 2 - axis], kind)
+    axes = build.tensor("axes", data=np.int32(axes))
+    y = build.tensor("y", shape, kind)
     build.operator(name, [x, axes], [y], keep_dims=False)
     build.output(y)
-    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+    interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics=numerics)
     interpreter.allocate_tensors()
     interpreter.set_tensor(0, values)
     interpreter.invoke()
     return interpreter.get_tensor(2)
+
+
+def reduced(name, values, axis=1, numerics="reference"):
+    return invoked(name, values, [axis], values.shape[1 - axis : 2 - axis], numerics)
 
 
 def floats(rng, rows, length):
@@ -70,3 +74,40 @@ def test_several_runs_are_added_as_one_number_after_the_other(length):
         for column in values.T:
             sums += column
         np.testing.assert_array_equal(reduced("SUM", values), sums)
+
+
+def added_in_lanes(run):
+    """XNNPACK's order with AVX: four accumulators of eight lanes."""
+    whole = len(run) // 8 * 8
+    vectors = run[:whole].reshape(-1, 8)
+    lanes = np.zeros((4, 8), np.float32)
+    for i, vector in enumerate(vectors):
+        lanes[i % 4] += vector
+    sum = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+    sum[: len(run) - whole] += run[whole:]
+    sum = sum[:4] + sum[4:]
+    return (sum[0] + sum[2]) + (sum[1] + sum[3])
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 23, 31, 33, 63, 70, 1030, 40009])
+def test_xnnpack_adds_a_run_in_four_accumulators_of_eight_lanes(length):
+    rng = np.random.default_rng(length)
+    for rows in (1, 3, 70):
+        values = rng.standard_normal((rows, length), np.float32)
+        sums = np.float32([added_in_lanes(row) for row in values])
+        np.testing.assert_array_equal(reduced("SUM", values, numerics="xnnpack"), sums)
+        means = sums * (np.float32(1) / np.float32(length))
+        np.testing.assert_array_equal(reduced("MEAN", values, numerics="xnnpack"), means)
+
+
+@pytest.mark.parametrize("channels", [1, 5, 600])
+def test_xnnpack_scales_each_pass_over_the_innermost_reduced_dimension(channels):
+    rng = np.random.default_rng(channels)
+    values = rng.standard_normal((6, 3, 11, channels), np.float32)
+    expected = np.zeros((3, channels), np.float32)
+    for image in values:
+        sums = np.zeros((3, channels), np.float32)
+        for x in range(11):
+            sums += image[:, x]
+        expected += sums * (np.float32(1) / np.float32(66))
+    np.testing.assert_array_equal(invoked("MEAN", values, [0, 2], (3, channels), "xnnpack"), expected)

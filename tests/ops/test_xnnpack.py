@@ -57,8 +57,11 @@ BITS = {
     "TRANSPOSE_CONV": ("float32", "hybrid"),
     "moe": ("float32", "hybrid", "hybrid-int4"),
 }
-AVX2 = {"FULLY_CONNECTED": ("blockwise-int4",), "LOGISTIC": ("float32",), "SOFTMAX": ("float32",)}
-NEAR = dict.fromkeys(("ELU", "EXP", "MEAN", "RSQRT", "SQRT", "SUM"), ("float32",))  # within the harness's tolerance
+AVX2 = {
+    "FULLY_CONNECTED": ("blockwise-int4",),
+    **dict.fromkeys(("LOGISTIC", "MEAN", "SOFTMAX", "SUM"), ("float32",)),
+}
+NEAR = dict.fromkeys(("ELU", "EXP", "RSQRT", "SQRT"), ("float32",))  # within the harness's tolerance
 
 
 def rows(*tables):

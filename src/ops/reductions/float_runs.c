@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums of runs of floats.  Additions of one run wait for one another, so several runs are added at once, each in a
- * lane.
+ * lane, unless XNNPACK's order has lanes of its own.
  */
 #include "ops/reductions/float_runs.h"
+
+#include <string.h>
+
+#include "base/stop.h"
 
 #if TQ_X86
 #include <immintrin.h>
@@ -95,4 +99,67 @@ void tq_sum_runs(float *sums, const float *x, size_t n, size_t runs)
             sum += x[k * n + i];
         sums[k] = sum;
     }
+}
+
+typedef float eight __attribute__((vector_size(32)));
+typedef float four __attribute__((vector_size(16)));
+
+TQ_BODY void add_eight(eight *sum, const float *x)
+{
+    eight more;
+    memcpy(&more, x, sizeof more);
+    *sum += more;
+}
+
+/* The same of n < 8. */
+TQ_BODY void add_rest(eight *sum, const float *x, size_t n)
+{
+    float lanes[8];
+    memcpy(lanes, sum, sizeof lanes);
+    for (size_t k = 0; k < n; k++)
+        lanes[k] += x[k];
+    memcpy(sum, lanes, sizeof lanes);
+}
+
+/* The last whole vectors go to the first accumulators, the inputs behind them to the sum of the four. */
+TQ_BODY float sum_in_lanes(const float *x, size_t n)
+{
+    enum { LANES = sizeof(eight) / sizeof(float) };
+    eight a = {0}, b = {0}, c = {0}, d = {0};
+    size_t work = 0, i = 0;
+    for (; i + 4 * LANES <= n && !tq_stop_count(&work, 4 * LANES); i += 4 * LANES) {
+        add_eight(&a, x + i);
+        add_eight(&b, x + i + LANES);
+        add_eight(&c, x + i + 2 * LANES);
+        add_eight(&d, x + i + 3 * LANES);
+    }
+    const size_t left = (n - i) / LANES;
+    if (left > 0)
+        add_eight(&a, x + i);
+    if (left > 1)
+        add_eight(&b, x + i + LANES);
+    if (left > 2)
+        add_eight(&c, x + i + 2 * LANES);
+    a = (a + c) + (b + d);
+    i += left * LANES;
+    if (i < n)
+        add_rest(&a, x + i, n - i);
+    four halves[2];
+    memcpy(halves, &a, sizeof a);
+    const four s = halves[0] + halves[1];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+#define SUM_IN_LANES(isa, target)                                                                           \
+    target static void in_lanes_##isa(float *restrict sums, const float *restrict x, size_t n, size_t runs) \
+    {                                                                                                       \
+        for (size_t k = 0; k < runs; k++)                                                                   \
+            sums[k] = sum_in_lanes(x + k * n, n);                                                           \
+    }
+TQ_EVERY_ISA_TO_AVX2(SUM_IN_LANES)
+
+void tq_sum_runs_in_lanes(float *sums, const float *x, size_t n, size_t runs)
+{
+    static void (*const bodies[TQ_ISAS])(float *, const float *, size_t, size_t) = TQ_ISA_FUNCTIONS_TO_AVX2(in_lanes);
+    bodies[tq_isa()](sums, x, n, runs);
 }

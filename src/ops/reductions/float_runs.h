@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs of floats: sums in order, of several runs at once; the greatest and the least float, in sixteen lanes, with the
- * bits of a comparison of one after the other: NaN is ignored, and of zeros of both signs the first counts.
+ * Runs of floats: sums in order, of several runs at once; sums in XNNPACK's lanes; the greatest and the least float, in
+ * sixteen lanes, with the bits of a comparison of one after the other: NaN is ignored, and of zeros of both signs the
+ * first counts.
+ * Source: XNNPACK 75db3c09, src/f32-rsum/gen/f32-rsum-avx-u32-acc4.c.
  */
 #ifndef TQ_OPS_REDUCTIONS_FLOAT_RUNS_H
 #define TQ_OPS_REDUCTIONS_FLOAT_RUNS_H
@@ -42,5 +44,9 @@ TQ_FLOAT_EXTREME(tq_least_float, >)
 
 /* sums[k] = sums[k] + x[k * n] + x[k * n + 1] + ... + x[k * n + n - 1], in this order, for each k < runs. */
 void tq_sum_runs(float *sums, const float *x, size_t n, size_t runs);
+
+/* sums[k] = the sum of x[k * n] to x[k * n + n - 1] as XNNPACK adds with AVX, for each k < runs: in four accumulators
+   of 8 lanes. */
+void tq_sum_runs_in_lanes(float *sums, const float *x, size_t n, size_t runs);
 
 #endif

@@ -11,6 +11,8 @@
  *     optimized MEAN of 8 bits over height and width, with keep_dims: (m, e) of f32(s_i / f32(n * s_o)),
  *           clamp(MBQM(sum(q), m, e) + z_o - away(f32(f32(z_i * s_i) / s_o))), in whole blocks of 16 channels by the
  *           rule "up" in place of MBQM's "double"
+ *     XNNPACK's MEAN and SUM of floats: k = f32(1 / n), of SUM 1; each sum over the innermost reduced dimension times
+ *           k, and these products added
  *     PROD  (m, e) of s_i / s_o^(1/n); p = q0 - z_i, p = MBQM64(p * (q - z_i), m, e) ..., clamp(MBQM64(p, m, e) + z_o)
  *     MAX and MIN compare quantized values.
  * INT32 means add in 64 bits; other integer sums and products wrap.
@@ -84,8 +86,9 @@
         *(float *)to = extreme(*(const float *)to, from, n);                                                           \
     }
 
-static void sum_runs(void *sums, const void *x, size_t n, size_t runs)
+static void sum_runs(const tq_reduction *r, void *sums, const void *x, size_t n, size_t runs)
 {
+    (void)r;
     tq_sum_runs(sums, x, n, runs);
 }
 
@@ -193,6 +196,31 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
 TQ_EVERY_ISA_TO_AVX2(FOLDS)
 FOLDS_SCALAR(scalar, )
 
+/* ---- XNNPACK's sums of floats ---- */
+
+/* Accumulators: n sums of the innermost reduced dimension, and behind them the n totals of these, scaled. */
+
+static void scale_sums(const tq_reduction *r, void *acc, size_t n)
+{
+    float *restrict sums = acc, *restrict totals = sums + n;
+    for (size_t i = 0; i < n; i++) {
+        totals[i] += sums[i] * r->by;
+        sums[i] = 0;
+    }
+}
+
+static void scale_runs(const tq_reduction *r, void *acc, const void *x, size_t n, size_t runs)
+{
+    float *sums = acc;
+    tq_sum_runs_in_lanes(sums, x, n, runs);
+    scale_sums(r, sums, runs);
+}
+
+static void scale_run(const tq_reduction *r, void *restrict acc, const void *restrict x, size_t n)
+{
+    scale_runs(r, acc, x, n, 1);
+}
+
 /* ---- the stores ---- */
 
 #define STORE_SAME(bits)                                                                                    \
@@ -215,6 +243,13 @@ static void store_mean_f32(const tq_reduction *r, const void *acc, void *out, si
     const float each = r->each ? (float)r->each : NAN;
     for (size_t i = 0; i < n; i++)
         ((float *)out)[i] = ((const float *)acc)[i] / each;
+}
+
+static void store_scaled_f32(const tq_reduction *r, const void *acc, void *out, size_t n)
+{
+    const float *sums = acc, *totals = sums + n;
+    for (size_t i = 0; i < n; i++)
+        ((float *)out)[i] = totals[i] + sums[i] * r->by;
 }
 
 static void store_mean_i32(const tq_reduction *r, const void *acc, void *out, size_t n)
@@ -405,6 +440,15 @@ static const row integer_products[] = {
     {TQ_BuiltinOperator_REDUCE_PROD, TQ_TensorType_INT16, REDUCER(SCALAR, prod_i16, 2, 2, 2, true, store_16), false, 1},
 };
 
+/* MEAN and SUM of floats in XNNPACK. */
+static const row xnnpack_sum = {
+    TQ_BuiltinOperator_SUM,
+    TQ_TensorType_FLOAT32,
+    {4, 8, 4, false, TQ_ISA_FUNCTIONS_TO_AVX2(sum_f32_row), TQ_ISA_SAME(scale_run), store_scaled_f32},
+    false,
+    0,
+};
+
 static const row *find_row(const row *table, size_t count, int64_t code, int32_t type)
 {
     for (size_t i = 0; i < count; i++)
@@ -415,9 +459,16 @@ static const row *find_row(const row *table, size_t count, int64_t code, int32_t
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
+static bool is_sum(const tq_node *node)
+{
+    return node->row.code == TQ_BuiltinOperator_MEAN || node->row.code == TQ_BuiltinOperator_SUM;
+}
+
 static const row *row_of(const tq_node *node)
 {
     const tq_tensor *in = node->in[0];
+    if (is_sum(node) && in->type == TQ_TensorType_FLOAT32 && node->numerics == TQ_NUMERICS_XNNPACK)
+        return &xnnpack_sum;
     const row *plain = in->quantization.count == 0
                            ? find_row(integer_products, COUNT(integer_products), node->row.code, in->type)
                            : NULL;
@@ -556,12 +607,16 @@ static void plan_images(reduce_state *state, const tq_shape *in)
 }
 
 /* The folds of several rows or runs at once. */
-static void find_folds(reduce_state *state)
+static void find_folds(const tq_node *node, reduce_state *state)
 {
     const row *row = state->row;
-    const bool sums = row->code == TQ_BuiltinOperator_MEAN || row->code == TQ_BuiltinOperator_SUM;
-    state->reduction.fold_rows = fold_of_rows(row->code, row->type);
-    state->reduction.fold_runs = sums && row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
+    tq_reduction *r = &state->reduction;
+    r->fold_rows = fold_of_rows(row->code, row->type);
+    r->fold_runs = is_sum(node) && row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
+    if (row != &xnnpack_sum)
+        return;
+    r->fold_runs = scale_runs;
+    r->close = scale_sums;
 }
 
 static tq_status reduce_shape(tq_node *node, tq_error *error)
@@ -578,7 +633,7 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
         else if (keep)
             shape.dims[shape.rank++] = 1;
     state->reduction.init = init_of(node, state->row);
-    find_folds(state);
+    find_folds(node, state);
     state->batches = 1;
     if (is_optimized_mean(node, axes)) {
         plan_images(state, in);
@@ -588,6 +643,8 @@ static tq_status reduce_shape(tq_node *node, tq_error *error)
     tq_reduction_plan(&state->reduction, &state->row->how, in, axes);
     if (state->row->quantized)
         find_multiplier(node, &state->reduction);
+    if (state->row == &xnnpack_sum)
+        state->reduction.by = node->row.code == TQ_BuiltinOperator_MEAN ? 1 / (float)state->reduction.each : 1;
     return tq_output_shape(node, 0, &shape, error);
 }
 

@@ -25,7 +25,7 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
         size_t dim = (size_t)shape->dims[d];
         reduced += is_cut;
         *(is_cut ? &r->each : &r->outputs) *= dim;
-        if (dim == 1)
+        if (dim == 1 && !r->close)
             continue;
         if (rank > 0 && cut[rank - 1] == is_cut) {
             dims[rank - 1] *= dim;
@@ -51,7 +51,7 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
 static void fold_run(const tq_reduction *r, void *acc, const void *in, size_t n)
 {
     const unsigned char *from = in;
-    for (; n > TQ_CHUNK; n -= TQ_CHUNK, from += TQ_CHUNK * r->how->in_bytes) {
+    for (; n > TQ_CHUNK && !r->close; n -= TQ_CHUNK, from += TQ_CHUNK * r->how->in_bytes) {
         r->fold_run(r, acc, from, TQ_CHUNK);
         if (tq_stop_after(TQ_CHUNK))
             return;
@@ -78,6 +78,8 @@ static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size
             if (tq_stop_count(&work, PIECE * width))
                 return;
         }
+        if (r->close)
+            r->close(r, acc, n);
         for (d = 1; d < r->cut_rank; d++) {
             in += r->cut_step[d] * bytes;
             if (++at[d] < r->cut[d])
@@ -123,7 +125,7 @@ static void reduce_runs(const tq_reduction *r, const unsigned char *in, unsigned
         n = count < SOME ? count : SOME;
         start(r, acc, n);
         if (r->fold_runs)
-            r->fold_runs(acc, in, r->inner, n);
+            r->fold_runs(r, acc, in, r->inner, n);
         else
             for (size_t i = 0; i < n; i++)
                 r->fold_run(r, (unsigned char *)acc + i * acc_bytes, in + i * in_bytes, r->inner);

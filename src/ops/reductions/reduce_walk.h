@@ -5,7 +5,8 @@
  * Dimensions of 1 are dropped, and neighbours that are both reduced, or both kept, are merged, so that reduced and
  * kept dimensions alternate.  If the innermost is kept, a whole row of outputs is folded at once, element by element;
  * if it is reduced, a run of inputs is folded into one output.  Either way an output meets its inputs in the order in
- * which they lie.  That is the reference's order, so that float sums round alike.
+ * which they lie.  That is the reference's order, so that float sums round alike.  XNNPACK keeps dimensions of 1, and
+ * scales float sums after each pass over the innermost reduced dimension.
  */
 #ifndef TQ_OPS_REDUCTIONS_REDUCE_H
 #define TQ_OPS_REDUCTIONS_REDUCE_H
@@ -38,7 +39,10 @@ struct tq_reduction {
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
     /* fold_run into acc[0] to acc[runs - 1] of runs of n inputs each, one behind the other; set by the caller; NULL:
        one by one */
-    void (*fold_runs)(void *acc, const void *in, size_t n, size_t runs);
+    void (*fold_runs)(const tq_reduction *r, void *acc, const void *in, size_t n, size_t runs);
+    /* of n accumulators, after each pass over the innermost reduced dimension; set by the caller before planning, or
+       NULL.  With it, dimensions of 1 stay, and fold_run meets a run whole and hears Ctrl-C. */
+    void (*close)(const tq_reduction *r, void *acc, size_t n);
     tq_fold_fn fold_rows; /* fold_row of TQ_REDUCE_ROWS rows, cut_step[0] elements apart; set by the caller, or NULL */
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
