@@ -183,21 +183,32 @@ POOL_KIND(max_f32, p->float_low, acc < x ? x : acc, acc)
 
 /* ---- the rows: each body, for each instruction set ---- */
 
-#define POOL(isa, target, name)                                                                                    \
-    target static void name##_##isa(const pool *p, const line *l, float *restrict out)                             \
-    {                                                                                                              \
-        const pool own = *p; /* stores cannot change it */                                                         \
-        window w = l->window;                                                                                      \
-        size_t work = 0;                                                                                           \
-        for (int64_t x = 0; x < l->width; x++, out += w.step) {                                                    \
-            int64_t first;                                                                                         \
-            w.width = tq_pool_clip(x, own.stride_w, own.pad_w, own.filter_w, l->columns, &first);                  \
-            w.left = first - (x * own.stride_w - own.pad_w);                                                       \
-            w.cells = w.height * w.width;                                                                          \
-            const float *in = l->in + (size_t)first * w.step;                                                      \
-            for (size_t c = 0; c < w.step && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS) \
-                name(&own, &w, in + c, out + c, tq_min_size(w.step - c, CHANNELS), MOST_##isa);                    \
-        }                                                                                                          \
+/* The number of windows from the x-th on that one call pools.  With stride 1, whole windows lie a pixel apart: they are
+   one window, of pixels with the channels of all. */
+TQ_BODY int64_t windows_at(const pool *p, const line *l, const window *w, int64_t x, int64_t first)
+{
+    const int64_t whole = p->stride_w == 1 && w->width == p->filter_w ? l->columns - p->filter_w + 1 - first : 1;
+    return whole < l->width - x ? whole : l->width - x;
+}
+
+#define POOL(isa, target, name)                                                                               \
+    target static void name##_##isa(const pool *p, const line *l, float *restrict out)                        \
+    {                                                                                                         \
+        const pool own = *p; /* stores cannot change it */                                                    \
+        window w = l->window;                                                                                 \
+        size_t work = 0;                                                                                      \
+        for (int64_t x = 0, count; x < l->width; x += count) {                                                \
+            int64_t first;                                                                                    \
+            w.width = tq_pool_clip(x, own.stride_w, own.pad_w, own.filter_w, l->columns, &first);             \
+            w.left = first - (x * own.stride_w - own.pad_w);                                                  \
+            w.cells = w.height * w.width;                                                                     \
+            count = windows_at(&own, l, &w, x, first);                                                        \
+            const float *in = l->in + (size_t)first * w.step;                                                 \
+            const size_t n = (size_t)count * w.step;                                                          \
+            for (size_t c = 0; c < n && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS) \
+                name(&own, &w, in + c, out + c, tq_min_size(n - c, CHANNELS), MOST_##isa);                    \
+            out += n;                                                                                         \
+        }                                                                                                     \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
