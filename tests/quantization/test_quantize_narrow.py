@@ -181,3 +181,20 @@ def test_random_nets_of_joining_operators_run_alike_everywhere(seed):
         tensors.append(net.joined(f"j{number}", *chosen, operator=operator))
     model = net.done(net.times("y", tensors[-1], 1.0))
     check(model, quantized(model), least=20)
+
+
+def test_fake_quants_of_both_parameters_give_the_same_quantizes_again():
+    first = quantized(chain(4, 4, 4))
+    again = tq.quantize_model(tq.dequantize_model(first, fake_quant=True), "int8")
+    assert [op.name for op in tq.Model(again).operators] == [op.name for op in tq.Model(first).operators]
+
+
+def test_ranges_that_the_file_stores_count_as_calibrated_ones_do():
+    model = one(8.0)
+    with tq.edit(model) as editor:
+        for tensor in editor.tensors:
+            if not tensor.is_constant:
+                width = 1.0 if tensor.name == "x" else 8.0
+                tensor.quantization = {"min": [-width], "max": [width]}
+        stored = editor.to_bytes()
+    assert list(requantized(tq.quantize_model(stored, "int8"))[0]) == ["x_int8"]

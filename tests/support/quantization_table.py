@@ -38,9 +38,9 @@ activations with zero point 0 beside int8 activations, and int8 values behind a 
 Constants that several operators share are written once for each pair of parameters.
 
 Operators such as CONCATENATION and MAXIMUM need equal parameters for what they read and write. With int8 and uint8
-activations, a tensor of calibrated range that other operators read too, or that is an output of the model, keeps its
-own parameters where the common range would be twice as wide or more: a QUANTIZE gives the operator its values. Where
-the operator alone reads a tensor, they share.
+activations, a tensor of measured range (by calibration, or stored) that other operators read too, or that is an output
+of the model, keeps its own parameters where the common range would be twice as wide or more: a QUANTIZE gives the
+operator its values. Where the operator alone reads a tensor, they share.
 
 The fused activations TANH and SIGN_BIT do not prevent quantization: LiteRT's float and integer kernels ignore them, or
 refuse to run (FULLY_CONNECTED, L2_NORMALIZATION and CONCATENATION, which do not change). An SVDF gets integers with

@@ -21,12 +21,14 @@ from tq.specification.table import SAME
 # A tensor keeps its own range where the common one is so many times wider, or more: it gains a bit of eight.
 _WIDER = 2.0
 
+_MEASURED = ("calibration", "stored")  # sources of ranges (ranges.py) that neither training nor the caller chose
+
 Edge = tuple[OperatorPart, TensorPart]  # an operator, and an input
 
 
 def requantize_narrow(graph: SubgraphPart, operators: Collection[OperatorPart], ranges: Ranges) -> list[OperatorPart]:
-    """Inserts QUANTIZEs among the operators that may become int8 operators, where ranges are a calibration's.
-    Returns the QUANTIZEs."""
+    """Inserts QUANTIZEs among the operators that may become int8 operators, where ranges were measured.  Returns
+    the QUANTIZEs."""
     view = View.of(graph, ranges, "int8")
     integers = [op for op in operators if view.rule(op) is not None and not reason_against(view, op)]
     joining = [op for op in integers if view.rule(op) == SAME and len(set(view.data(op))) > 1]
@@ -58,7 +60,7 @@ class _Sides:
             self._union.join(view.outputs(op) if op in joining else view.activations(op))
         tensors = dict.fromkeys(tensor for op in moving for tensor in view.activations(op))
         self._ranges: dict[TensorPart, tuple[float, float]] = {}  # by root, 0 included
-        self._fixed: set[TensorPart] = set()  # roots of groups with a range that is not a calibration's
+        self._fixed: set[TensorPart] = set()  # roots of groups with a range that was not measured
         self._computed: set[TensorPart] = set()  # roots of groups that others read
         for tensor in tensors:
             self._add(tensor, moving)
@@ -68,7 +70,7 @@ class _Sides:
 
     def _add(self, tensor: TensorPart, moving: Collection[OperatorPart]) -> None:
         view, root = self._view, self._union.root(tensor)
-        if view.ranges.knows(tensor) and view.ranges.was_measured(tensor) and not view.is_infinite(tensor):
+        if view.ranges.source(tensor) in _MEASURED and not view.is_infinite(tensor):
             self._ranges[root] = _hull((0.0, 0.0), self._ranges.get(root, (0.0, 0.0)), view.ranges.of(tensor))
         else:
             self._fixed.add(root)
