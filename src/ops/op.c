@@ -141,29 +141,41 @@ static bool shape_bytes(const tq_shape *shape, size_t element, uint64_t *out)
     return true;
 }
 
+static tq_status allocate_output(tq_node *node, int i, const tq_shape *shape, uint64_t bytes, tq_error *error)
+{
+    char text[80], what[100];
+    tq_error why; /* filled by a failure alone: clearing it takes longer than a small operator */
+    const tq_status status = tq_tensor_allocate(node->out[i], node->host->pool, bytes, &why);
+    if (status == TQ_OK)
+        return TQ_OK;
+    tq_shape_format(shape, text, sizeof text);
+    snprintf(what, sizeof what, "output %d of shape %s: ", i, text);
+    return no_memory(node, status, &why, what, error);
+}
+
+static tq_status shape_fail(const tq_node *node, int i, const tq_shape *shape, const char *why, tq_error *error)
+{
+    char text[80];
+    tq_shape_format(shape, text, sizeof text);
+    return tq_output_fail(node, i, error, "would have shape %s, %s", text, why);
+}
+
 static tq_status set_shape(tq_node *node, int i, const tq_shape *shape, size_t element, uint64_t bytes, tq_error *error)
 {
     tq_tensor *tensor = node->out[i];
-    char text[80], what[100];
-    tq_error why = {0};
-    if (element && !shape_bytes(shape, element, &bytes)) {
-        tq_shape_format(shape, text, sizeof text);
-        return tq_output_fail(node, i, error, "would have shape %s, more than any memory holds", text);
-    }
+    if (element && !shape_bytes(shape, element, &bytes))
+        return shape_fail(node, i, shape, "more than any memory holds", error);
     for (int d = 0; d < shape->rank; d++)
-        if (shape->dims[d] < 0) {
-            tq_shape_format(shape, text, sizeof text);
-            return tq_output_fail(node, i, error, "would have shape %s, with a negative dimension", text);
-        }
-    tq_status status = node->host->in_prepare ? TQ_OK : tq_tensor_allocate(tensor, node->host->pool, bytes, &why);
-    if (status != TQ_OK) {
-        tq_shape_format(shape, text, sizeof text);
-        snprintf(what, sizeof what, "output %d of shape %s: ", i, text);
-        return no_memory(node, status, &why, what, error);
+        if (shape->dims[d] < 0)
+            return shape_fail(node, i, shape, "with a negative dimension", error);
+    if (!node->host->in_prepare)
+        TQ_TRY(allocate_output(node, i, shape, bytes, error));
+    if (!tq_shape_equal(&tensor->shape, shape)) {
+        tensor->shape = *shape;
+        for (int d = shape->rank; d < TQ_DIMS; d++)
+            tensor->shape.dims[d] = 0;
+        node->host->shape_changes++;
     }
-    tensor->shape = *shape;
-    for (int d = shape->rank; d < TQ_DIMS; d++)
-        tensor->shape.dims[d] = 0;
     tensor->has_shape = true;
     tensor->bytes = (size_t)bytes;
     return TQ_OK;

@@ -72,6 +72,7 @@ typedef struct tq_host {
     tq_block *prepared; /* list: small pieces of memory of prepare functions */
     bool runs_all; /* the run has all operators in order; nobody reads or sets the tensors between them */
     bool in_prepare; /* true: shapes and scratch are recorded for the arena's plan; false: allocated at once */
+    uint64_t shape_changes; /* how often operators gave a tensor another shape; 1 and more */
 } tq_host;
 
 /* Fills node->prepacked, which is zeroed, before the node's first eval.  Only one interpreter of a model calls it; the
@@ -92,33 +93,31 @@ typedef struct tq_request {
 } tq_request;
 
 struct tq_node {
+    /* read by each invoke, and so side by side: a small model's operators take fewer lines of the cache */
     const tq_op *op;
+    tq_op_fn eval;        /* chosen by prepare */
+    tq_op_fn shape_later; /* chosen by prepare; see tq_shape_from_values */
+    void *state;          /* the operator's own record, from tq_node_memory */
+    tq_tensor **in, **out; /* [in_count], [out_count]; NULL: an optional tensor that the file leaves out (-1) */
+    int in_count, out_count;
+    tq_host *host; /* of all nodes of a graph */
+    void *scratch, *prepacked; /* given to eval; aligned to 64 bytes */
+    tq_numerics numerics; /* the interpreter's numerics, or their fallback for this node (delegate/backends.h) */
+    int threads; /* threads of tq_parallel_for, at most; >= 1 */
+
+    uint32_t index; /* in its subgraph */
     tq_operator row; /* its row in the file */
     tq_options options; /* tq_get_int(&node->options.table, TQ_Conv2DOptions_stride_w) */
-    uint32_t index; /* in its subgraph */
-
-    int in_count, out_count;
-    tq_tensor **in, **out; /* [in_count], [out_count]; NULL: an optional tensor that the file leaves out (-1) */
     bool wrong_operands; /* the counts do not fit the operator, or an index names no tensor: nothing reads in or out */
+    bool tabulated; /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
+    bool clamp_tabulated; /* the table computes its fused activation too */
 
     /* chosen by prepare */
-    tq_op_fn eval;
-    tq_op_fn shape_later; /* see tq_shape_from_values */
-    void *state; /* the operator's own record, from tq_node_memory */
     bool foldable; /* its outputs depend on shapes alone: compute them once, in prepare */
     /* Puts the node's memory of earlier invokes, besides variable tensors, back to its start.  The runtime calls it
        after prepare too.  NULL: there is nothing to reset. */
     void (*reset)(tq_node *node);
 
-    /* given to eval */
-    void *scratch, *prepacked; /* aligned to 64 bytes */
-
-    tq_numerics numerics; /* the interpreter's numerics, or their fallback for this node (delegate/backends.h) */
-    bool tabulated; /* XNNPACK computes it as part of one table of several operators (delegate/chains.h) */
-    bool clamp_tabulated; /* the table computes its fused activation too */
-    int threads; /* threads of tq_parallel_for, at most; >= 1 */
-
-    tq_host *host; /* of all nodes of a graph */
     tq_request request;
     tq_block *memory; /* list: memory of tq_node_memory outside host->prepared */
     tq_block *own_scratch; /* the block of `scratch`, where that is not in the arena */

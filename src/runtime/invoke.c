@@ -19,7 +19,7 @@ static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    if (step->phase == TQ_NODE_LATE)
+    if (step->phase == TQ_NODE_LATE && step->shape_changes != graph->host.shape_changes)
         TQ_TRY(tq_step_prepare_late(graph, step, error));
     if (node->shape_later)
         TQ_TRY(tq_node_shape_later(node, error));

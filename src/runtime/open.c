@@ -351,8 +351,11 @@ static tq_status open_graph(tq_run *run, uint32_t index, tq_error *error)
     TQ_TRY(tq_run_poll(run, error));
     TQ_TRY(
         tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->tensors, &graph->tensors, error));
-    graph->host = (tq_host){
-        .model = run->model, .tensors = graph->tensors, .tensor_count = graph->tensor_count, .pool = run->pool};
+    graph->host = (tq_host){.model = run->model,
+                            .tensors = graph->tensors,
+                            .tensor_count = graph->tensor_count,
+                            .pool = run->pool,
+                            .shape_changes = 1};
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, sizeof *graph->slots, &graph->slots, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->tensor_count, 1, &marks, error));
     TQ_TRY(tq_blocks_add(&graph->memory, run->pool, graph->step_count, sizeof *graph->steps, &graph->steps, error));

@@ -24,6 +24,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->node.own_scratch = NULL;
     step->node.request = (tq_request){0};
     step->prepared_shapes = NULL; /* its memory was in step->node.memory */
+    step->shape_changes = 0;
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.prepacked = NULL;
@@ -442,11 +443,9 @@ static tq_status find_cached_late(tq_graph_run *graph, tq_step *step, tq_error *
     return status == TQ_OK ? TQ_OK : tq_op_fail(&step->node, error, status, "%s", why.text);
 }
 
-tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
+static tq_status prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
-    if (step->prepared_shapes && has_prepared_shapes(step))
-        return TQ_OK;
     tq_run_flush(graph->run, false);
     clean_step(graph, step);
     step->phase = TQ_NODE_LATE;
@@ -475,5 +474,13 @@ tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *err
     step->prepared_shapes = shapes;
     if (node->reset)
         node->reset(node);
+    return TQ_OK;
+}
+
+tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    if (!step->prepared_shapes || !has_prepared_shapes(step))
+        TQ_TRY(prepare_late(graph, step, error));
+    step->shape_changes = graph->host.shape_changes;
     return TQ_OK;
 }

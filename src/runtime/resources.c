@@ -210,7 +210,8 @@ tq_status tq_resource_assign(tq_resources *resources, int32_t id, const tq_tenso
         e->data = block;
     }
     e->value.type = value->type;
-    e->value.shape = value->shape;
+    if (!tq_shape_equal(&e->value.shape, &value->shape))
+        e->value.shape = value->shape;
     e->value.bytes = value->bytes;
     e->value.data = e->data->data;
     if (value->bytes)

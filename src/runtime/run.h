@@ -29,21 +29,25 @@ typedef enum tq_node_phase {
 /* An operator of a run. */
 typedef struct tq_step {
     tq_node node; /* first: tq_step_of */
+
+    /* read by each invoke, as the first fields of the node */
     tq_node_phase phase;
-    tq_backend backend;  /* the kernels whose results the node gives, and why */
     bool writes_nothing; /* no output has elements: the operator need not run */
+    bool to_pack;        /* `cached` may not be filled yet */
     bool unbound;        /* an index in the file leads to no tensor: the node has wrong operands */
-    uint64_t flips;          /* operands of 8 bits whose type the kernel takes for the other (ops/kernel_types.h) */
+    uint8_t depth; /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
+    uint64_t flips; /* operands of 8 bits whose type the kernel takes for the other (ops/kernel_types.h) */
+    uint64_t shape_changes; /* of a late operator: host.shape_changes when prepared_shapes were last its inputs' */
+
+    tq_shape *prepared_shapes; /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
+    tq_backend backend; /* the kernels whose results the node gives, and why */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
     tq_shared_item *cached;   /* holds them; NULL: nothing is cached */
     tq_shared_item *earlier;  /* `cached` of the last preparation, while the operator is prepared again */
     uint64_t borrowed;        /* bytes of `cached` that another interpreter's pool holds */
-    bool to_pack;             /* `cached` may not be filled yet */
-    uint8_t depth; /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
 
-    tq_shape *prepared_shapes; /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
     uint64_t runs, nanoseconds; /* counted while run->options.profile */
 } tq_step;
 
@@ -185,7 +189,7 @@ tq_status tq_graph_allocate(tq_graph_run *graph, tq_error *error);
    TQ_BAD_ARGUMENT: the shape is invalid. */
 tq_status tq_graph_resize(tq_graph_run *graph, uint32_t tensor, const tq_shape *shape, tq_error *error);
 
-/* Prepares a TQ_NODE_LATE operator, with memory for its outputs. */
+/* Prepares a TQ_NODE_LATE operator, with memory for its outputs, unless it was prepared for these shapes. */
 tq_status tq_step_prepare_late(tq_graph_run *graph, tq_step *step, tq_error *error);
 
 /* ---- fold.c: operators of constants ---- */

@@ -48,8 +48,8 @@ static void block_copy(const blocks *s, const int64_t *p, size_t k, size_t bytes
 static void swap_sides(tq_strided *copy)
 {
     tq_strided other = *copy;
-    memcpy(copy->from, other.to, sizeof copy->from);
-    memcpy(copy->to, other.from, sizeof copy->to);
+    for (int d = 0; d < copy->rank; d++)
+        copy->dims[d] = (tq_strided_step){other.dims[d].count, other.dims[d].to, other.dims[d].from};
     copy->from_at = other.to_at;
     copy->to_at = other.from_at;
 }

@@ -34,52 +34,46 @@ void tq_strided_begin(tq_strided *copy, size_t bytes)
 
 void tq_strided_dim(tq_strided *copy, size_t count, ptrdiff_t from, ptrdiff_t to)
 {
-    copy->dims[copy->rank] = count;
-    copy->from[copy->rank] = from;
-    copy->to[copy->rank] = to;
-    copy->rank++;
+    copy->dims[copy->rank++] = (tq_strided_step){count, from, to};
 }
 
 /* Merges dimension d with the dimension inside it, where one stride steps through both, on either side. */
 static bool merge(tq_strided *copy, int d)
 {
-    ptrdiff_t inner = (ptrdiff_t)copy->dims[d + 1];
-    if (copy->from[d] != copy->from[d + 1] * inner || copy->to[d] != copy->to[d + 1] * inner)
+    tq_strided_step *outer = &copy->dims[d];
+    const tq_strided_step *inner = outer + 1;
+    const ptrdiff_t count = (ptrdiff_t)inner->count;
+    if (outer->from != inner->from * count || outer->to != inner->to * count)
         return false;
-    copy->dims[d] *= copy->dims[d + 1];
-    copy->from[d] = copy->from[d + 1];
-    copy->to[d] = copy->to[d + 1];
+    *outer = (tq_strided_step){outer->count * inner->count, inner->from, inner->to};
     return true;
 }
 
 static void remove_dim(tq_strided *copy, int d)
 {
-    size_t inner = (size_t)(copy->rank - d - 1);
+    const size_t inner = (size_t)(copy->rank - d - 1);
     memmove(copy->dims + d, copy->dims + d + 1, inner * sizeof copy->dims[0]);
-    memmove(copy->from + d, copy->from + d + 1, inner * sizeof copy->from[0]);
-    memmove(copy->to + d, copy->to + d + 1, inner * sizeof copy->to[0]);
     copy->rank--;
 }
 
 void tq_strided_end(tq_strided *copy)
 {
     for (int d = copy->rank - 1; d >= 0; d--)
-        if (copy->dims[d] == 0) {
+        if (copy->dims[d].count == 0) {
             copy->rank = 1;
-            copy->dims[0] = 0;
-            copy->from[0] = copy->to[0] = 0;
+            copy->dims[0] = (tq_strided_step){0, 0, 0};
             return;
         }
     for (int d = copy->rank - 1; d >= 0; d--)
-        if (copy->dims[d] == 1)
+        if (copy->dims[d].count == 1)
             remove_dim(copy, d);
     for (int d = copy->rank - 2; d >= 0; d--)
         if (merge(copy, d))
             remove_dim(copy, d + 1);
     int last = copy->rank - 1;
     ptrdiff_t run = (ptrdiff_t)copy->run;
-    if (last >= 0 && copy->from[last] == run && copy->to[last] == run) {
-        copy->run *= copy->dims[last];
+    if (last >= 0 && copy->dims[last].from == run && copy->dims[last].to == run) {
+        copy->run *= copy->dims[last].count;
         copy->rank--;
     }
 }
@@ -90,8 +84,8 @@ ptrdiff_t tq_strided_source(const tq_strided *copy, size_t index, size_t bytes)
     ptrdiff_t at = copy->from_at + (ptrdiff_t)(index % in_run * bytes);
     index /= in_run;
     for (int d = copy->rank - 1; d >= 0; d--) {
-        at += (ptrdiff_t)(index % copy->dims[d]) * copy->from[d];
-        index /= copy->dims[d];
+        at += (ptrdiff_t)(index % copy->dims[d].count) * copy->dims[d].from;
+        index /= copy->dims[d].count;
     }
     return at;
 }
@@ -332,10 +326,10 @@ static void copy_parts(void *context, size_t begin, size_t end)
     ptrdiff_t from = copy->from_at, to = copy->to_at;
     size_t rest = begin / j->parts, part = begin % j->parts;
     for (int d = j->outer - 1; d >= 0; d--) {
-        at[d] = rest % copy->dims[d];
-        rest /= copy->dims[d];
-        from += (ptrdiff_t)at[d] * copy->from[d];
-        to += (ptrdiff_t)at[d] * copy->to[d];
+        at[d] = rest % copy->dims[d].count;
+        rest /= copy->dims[d].count;
+        from += (ptrdiff_t)at[d] * copy->dims[d].from;
+        to += (ptrdiff_t)at[d] * copy->dims[d].to;
     }
     for (size_t i = begin; i < end; i++) {
         if (j->parts == 1)
@@ -346,12 +340,12 @@ static void copy_parts(void *context, size_t begin, size_t end)
             continue;
         part = 0;
         for (int d = j->outer - 1; d >= 0; d--) {
-            from += copy->from[d];
-            to += copy->to[d];
-            if (++at[d] < copy->dims[d])
+            from += copy->dims[d].from;
+            to += copy->dims[d].to;
+            if (++at[d] < copy->dims[d].count)
                 break;
-            from -= (ptrdiff_t)copy->dims[d] * copy->from[d];
-            to -= (ptrdiff_t)copy->dims[d] * copy->to[d];
+            from -= (ptrdiff_t)copy->dims[d].count * copy->dims[d].from;
+            to -= (ptrdiff_t)copy->dims[d].count * copy->dims[d].to;
             at[d] = 0;
         }
     }
@@ -364,12 +358,12 @@ static tq_strided in_planes(const tq_strided *copy)
     tq_strided c = *copy;
     const int last = c.rank - 1, next = c.rank - 2;
     const ptrdiff_t run = (ptrdiff_t)c.run;
-    if (next < 1 || c.to[last] != run || c.from[next] == run)
+    if (next < 1 || c.dims[last].to != run || c.dims[next].from == run)
         return c;
     for (int d = 0; d < next; d++)
-        if (c.from[d] == run) {
-            c.dims[next] = copy->dims[d], c.from[next] = copy->from[d], c.to[next] = copy->to[d];
-            c.dims[d] = copy->dims[next], c.from[d] = copy->from[next], c.to[d] = copy->to[next];
+        if (c.dims[d].from == run) {
+            c.dims[next] = copy->dims[d];
+            c.dims[d] = copy->dims[next];
             break;
         }
     return c;
@@ -404,24 +398,27 @@ void tq_strided_copy(const tq_strided *copy, const void *from, void *to, int thr
         copy_one_run(copy, from, to, threads);
         return;
     }
-    const tq_strided own = in_planes(copy);
+    tq_strided own;
+    if (rank > 2) {
+        own = in_planes(copy);
+        copy = &own;
+    }
     size_t runs = 1, planes = 1;
-    copy = &own;
     for (int d = 0; d < rank; d++)
-        runs *= copy->dims[d];
+        runs *= copy->dims[d].count;
     if (runs * copy->run == 0)
         return;
     job j = {copy, rank < 2 ? 0 : rank - 2, plane_of(copy->run), {1, 1, copy->run, 0, 0, 0, 0}, 1, from, to};
-    j.plane.columns = copy->dims[rank - 1];
-    j.plane.column_from = copy->from[rank - 1];
-    j.plane.column_to = copy->to[rank - 1];
+    j.plane.columns = copy->dims[rank - 1].count;
+    j.plane.column_from = copy->dims[rank - 1].from;
+    j.plane.column_to = copy->dims[rank - 1].to;
     if (rank >= 2) {
-        j.plane.rows = copy->dims[rank - 2];
-        j.plane.row_from = copy->from[rank - 2];
-        j.plane.row_to = copy->to[rank - 2];
+        j.plane.rows = copy->dims[rank - 2].count;
+        j.plane.row_from = copy->dims[rank - 2].from;
+        j.plane.row_to = copy->dims[rank - 2].to;
     }
     for (int d = 0; d < j.outer; d++)
-        planes *= copy->dims[d];
+        planes *= copy->dims[d].count;
     const size_t cost = copy->run * BYTE_COST + RUN_COST;
     const size_t wanted = (size_t)tq_paying_threads(runs, cost, threads) * PARTS;
     if (wanted > PARTS && planes < wanted)

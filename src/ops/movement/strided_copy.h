@@ -20,13 +20,17 @@
 /* TILE and SPACE_TO_BATCH_ND use two for each dimension of a tensor. */
 #define TQ_STRIDED_DIMS (2 * TQ_DIMS)
 
+typedef struct tq_strided_step {
+    size_t count;       /* of runs, or of the dimensions inside */
+    ptrdiff_t from, to; /* bytes from each to the next; may be 0 or negative */
+} tq_strided_step;
+
+/* The fields of a short copy lie together: lists of them take few lines of a cache. */
 typedef struct tq_strided {
-    int rank;                       /* 0 to TQ_STRIDED_DIMS */
-    size_t run;                     /* contiguous bytes, at least 1 */
-    size_t dims[TQ_STRIDED_DIMS];   /* of runs */
-    ptrdiff_t from[TQ_STRIDED_DIMS]; /* bytes from each run to the next; may be 0 or negative */
-    ptrdiff_t to[TQ_STRIDED_DIMS];
-    ptrdiff_t from_at, to_at;       /* the first run's byte */
+    int rank;                 /* 0 to TQ_STRIDED_DIMS */
+    size_t run;               /* contiguous bytes, at least 1 */
+    ptrdiff_t from_at, to_at; /* the first run's byte */
+    tq_strided_step dims[TQ_STRIDED_DIMS];
 } tq_strided;
 
 /* Makes *copy a copy of one element of `bytes` >= 1 bytes, from byte 0 to byte 0. */
