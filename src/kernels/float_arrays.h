@@ -11,7 +11,7 @@ void tq_exponentials(const float *x, float *y, size_t n);            /* tq_expf 
 void tq_logistics(const float *x, float *y, size_t n);               /* tq_logistic */
 void tq_elus(const float *x, float *y, size_t n);                    /* tq_elu */
 void tq_hyperbolic_tangents(const float *x, float *y, size_t n);     /* tq_tanhf */
-void tq_complementary_errors(const float *x, float *y, size_t n);    /* tq_erfcf */
+void tq_gelus(const float *x, float *y, size_t n);                   /* tq_gelu */
 
 /* The C library's logf, sinf and cosf.  Vectors have the bits of glibc on a processor with fused multiply-adds. */
 void tq_logarithms(const float *x, float *y, size_t n);

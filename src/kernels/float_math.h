@@ -115,6 +115,13 @@ TQ_BODY float tq_erfcf(float x)
     return (float)(x < 0 ? 2 - y : y);
 }
 
+/* GELU: x / 2 times erfc(-x sqrt(1/2)), each step rounded. */
+#define TQ_SQRT_HALF 0.70710678118654752440f
+TQ_BODY float tq_gelu(float x)
+{
+    return 0.5f * x * tq_erfcf(x * -TQ_SQRT_HALF);
+}
+
 /* ELU: x for x >= 0, else e^x - 1.  A sum of two parts, one of which is a zero; they are chosen by the
    sign's bits, since compilers split a loop by a comparison that chooses twice. */
 TQ_BODY float tq_elu(float x)

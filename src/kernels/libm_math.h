@@ -13,10 +13,17 @@
 
 #include "kernels/isa.h"
 
-/* All but subnormal numbers. */
+/* Positive numbers that are normal and finite. */
+TQ_BODY int tq_logarithm_is_normal(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits - 0x00800000 < 0x7f000000;
+}
+/* The logarithm of negative numbers is NaN. */
 TQ_BODY int tq_logarithm_takes(float x)
 {
-    return !(x > 0 && x < 0x1p-126f);
+    return tq_logarithm_is_normal(x) | (x < 0);
 }
 
 /* 1 / c and log(c) of c near the middle of each sixteenth of [0.7, 1.4). */
@@ -33,19 +40,29 @@ static const double tq_log_table[16] = {
     0x1.4043057b6ee09p-2,
 };
 
-/* x = 2^k z with z in [0.7, 1.4): k ln 2 + log(c) + log(1 + r), with r = z / c - 1. */
-TQ_BODY float tq_logarithm(float x)
+/* x's distance from 0.7, as bits: the exponent k of x = 2^k z with z in [0.7, 1.4), and then z's sixteenth. */
+TQ_BODY uint32_t tq_logarithm_above(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const uint32_t above = bits - 0x3f330000, i = above >> 19 & 15, whole = bits - (above & 0xff800000);
+    return bits - 0x3f330000;
+}
+TQ_BODY uint32_t tq_logarithm_index(float x)
+{
+    return tq_logarithm_above(x) >> 19 & 15;
+}
+
+/* k ln 2 + log(c) + log(1 + r), with r = z / c - 1; inverse, log_c: of tq_logarithm_index(x) in the tables. */
+TQ_BODY float tq_logarithm_by(float x, double inverse, double log_c)
+{
+    const uint32_t above = tq_logarithm_above(x), whole = above + 0x3f330000 - (above & 0xff800000);
     const double k = (int32_t)above >> 23;
     float z;
     memcpy(&z, &whole, sizeof z);
-    const double r = fma(z, tq_log_inverse[i], -1), square = r * r, y0 = fma(k, 0x1.62e42fefa39efp-1, tq_log_table[i]);
+    const double r = fma(z, inverse, -1), square = r * r, y0 = fma(k, 0x1.62e42fefa39efp-1, log_c);
     const double y = fma(-0x1.00ea348b88334p-2, square, fma(0x1.5575b0be00b6ap-2, r, -0x1.ffffef20a4123p-2));
-    const float log = (float)fma(y, square, y0 + r), edge = x < 0 ? NAN : x == 0 ? -INFINITY : x;
-    return x >= 0x1p-126f && x < INFINITY ? log : edge;
+    const float log = (float)fma(y, square, y0 + r);
+    return tq_logarithm_is_normal(x) ? log : NAN;
 }
 
 TQ_BODY int tq_sine_takes(float x)
@@ -54,19 +71,26 @@ TQ_BODY int tq_sine_takes(float x)
 }
 #define tq_cosine_takes tq_sine_takes
 
-/* sin(x + quarters pi / 2): x = n pi / 2 + r with |r| <= pi / 4; an odd or an even polynomial in r, by n's parity. */
-TQ_BODY float tq_sine_of(float x, int32_t quarters)
+/* sin(x + quarters pi / 2): x = n pi / 2 + r with |r| <= pi / 4; an odd or an even polynomial in r, by the parity of n.
+   Both have the form start + c p + p r^2 (b + a r^2): one of them is computed, from chosen coefficients.  The nearest
+   n is the lowest bits of a sum with 1.5 * 2^52. */
+TQ_BODY float tq_sine_of(float x, uint64_t quarters)
 {
-    const double usual = tq_sine_takes(x) ? (double)x : 0;
-    const int32_t n = ((int32_t)(usual * 0x1.45F306DC9C883p+23) + 0x800000) >> 24, turn = n + quarters;
-    const double r = fma(-(double)n, 0x1.921FB54442D18p0, usual), square = r * r;
-    const double cube = r * square, low = fma(square, -0x1.994eb3774cf24p-13, 0x1.1107605230bc4p-7);
-    const double odd = fma(cube * square, low, fma(cube, -0x1.555545995a603p-3, r));
-    const double fourth = square * square, last = fma(square, 0x1.99343027bf8c3p-16, -0x1.6c087e89a359dp-10);
-    const double first = fma(square, -0x1.ffffffd0c621cp-2, 1);
-    const double even = fma(fourth * square, last, fma(fourth, 0x1.55553e1068f19p-5, first));
-    const float y = (float)(turn & 1 ? even : odd);
-    return turn & 2 ? -y : y;
+    const double round = 0x1.8p52, shifted = fma((double)x, 0x1.45F306DC9C883p-1, round);
+    const double r = fma(round - shifted, 0x1.921FB54442D18p0, (double)x), square = r * r;
+    uint64_t turn, bits;
+    memcpy(&turn, &shifted, sizeof turn);
+    turn += quarters;
+    const int is_even = turn & 1;
+    const double start = is_even ? fma(square, -0x1.ffffffd0c621cp-2, 1) : r, p = (is_even ? square : r) * square;
+    const double a = is_even ? 0x1.99343027bf8c3p-16 : -0x1.994eb3774cf24p-13;
+    const double b = is_even ? -0x1.6c087e89a359dp-10 : 0x1.1107605230bc4p-7;
+    const double c = is_even ? 0x1.55553e1068f19p-5 : -0x1.555545995a603p-3;
+    double y = fma(p * square, fma(square, a, b), fma(p, c, start));
+    memcpy(&bits, &y, sizeof bits);
+    bits ^= turn << 62 & (uint64_t)1 << 63; /* the other half of a turn */
+    memcpy(&y, &bits, sizeof y);
+    return (float)y;
 }
 TQ_BODY float tq_sine(float x)
 {

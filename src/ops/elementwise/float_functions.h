@@ -20,7 +20,7 @@ static inline float tq_elu_libm(float x)
 /* GELU by the complementary error function for tables of quantized values: by libm's erfcf. */
 static inline float tq_gelu_libm(float x)
 {
-    return 0.5f * x * erfcf(x * -0.70710678118654752440f);
+    return 0.5f * x * erfcf(x * -TQ_SQRT_HALF);
 }
 
 /* GELU's approximation by tanh. */

@@ -40,7 +40,7 @@ TQ_BODY float gate(float x, options p)
 
 static float half_gelu_by_erfc(float x)
 {
-    float scaled = HALF(x * HALF(-0.70710678118654752440f));
+    float scaled = HALF(x * HALF(-TQ_SQRT_HALF));
     return HALF(HALF(0.5f * x) * HALF(erfcf(scaled)));
 }
 
@@ -109,18 +109,7 @@ static float half_gelu_by_tanh(float x)
 static void run_gelu_by_erfc(const void *in, void *out, size_t n, const void *params)
 {
     (void)params;
-    enum { PART = 256 };
-    float errors[PART];
-    const float *from = in;
-    float *to = out;
-    for (size_t at = 0; at < n; at += PART, from += PART, to += PART) {
-        const size_t count = n - at < PART ? n - at : PART;
-        for (size_t i = 0; i < count; i++)
-            errors[i] = from[i] * -0.70710678118654752440f;
-        tq_complementary_errors(errors, errors, count);
-        for (size_t i = 0; i < count; i++)
-            to[i] = 0.5f * from[i] * errors[i];
-    }
+    tq_gelus(in, out, n);
 }
 TQ_ISA_DEFINE(TQ_MAP, run_xnnpack_gelu_by_erf, float, float, options, tq_xnnpack_gelu_by_erf(x, p.zero))
 

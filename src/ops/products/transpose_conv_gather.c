@@ -14,7 +14,7 @@
 
 enum { WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS };
 
-enum { BLOCK = 16 }; /* output channels that are computed at once */
+enum { PIXELS = 4 }; /* output pixels that TQ_TRANSPOSE_CONV_HYBRID computes at once, at most */
 
 typedef struct form_row form_row;
 
@@ -24,7 +24,7 @@ typedef struct running {
     const form_row *row;
     const tq_node *node;
     const void *weights; /* packed */
-    const void *input;   /* float, int8, or int16 differences to the zero point */
+    const void *input;   /* float, int8, or float or int16 differences to the zero point */
     const tq_hybrid_row *image;
     char *sums;
 } running;
@@ -32,12 +32,19 @@ typedef struct running {
 /* The functions and sizes of one arithmetic. */
 struct form_row {
     void (*pack)(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed);
-    void (*add)(const running *r, size_t batch, size_t cell, size_t tap, void *sums);
+    void (*add)(const running *r, size_t batch, size_t cell, size_t tap, size_t pixels, void *sums);
     void (*store)(const running *r, size_t batch, const void *sums, size_t pixel);
+    size_t pixels;      /* of the output that `add` takes, at most: those of the input pixels from `cell` on */
     size_t sum_size;    /* of one output channel */
     size_t weight_size; /* packed */
     size_t quantized_size;   /* of an element of the input in scratch; 0: it is read in place */
 };
+
+/* Output channels in rows of sums and of packed weights: HYBRID has vectors of 4 alone. */
+static size_t columns(const tq_transpose_conv *conv)
+{
+    return conv->form == TQ_TRANSPOSE_CONV_HYBRID ? (conv->out_channels + 3) / 4 * 4 : conv->out_channels;
+}
 
 /* ---- weights in the layout that the sums read ---- */
 
@@ -51,14 +58,16 @@ static void pack_floats(const tq_transpose_conv *conv, const tq_tensor *weights,
             to[i * conv->out_channels + o] = *from++;
 }
 
-/* The same of 8-bit weights. */
+/* The same of 8-bit weights, with zeros up to `columns`. */
 static void pack_hybrid(const tq_transpose_conv *conv, const tq_tensor *weights, void *packed)
 {
     const int8_t *from = weights->data;
+    const size_t wide = columns(conv);
     float *to = packed;
+    memset(to, 0, conv->taps * conv->channels * wide * sizeof *to);
     for (size_t o = 0; o < conv->out_channels; o++)
         for (size_t i = 0; i < conv->taps * conv->channels; i++)
-            to[i * conv->out_channels + o] = *from++;
+            to[i * wide + o] = *from++;
 }
 
 static inline int16_t difference(const tq_tensor *tensor, size_t i, int32_t zero_point)
@@ -80,72 +89,102 @@ static void pack_quantized(const tq_transpose_conv *conv, const tq_tensor *weigh
 
 /* ---- adding one input pixel to the sums ---- */
 
-#define ADD_FLOATS(name, next)                                                                  \
-    static void name(const running *r, size_t batch, size_t cell, size_t tap, void *sums)       \
-    {                                                                                           \
-        (void)batch;                                                                            \
-        const tq_transpose_conv *conv = r->conv;                                                \
-        const float *x = (const float *)r->input + cell * conv->channels;                       \
-        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels; \
-        float *sum = sums;                                                                      \
-        for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)                    \
-            for (size_t o = 0; o < conv->out_channels; o++)                                     \
-                sum[o] = next;                                                                  \
+#define ADD_FLOATS(name, next)                                                                           \
+    static void name(const running *r, size_t batch, size_t cell, size_t tap, size_t pixels, void *sums) \
+    {                                                                                                    \
+        (void)batch;                                                                                     \
+        (void)pixels;                                                                                    \
+        const tq_transpose_conv *conv = r->conv;                                                         \
+        const float *x = (const float *)r->input + cell * conv->channels;                                \
+        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;          \
+        float *sum = sums;                                                                               \
+        for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels)                             \
+            for (size_t o = 0; o < conv->out_channels; o++)                                              \
+                sum[o] = next;                                                                           \
     }
 ADD_FLOATS(add_floats, sum[o] + x[c] * w[o])
 ADD_FLOATS(add_fused, fmaf(x[c], w[o], sum[o]))
 
-/* sum[o] += f32(difference * w[o]) * s_w[o] * s_x for n output channels from `first` on.  |difference * w| < 2^16 is
-   exact in float32. */
-TQ_BODY void add_channels(const tq_transpose_conv *conv, const int8_t *x, const float *w, const tq_affine *q,
-                          tq_hybrid_row image, size_t first, const size_t n, float *sums)
-{
-    float sum[BLOCK], scale[BLOCK];
-    memcpy(sum, sums + first, n * sizeof *sum);
-    for (size_t o = 0; o < n; o++)
-        scale[o] = q->scale[q->count > 1 ? first + o : 0];
-    w += first;
-    for (size_t c = 0; c < conv->channels; c++, w += conv->out_channels) {
-        const float difference = (float)(x[c] - image.zero_point);
-        for (size_t o = 0; o < n; o++)
-            sum[o] += difference * w[o] * scale[o] * image.scale;
+/* What the pixels of one tap have in common. */
+typedef struct hybrid_tap {
+    const float *x; /* the first pixel's differences; the next pixel's follow */
+    const float *w; /* [c][columns] */
+    const tq_affine *q;
+    float scale;
+    size_t channels, columns, out_channels;
+} hybrid_tap;
+
+/* Output channels that one vector holds. */
+typedef float lanes_16 __attribute__((vector_size(64)));
+typedef float lanes_8 __attribute__((vector_size(32)));
+typedef float lanes_4 __attribute__((vector_size(16)));
+
+/* Unrolled: sums stay in registers. */
+#define EACH_PIXEL(p, n) _Pragma("GCC unroll 4") for (size_t p = 0; p < (n); p++)
+
+/* sum[p][o] += f32(difference[p] * w[o]) * s_w[o] * s_x for `side` output channels from o on and `pixels` pixels, both
+   constant.  |difference * w| < 2^16 is exact in float32.  Pixels share the weights. */
+#define ADD_LANES(side)                                                                      \
+    TQ_BODY void add_##side(const hybrid_tap *t, size_t o, float *sums, const size_t pixels) \
+    {                                                                                        \
+        lanes_##side sum[PIXELS], scale = {0}, w;                                            \
+        for (size_t i = 0; i < side && o + i < t->out_channels; i++)                         \
+            scale[i] = t->q->scale[t->q->count > 1 ? o + i : 0];                             \
+        EACH_PIXEL(p, pixels)                                                                \
+        memcpy(&sum[p], sums + p * t->columns + o, sizeof sum[p]);                           \
+        for (size_t c = 0; c < t->channels; c++) {                                           \
+            memcpy(&w, t->w + c * t->columns + o, sizeof w);                                 \
+            EACH_PIXEL(p, pixels)                                                            \
+            sum[p] += t->x[p * t->channels + c] * w * scale * t->scale;                      \
+        }                                                                                    \
+        EACH_PIXEL(p, pixels)                                                                \
+        memcpy(sums + p * t->columns + o, &sum[p], sizeof sum[p]);                           \
     }
-    memcpy(sums + first, sum, n * sizeof *sum);
+ADD_LANES(16)
+ADD_LANES(8)
+ADD_LANES(4)
+
+TQ_BODY void add_channels(const hybrid_tap *t, float *sums, const size_t pixels, const int longest)
+{
+    size_t o = 0;
+    for (; longest >= 16 && o + 16 <= t->columns; o += 16)
+        add_16(t, o, sums, pixels);
+    for (; longest >= 8 && o + 8 <= t->columns; o += 8)
+        add_8(t, o, sums, pixels);
+    for (; o < t->columns; o += 4)
+        add_4(t, o, sums, pixels);
 }
 
-#define ADD_HYBRID(isa, target)                                                                              \
-    target static void add_hybrid_##isa(const running *r, size_t batch, size_t cell, size_t tap, void *sums) \
-    {                                                                                                        \
-        const tq_transpose_conv *conv = r->conv;                                                             \
-        const int8_t *x = (const int8_t *)r->input + cell * conv->channels;                                  \
-        const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;              \
-        const tq_affine *q = &r->node->in[WEIGHTS]->quantization;                                            \
-        size_t o = 0;                                                                                        \
-        for (; o + BLOCK <= conv->out_channels; o += BLOCK)                                                  \
-            add_channels(conv, x, w, q, r->image[batch], o, BLOCK, sums);                                    \
-        for (; o + BLOCK / 2 <= conv->out_channels; o += BLOCK / 2)                                          \
-            add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 2, sums);                                \
-        for (; o + BLOCK / 4 <= conv->out_channels; o += BLOCK / 4)                                          \
-            add_channels(conv, x, w, q, r->image[batch], o, BLOCK / 4, sums);                                \
-        switch (conv->out_channels - o) {                                                                    \
-        case 3: add_channels(conv, x, w, q, r->image[batch], o, 3, sums); break;                             \
-        case 2: add_channels(conv, x, w, q, r->image[batch], o, 2, sums); break;                             \
-        case 1: add_channels(conv, x, w, q, r->image[batch], o, 1, sums); break;                             \
-        default: break;                                                                                      \
-        }                                                                                                    \
+#define ADD_PIXELS(isa, target)                                                          \
+    target static void add_pixels_##isa(const hybrid_tap *t, float *sums, size_t pixels) \
+    {                                                                                    \
+        switch (pixels) {                                                                \
+        case 1: add_channels(t, sums, 1, TQ_FLOATS_##isa); break;                        \
+        case 2: add_channels(t, sums, 2, TQ_FLOATS_##isa); break;                        \
+        case 3: add_channels(t, sums, 3, TQ_FLOATS_##isa); break;                        \
+        default: add_channels(t, sums, PIXELS, TQ_FLOATS_##isa); break;                  \
+        }                                                                                \
     }
-TQ_EVERY_ISA(ADD_HYBRID)
+TQ_EVERY_ISA(ADD_PIXELS)
 
-static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
+static void add_hybrid(const running *r, size_t batch, size_t cell, size_t tap, size_t pixels, void *sums)
 {
-    static void (*const bodies[TQ_ISAS])(const running *, size_t, size_t, size_t, void *) =
-        TQ_ISA_FUNCTIONS(add_hybrid);
-    bodies[tq_isa()](r, batch, cell, tap, sums);
+    static void (*const bodies[TQ_ISAS])(const hybrid_tap *, float *, size_t) = TQ_ISA_FUNCTIONS(add_pixels);
+    const tq_transpose_conv *conv = r->conv;
+    const hybrid_tap t = {.x = (const float *)r->input + cell * conv->channels,
+                          .w = (const float *)r->weights + tap * conv->channels * columns(conv),
+                          .q = &r->node->in[WEIGHTS]->quantization,
+                          .scale = r->image[batch].scale,
+                          .channels = conv->channels,
+                          .columns = columns(conv),
+                          .out_channels = conv->out_channels};
+    bodies[tq_isa()](&t, sums, pixels);
 }
 
 /* XNNPACK sums products as integers, modulo 2^32. */
-static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
+static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t tap, size_t pixels, void *sums)
 {
+    (void)pixels;
     const tq_transpose_conv *conv = r->conv;
     const int8_t *x = (const int8_t *)r->input + cell * conv->channels;
     const float *w = (const float *)r->weights + tap * conv->channels * conv->out_channels;
@@ -158,8 +197,9 @@ static void add_hybrid_fused(const running *r, size_t batch, size_t cell, size_t
     }
 }
 
-static void add_quantized(const running *r, size_t batch, size_t cell, size_t tap, void *sums)
+static void add_quantized(const running *r, size_t batch, size_t cell, size_t tap, size_t pixels, void *sums)
 {
+    (void)pixels;
     (void)batch;
     const tq_transpose_conv *conv = r->conv;
     const int16_t *x = (const int16_t *)r->input + cell * conv->channels;
@@ -234,7 +274,24 @@ static void sources(const tq_window *w, int32_t out, int64_t *first, int64_t *en
     *end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
 }
 
-static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t out_x, void *sums)
+/* How many of at most `most` output pixels, a stride apart from out_x on, have their sources one after the other: the
+   same taps.  0 < most. */
+static size_t neighbours(const tq_window *w, int32_t out_x, size_t most)
+{
+    int64_t first, end, next, next_end;
+    size_t count = 1;
+    sources(w, out_x, &first, &end);
+    for (; count < most && (int64_t)count * w->stride < w->in - out_x; count++) {
+        const int64_t step = (int64_t)count;
+        sources(w, out_x + (int32_t)count * w->stride, &next, &next_end);
+        if (next != first + step || next_end != end + step)
+            break;
+    }
+    return count;
+}
+
+/* The sums of `pixels` neighbours from (out_y, out_x) on. */
+static void gather_pixels(const running *r, size_t batch, int32_t out_y, int32_t out_x, size_t pixels, void *sums)
 {
     size_t work = 0;
     const tq_transpose_conv *conv = r->conv;
@@ -242,7 +299,7 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
     sources(&conv->y, out_y, &y0, &y1);
     sources(&conv->x, out_x, &x0, &x1);
     const bool fused = conv->form == TQ_TRANSPOSE_CONV_FUSED;
-    memset(sums, 0, conv->out_channels * r->row->sum_size);
+    memset(sums, 0, pixels * columns(conv) * r->row->sum_size);
     if (fused && tq_transpose_conv_bias(r->node, r->conv))
         memcpy(sums, tq_transpose_conv_bias(r->node, r->conv)->data, conv->out_channels * sizeof(float));
     for (int64_t i = y0; i < y1; i++)
@@ -251,44 +308,65 @@ static void gather_pixel(const running *r, size_t batch, int32_t out_y, int32_t 
             size_t cell = (batch * (size_t)conv->y.out + (size_t)y) * (size_t)conv->x.out + (size_t)x;
             int64_t ky = (int64_t)out_y + conv->y.pad - y * conv->y.stride;
             int64_t kx = (int64_t)out_x + conv->x.pad - x * conv->x.stride;
-            if (tq_stop_count(&work, conv->channels * conv->out_channels / 8))
+            if (tq_stop_count(&work, pixels * conv->channels * conv->out_channels / 8))
                 return;
-            r->row->add(r, batch, cell, (size_t)(ky * conv->x.filter + kx), sums);
+            r->row->add(r, batch, cell, (size_t)(ky * conv->x.filter + kx), pixels, sums);
+        }
+}
+
+/* One row of the output: the pixels of each remainder modulo the stride, which have the same taps. */
+static void run_row(const running *r, size_t row, char *sums)
+{
+    const tq_transpose_conv *conv = r->conv;
+    const size_t height = (size_t)conv->y.in, width = (size_t)conv->x.in, stride = (size_t)conv->x.stride;
+    const size_t step = columns(conv) * r->row->sum_size;
+    size_t work = 0;
+    for (size_t first = 0; first < stride && first < width; first++)
+        for (size_t x = first, pixels; x < width && !tq_stop_count(&work, conv->out_channels); x += pixels * stride) {
+            pixels = neighbours(&conv->x, (int32_t)x, r->row->pixels);
+            gather_pixels(r, row / height, (int32_t)(row % height), (int32_t)x, pixels, sums);
+            for (size_t i = 0; i < pixels; i++)
+                r->row->store(r, row / height, sums + i * step, row * width + x + i * stride);
         }
 }
 
 static void run_tasks(void *context, size_t begin, size_t end)
 {
-    size_t work = 0;
     const running *r = context;
     const tq_transpose_conv *conv = r->conv;
-    size_t height = (size_t)conv->y.in, width = (size_t)conv->x.in, rows = conv->batches * height;
-    for (size_t task = begin; task < end; task++) {
-        void *sums = r->sums + task * conv->out_channels * r->row->sum_size;
-        for (size_t row = task; row < rows; row += conv->tasks)
-            for (size_t x = 0; x < width && !tq_stop_count(&work, conv->out_channels); x++) {
-                gather_pixel(r, row / height, (int32_t)(row % height), (int32_t)x, sums);
-                r->row->store(r, row / height, sums, row * width + x);
-            }
-    }
+    const size_t rows = conv->batches * (size_t)conv->y.in;
+    for (size_t task = begin; task < end; task++)
+        for (size_t row = task; row < rows && !tq_stop_now(); row += conv->tasks)
+            run_row(r, row, r->sums + task * r->row->pixels * columns(conv) * r->row->sum_size);
 }
 
 /* ---- one row for each arithmetic ---- */
 
 static const form_row rows[] = {
-    [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, sizeof(float), sizeof(float), 0},
-    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, sizeof(float), sizeof(float), 1},
-    [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, sizeof(float), sizeof(float),
-                                        1},
-    [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, sizeof(int64_t), sizeof(int16_t),
-                                     sizeof(int16_t)},
+    [TQ_TRANSPOSE_CONV_FLOATS] = {pack_floats, add_floats, store_floats, 1, sizeof(float), sizeof(float), 0},
+    [TQ_TRANSPOSE_CONV_FUSED] = {pack_floats, add_fused, store_floats, 1, sizeof(float), sizeof(float), 0},
+    [TQ_TRANSPOSE_CONV_HYBRID] = {pack_hybrid, add_hybrid, store_floats, PIXELS, sizeof(float), sizeof(float), 1},
+    [TQ_TRANSPOSE_CONV_HYBRID_FUSED] = {pack_hybrid, add_hybrid_fused, store_hybrid_fused, 1, sizeof(float),
+                                        sizeof(float), 1},
+    [TQ_TRANSPOSE_CONV_QUANTIZED] = {pack_quantized, add_quantized, store_quantized, 1, sizeof(int64_t),
+                                     sizeof(int16_t), sizeof(int16_t)},
 };
 
 /* INT16 values are read in place: their zero point is 0. */
 static size_t quantized_bytes(const tq_node *node, const tq_transpose_conv *conv)
 {
     return node->in[conv->input]->type == TQ_TensorType_INT16 ? 0 : rows[conv->form].quantized_size;
+}
+
+/* The quantized images less their zero points. */
+static const float *differences(const tq_node *node, const tq_transpose_conv *conv, const int8_t *quantized,
+                                size_t size, const tq_hybrid_row *images)
+{
+    float *to = tq_scratch_at(node, conv->differences_at);
+    for (size_t b = 0; b < conv->batches; b++)
+        TQ_EACH (i, size)
+            to[b * size + i] = (float)(quantized[b * size + i] - images[b].zero_point);
+    return to;
 }
 
 /* The input of `add`: in place, quantized, or less its zero point. */
@@ -304,7 +382,7 @@ static const void *input_of(const tq_node *node, const tq_transpose_conv *conv, 
         for (size_t b = 0; b < conv->batches; b++)
             images[b] =
                 rule((const float *)input->data + b * size, size, node->threads, (int8_t *)quantized + b * size);
-        return quantized;
+        return conv->form == TQ_TRANSPOSE_CONV_HYBRID ? differences(node, conv, quantized, size, images) : quantized;
     }
     int32_t zero_point = tq_transpose_conv_zero_point(node, conv->input);
     TQ_EACH (i, count)
@@ -379,17 +457,21 @@ tq_status tq_transpose_conv_gather_prepare(tq_node *node, tq_transpose_conv *con
     const tq_tensor *weights = node->in[WEIGHTS];
     const form_row *row = &rows[conv->form];
     const size_t element = quantized_bytes(node, conv);
+    const bool is_hybrid = conv->form == TQ_TRANSPOSE_CONV_HYBRID;
     uint64_t total = 0, prepacked = 0;
     conv->tasks = (size_t)node->threads;
     conv->constant = tq_is_constant(weights);
-    conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, tq_tensor_count(weights), row->weight_size);
+    conv->packed_at = tq_scratch_part(conv->constant ? &prepacked : &total, conv->taps * conv->channels * columns(conv),
+                                      row->weight_size);
     const int64_t key[] = {conv->form, (int64_t)conv->taps, (int64_t)conv->channels, (int64_t)conv->out_channels,
                            conv->weights_zero_point};
     if (conv->constant)
         TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, (int)(sizeof key / sizeof *key), error));
     conv->quantized_at = tq_scratch_part(&total, tq_tensor_count(node->in[conv->input]), element);
     conv->images_at = tq_scratch_part(&total, row->quantized_size == 1 ? conv->batches : 0, sizeof(tq_hybrid_row));
-    conv->sums_at = tq_scratch_part(&total, conv->tasks * conv->out_channels, row->sum_size);
+    conv->differences_at =
+        tq_scratch_part(&total, is_hybrid ? tq_tensor_count(node->in[conv->input]) : 0, sizeof(float));
+    conv->sums_at = tq_scratch_part(&total, conv->tasks * row->pixels * columns(conv), row->sum_size);
     node->eval = eval;
     return tq_node_scratch(node, total, error);
 }

@@ -47,7 +47,7 @@ typedef struct tq_transpose_conv {
     /* set by tq_transpose_conv_gather_prepare */
     bool constant; /* weights are constant, and prepacked in node->prepacked */
     /* offsets in node->scratch; packed_at of constant weights: in node->prepacked */
-    uint64_t packed_at, quantized_at, images_at, sums_at;
+    uint64_t packed_at, quantized_at, differences_at, images_at, sums_at;
     size_t tasks;  /* task t computes output rows t, t + tasks, ...; each task has its own sums */
 } tq_transpose_conv;
 
