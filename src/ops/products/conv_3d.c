@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "base/sizes.h"
 #include "base/threads.h"
 #include "ops/check.h"
 #include "ops/quantized.h"
@@ -44,129 +45,148 @@ static int32_t out_size(const volume *v, int dim)
     return v->transposed ? v->windows[dim].in : v->windows[dim].out;
 }
 
-/* ---- CONV_3D ---- */
+/* ---- the taps of a pixel along one dimension ---- */
 
-/* The taps of the output at `at` along one dimension. */
-static void take_taps(const volume *v, int dim, int32_t at, size_t in_step, size_t filter_step, tq_volume_taps *taps)
+/* Input cells first, first + cells ..., with the taps tap, tap + taps ... */
+typedef struct span {
+    int64_t first, tap;
+    size_t count;
+} span;
+
+/* The same for all pixels: the steps of a span, and the pixels with the same taps, which lie `period` pixels and
+   `advance` input cells apart. */
+typedef struct steps {
+    int64_t cells, taps;
+    int32_t period, advance;
+} steps;
+
+static steps steps_of(const volume *v, int dim)
 {
     const tq_window *w = &v->windows[dim];
-    int32_t low, high;
-    tq_window_taps(w, at, &low, &high);
-    taps->count[dim] = (size_t)(high > low ? high - low : 0);
-    taps->in_step[dim] = (size_t)w->dilation * in_step;
-    taps->filter_step[dim] = filter_step;
-    if (high > low) {
-        taps->in += (size_t)(tq_window_origin(w, at) + (int64_t)low * w->dilation) * in_step;
-        taps->filter += (size_t)low * filter_step;
-    }
+    int32_t common = w->stride;
+    for (int32_t rest = w->dilation, next; rest > 0; rest = next) /* Euclid */
+        next = common % rest, common = rest;
+    return v->transposed ? (steps){w->dilation / common, -(w->stride / common), w->stride, 1}
+                         : (steps){w->dilation, 1, 1, w->stride};
 }
 
-/* The pixels from x on that have the taps of x: a window's first and last tap only fall. */
-static int32_t count_alike(const tq_window *w, int32_t x)
+static span convolved(const tq_window *w, int32_t at)
 {
-    int32_t low, high, last_low, last_high, count = w->out - x;
-    tq_window_taps(w, x, &low, &high);
-    tq_window_taps(w, w->out - 1, &last_low, &last_high);
-    for (; last_low != low || last_high != high; tq_window_taps(w, x + count - 1, &last_low, &last_high))
-        count = (count + 1) / 2;
+    int32_t low, high;
+    tq_window_taps(w, at, &low, &high);
+    return (span){tq_window_origin(w, at) + (int64_t)low * w->dilation, low, (size_t)(high - low)};
+}
+
+/* The cells whose distance to the pixel the filter's dilation does not skip. */
+static span transposed(const tq_window *w, int32_t at, int64_t step)
+{
+    const int64_t reach = (int64_t)at + w->pad, low = reach - ((int64_t)w->filter - 1) * w->dilation;
+    const int64_t end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
+    int64_t first = low <= 0 ? 0 : (low + w->stride - 1) / w->stride;
+    while (first < end && (reach - first * w->stride) % w->dilation && !tq_stop_after(1))
+        first++;
+    return (span){first, (reach - first * w->stride) / w->dilation,
+                  first < end ? (size_t)((end - 1 - first) / step) + 1 : 0};
+}
+
+static span span_at(const volume *v, int dim, int32_t at)
+{
+    const tq_window *w = &v->windows[dim];
+    return v->transposed ? transposed(w, at, steps_of(v, dim).cells) : convolved(w, at);
+}
+
+/* The pixels at, at + period ... below end that have the taps of the first. */
+static int32_t count_alike(const volume *v, int dim, int32_t at, int32_t end)
+{
+    const int64_t period = steps_of(v, dim).period;
+    const span first = span_at(v, dim, at);
+    int32_t count = 1;
+    for (int64_t next = at + period; next < end && !tq_stop_after(1); next += period, count++) {
+        const span other = span_at(v, dim, (int32_t)next);
+        if (other.tap != first.tap || other.count != first.count)
+            break;
+    }
     return count;
 }
 
-static void sum_row(const volume *v, size_t batch, int32_t depth, int32_t height, float *out)
+/* Moves `taps` to those of the pixel at `at`. */
+static void take_taps(const volume *v, int dim, int32_t at, size_t in_step, size_t filter_step, tq_volume_taps *taps)
+{
+    const span s = span_at(v, dim, at);
+    const steps by = steps_of(v, dim);
+    taps->count[dim] = s.count;
+    if (s.count > 0) {
+        taps->in += (size_t)s.first * in_step;
+        taps->filter += (size_t)s.tap * filter_step;
+    }
+    if (s.count > 1) {
+        taps->in_step[dim] = (size_t)by.cells * in_step;
+        taps->filter_step[dim] = (ptrdiff_t)by.taps * (ptrdiff_t)filter_step;
+    }
+}
+
+/* ---- all pixels ---- */
+
+/* Pixels alike: at, at + period ...; those of each `phase` below begin + period come one after the other. */
+typedef struct run {
+    int32_t phase, at, count;
+} run;
+
+static run run_before(int32_t begin, int32_t end)
+{
+    return (run){begin - 1, end, 0};
+}
+
+static bool next_run(const volume *v, int dim, int32_t begin, int32_t end, run *r)
+{
+    const int64_t period = steps_of(v, dim).period, next = r->at + r->count * period;
+    r->at = next < end ? (int32_t)next : ++r->phase;
+    if (r->phase >= end || r->phase - begin >= period)
+        return false;
+    r->count = count_alike(v, dim, r->at, end);
+    return true;
+}
+
+static void sum_run(const volume *v, size_t batch, int32_t depth, const run *y, const run *x, float *out)
 {
     const tq_window *w = v->windows;
-    const size_t each = v->channels * v->out_channels, line = (size_t)w[2].in * v->channels;
-    for (int32_t x = 0, count; x < w[2].out; x += count, out += (size_t)count * v->out_channels) {
-        tq_volume_taps taps = {.in = v->input + batch * (size_t)w[0].in * (size_t)w[1].in * line,
-                               .filter = v->filter,
-                               .channels = v->channels,
-                               .out_channels = v->out_channels};
-        count = count_alike(&w[2], x);
-        take_taps(v, 0, depth, (size_t)w[1].in * line, (size_t)w[1].filter * (size_t)w[2].filter * each, &taps);
-        take_taps(v, 1, height, line, (size_t)w[2].filter * each, &taps);
-        take_taps(v, 2, x, v->channels, each, &taps);
-        tq_volume_sum(&taps, (size_t)count, (size_t)w[2].stride * v->channels, out);
-    }
-}
-
-/* ---- CONV_3D_TRANSPOSE ---- */
-
-/* The input cells [*first, *end) of the output at `out` along one dimension. */
-static void find_cells(const volume *v, int dim, int32_t out, int64_t *first, int64_t *end)
-{
-    const tq_window *w = &v->windows[dim];
-    int64_t reach = (int64_t)out + w->pad, low = reach - ((int64_t)w->filter - 1) * w->dilation;
-    *first = low <= 0 ? 0 : (low + w->stride - 1) / w->stride;
-    *end = reach / w->stride + 1 < w->out ? reach / w->stride + 1 : w->out;
-}
-
-/* The tap of an input cell; false: the filter's dilation skips the cell. */
-static bool find_tap(const volume *v, int dim, int32_t out, int64_t cell, size_t *tap)
-{
-    const tq_window *w = &v->windows[dim];
-    int64_t distance = (int64_t)out + w->pad - cell * w->stride;
-    *tap = (size_t)(distance / w->dilation);
-    return distance % w->dilation == 0;
-}
-
-static void add_cell(const volume *v, size_t cell, size_t tap, float *out)
-{
-    const float *x = v->input + cell * v->channels, *w = v->filter + tap * v->channels * v->out_channels;
-    for (size_t c = 0; c < v->channels; c++, w += v->out_channels)
-        for (size_t o = 0; o < v->out_channels; o++)
-            out[o] += x[c] * w[o];
-}
-
-static void sum_cells(const volume *v, size_t batch, const int32_t at[DIMS], float *out)
-{
-    size_t work = 0;
-    int64_t first[DIMS], end[DIMS];
-    size_t tap[DIMS];
-    for (int dim = 0; dim < DIMS; dim++)
-        find_cells(v, dim, at[dim], &first[dim], &end[dim]);
-    memset(out, 0, v->out_channels * sizeof *out);
-    for (int64_t d = first[0]; d < end[0]; d++) {
-        if (!find_tap(v, 0, at[0], d, &tap[0]))
-            continue;
-        for (int64_t y = first[1]; y < end[1] && !tq_stop_count(&work, 1); y++) {
-            if (!find_tap(v, 1, at[1], y, &tap[1]))
-                continue;
-            size_t row = (batch * (size_t)in_size(v, 0) + (size_t)d) * (size_t)in_size(v, 1) + (size_t)y;
-            size_t taps = (tap[0] * (size_t)v->windows[1].filter + tap[1]) * (size_t)v->windows[2].filter;
-            for (int64_t x = first[2]; x < end[2] && !tq_stop_count(&work, v->channels * v->out_channels / 8); x++)
-                if (find_tap(v, 2, at[2], x, &tap[2]))
-                    add_cell(v, row * (size_t)in_size(v, 2) + (size_t)x, taps + tap[2], out);
-        }
-    }
-}
-
-/* ---- both ---- */
-
-static void finish_pixel(const volume *v, float *out)
-{
-    for (size_t o = 0; o < v->out_channels; o++) {
-        float y = v->bias ? out[o] + v->bias[o] : out[o];
-        y = y < v->low ? v->low : y;
-        out[o] = y > v->high ? v->high : y;
-    }
+    const size_t each = v->channels * v->out_channels, line = (size_t)in_size(v, 2) * v->channels;
+    const size_t plane = (size_t)in_size(v, 1) * line, out_line = (size_t)out_size(v, 2) * v->out_channels;
+    const steps down = steps_of(v, 1), across = steps_of(v, 2);
+    tq_volume_taps taps = {.in = v->input + batch * (size_t)in_size(v, 0) * plane,
+                           .filter = v->filter,
+                           .channels = v->channels,
+                           .out_channels = v->out_channels,
+                           .bias = v->bias,
+                           .low = v->low,
+                           .high = v->high};
+    const tq_volume_pixels pixels = {
+        {(size_t)y->count, (size_t)x->count},
+        {(size_t)down.advance * line, (size_t)across.advance * v->channels},
+        {(size_t)down.period * out_line, (size_t)across.period * v->out_channels},
+        out + (size_t)y->at * out_line + (size_t)x->at * v->out_channels,
+    };
+    take_taps(v, 0, depth, plane, (size_t)w[1].filter * (size_t)w[2].filter * each, &taps);
+    take_taps(v, 1, y->at, line, (size_t)w[2].filter * each, &taps);
+    take_taps(v, 2, x->at, v->channels, each, &taps);
+    tq_volume_sum(&taps, &pixels);
 }
 
 /* Rows of the output, counted over batch, depth and height. */
 static void eval_rows(void *context, size_t begin, size_t end)
 {
     const volume *v = context;
-    size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1), width = (size_t)out_size(v, 2);
-    for (size_t row = begin; row < end; row++) {
-        const int32_t at_depth = (int32_t)(row / height % depth), at_height = (int32_t)(row % height);
-        const size_t batch = row / height / depth;
-        float *out = v->out + row * width * v->out_channels;
-        if (!v->transposed)
-            sum_row(v, batch, at_depth, at_height, out);
-        for (size_t x = 0; x < width && !tq_stop_after(v->out_channels); x++, out += v->out_channels) {
-            if (v->transposed)
-                sum_cells(v, batch, (int32_t[DIMS]){at_depth, at_height, (int32_t)x}, out);
-            finish_pixel(v, out);
-        }
+    const size_t depth = (size_t)out_size(v, 0), height = (size_t)out_size(v, 1);
+    const int32_t width = out_size(v, 2);
+    for (size_t row = begin, rows; row < end; row += rows) {
+        const size_t plane = row / height;
+        const int32_t top = (int32_t)(row % height);
+        rows = tq_min_size(height - (size_t)top, end - row);
+        const int32_t bottom = top + (int32_t)rows;
+        float *out = v->out + plane * height * (size_t)width * v->out_channels;
+        for (run y = run_before(top, bottom); next_run(v, 1, top, bottom, &y);)
+            for (run x = run_before(0, width); next_run(v, 2, 0, width, &x) && !tq_stop_after(v->out_channels);)
+                sum_run(v, plane / depth, (int32_t)(plane % depth), &y, &x, out);
     }
 }
 
@@ -199,7 +219,8 @@ static tq_status eval(tq_node *node, tq_error *error)
         v.filter = packed;
     }
     size_t rows = v.batches * (size_t)out_size(&v, 0) * (size_t)out_size(&v, 1);
-    tq_parallel_for(rows, 1, node->threads, eval_rows, &v);
+    const size_t part = rows / (4 * (size_t)node->threads) + 1; /* many rows have many pixels alike */
+    tq_parallel_for(rows, tq_min_size(part, (size_t)out_size(&v, 1)), node->threads, eval_rows, &v);
     return TQ_OK;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums of CONV_3D: several pixels side by side, whose sums stay in registers.
+ * Sums of CONV_3D and CONV_3D_TRANSPOSE: several pixels at once, whose sums stay in registers.
  */
 #ifndef TQ_OPS_PRODUCTS_VOLUME_SUMS_H
 #define TQ_OPS_PRODUCTS_VOLUME_SUMS_H
@@ -10,13 +10,21 @@
 /* The taps of a pixel that lie in the input: depth, height, width. */
 typedef struct tq_volume_taps {
     const float *in, *filter; /* at the first of them */
-    size_t count[3];
-    size_t in_step[3], filter_step[3]; /* elements from one tap to the next */
+    size_t count[3], in_step[3]; /* elements from one tap to the next */
+    ptrdiff_t filter_step[3];
     size_t channels, out_channels;
+    const float *bias; /* or NULL */
+    float low, high;
 } tq_volume_taps;
 
-/* out[p][o] = the sum, tap by tap and within these channel by channel, of the products of pixel p, for p < pixels; its
-   input lies `step` elements behind that of the pixel before, and it has the same taps. */
-void tq_volume_sum(const tq_volume_taps *taps, size_t pixels, size_t step, float *out);
+/* A rectangle of pixels that have the same taps: elements from one to the next, down and across. */
+typedef struct tq_volume_pixels {
+    size_t count[2], in_step[2], out_step[2];
+    float *out; /* of the first */
+} tq_volume_pixels;
+
+/* out[o] of each pixel = the sum, tap by tap and within these channel by channel, of its products, and the bias,
+   clamped. `taps` are those of the first pixel. */
+void tq_volume_sum(const tq_volume_taps *taps, const tq_volume_pixels *pixels);
 
 #endif

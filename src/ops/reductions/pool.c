@@ -27,6 +27,8 @@
 /* Channels that are pooled at once; their sums lie on the stack. */
 #define CHANNELS 256
 
+#define ALIKE 64 /* the most cells of windows, and the most windows, of one call */
+
 #define COST 60 /* picoseconds for an element of a window */
 
 typedef struct window {
@@ -34,6 +36,7 @@ typedef struct window {
     int64_t height, width;  /* of the window's part in the input, in cells */
     int64_t top, left;      /* rows and columns of the filter before that part */
     size_t row_step, step;  /* elements from one row, one cell, to the next */
+    size_t count, move;     /* windows alike side by side, of pixels `step` elements apart: `move` elements apart */
 } window;
 
 typedef tq_pool pool;
@@ -46,7 +49,7 @@ typedef struct line {
 } line;
 typedef void (*pool_fn)(const pool *p, const line *l, float *out);
 
-/* ---- one window: n <= CHANNELS channels, whose first cell is at `in` ---- */
+/* ---- windows alike: n <= CHANNELS channels, whose first cell is at `in` ---- */
 
 TQ_BODY float clamp_float(const pool *p, float x)
 {
@@ -72,46 +75,60 @@ TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t 
 
 static const float zeros[CHANNELS];
 
-/* A filter of up to nine cells: `some` channels, a constant number, in registers. */
-TQ_BODY void average_nine_some(const pool *p, const float *const x[9], float inverse, size_t at, float *restrict out,
-                               const size_t some)
-{
-    TQ_EACH_LANE (i, some)
-        out[at + i] = clamp_float(p, (0 + SUM_NINE(x, at + i)) * inverse);
-}
+/* `some` channels at a time, a constant number, of `count` pixels.  The last of them may be computed twice; where a
+   pixel has fewer, its lanes reach into the pixels behind it, whose own results then overwrite theirs. */
+#define EACH_SOME(at)                                                  \
+    for (size_t top = n < some ? 0 : n - some, at = 0, more = 1; more; \
+         more = at < top, at = tq_min_size(at + some, top))
 
-TQ_BODY void average_nine(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
-                          const size_t most)
+/* A filter of up to nine cells. */
+TQ_BODY void average_nine_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                               size_t count, const size_t some)
 {
     const float *x[9], inverse = 1 / (float)w->cells;
+    size_t move[9] = {0};
     for (int k = 0; k < 9; k++)
         x[k] = zeros;
     for (int64_t c = 0; c < w->width; c++)
-        for (int64_t y = 0; y < w->height; y++)
-            x[(w->left + c) * p->filter_h + w->top + y] = in + (size_t)y * w->row_step + (size_t)c * w->step;
-#define BY_NINE(some)                                                              \
-    if (n >= some) {                                                               \
-        for (size_t i = 0; i < n; i += some)                                       \
-            average_nine_some(p, x, inverse, tq_min_size(i, n - some), out, some); \
-        return;                                                                    \
+        for (int64_t y = 0; y < w->height; y++) {
+            const int64_t k = (w->left + c) * p->filter_h + w->top + y;
+            x[k] = in + (size_t)y * w->row_step + (size_t)c * w->step;
+            move[k] = w->move;
+        }
+    for (; count > 0; count--, out += w->step) {
+        const float *const now[9] = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]}; /* in registers */
+        EACH_SOME (at)
+            TQ_EACH_LANE (i, some)
+                out[at + i] = clamp_float(p, (0 + SUM_NINE(now, at + i)) * inverse);
+        for (int k = 0; k < 9; k++)
+            x[k] += move[k];
     }
-    BY_NINE(most)
-    BY_NINE(16)
-    BY_NINE(8)
-    BY_NINE(4)
-    BY_NINE(1)
 }
 
-TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
-                             const size_t most)
+#define BY(some, name)                                                  \
+    if (count * n >= some && (some <= 4 || n > some / 2)) {             \
+        const size_t whole = n < some ? count - (some - 1) / n : count; \
+        name##_some(p, w, in, out, n, whole, some);                     \
+        count -= whole, in += whole * w->move, out += whole * w->step;  \
+    }
+#define BY_WIDTH(name)                                                                                         \
+    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n, \
+                      const size_t most)                                                                       \
+    {                                                                                                          \
+        size_t count = w->count;                                                                               \
+        BY(most, name)                                                                                         \
+        BY(16, name)                                                                                           \
+        BY(8, name)                                                                                            \
+        BY(4, name)                                                                                            \
+        BY(1, name)                                                                                            \
+    }
+BY_WIDTH(average_nine)
+
+TQ_BODY void average_many(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
     const float *x[9], inverse = 1 / (float)w->cells;
     float sum[CHANNELS];
     int64_t held = -1, last = 0;
-    if (p->filter_h * p->filter_w <= 9) {
-        average_nine(p, w, in, out, n, most);
-        return;
-    }
     memset(sum, 0, n * sizeof *sum);
     for (int64_t c = 0; c < w->width; c++)
         for (int64_t y = 0; y < w->height; y++) {
@@ -132,49 +149,44 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         out[i] = clamp_float(p, sum[i] * inverse);
 }
 
-/* `some` channels at a time; the last of them may be computed twice. */
-#define BY(some, name)                                  \
-    if (n >= some) {                                    \
-        for (size_t i = 0; i < n; i += some) {          \
-            const size_t at = tq_min_size(i, n - some); \
-            name##_some(p, w, in + at, out + at, some); \
-        }                                               \
-        return;                                         \
-    }
+TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                             const size_t most)
+{
+    if (p->filter_h * p->filter_w <= 9)
+        average_nine(p, w, in, out, n, most);
+    else
+        for (size_t i = 0; i < w->count; i++, in += w->move, out += w->step)
+            average_many(p, w, in, out, n);
+}
 
 /* A kind of pool.  name_some: for a constant number of channels, whose accumulators stay in registers where they fit
    two vectors; `most`: these two. */
-#define POOL_KIND(name, start, fold, last)                                                                     \
-    TQ_BODY void name##_some(const pool *p, const window *w, const float *restrict in, float *restrict out,    \
-                             const size_t some)                                                                \
-    {                                                                                                          \
-        float all[MOST_avx512];                                                                                \
-        const float cells = (float)w->cells;                                                                   \
-        (void)cells;                                                                                           \
-        TQ_EACH_LANE (i, some)                                                                                 \
-            all[i] = start;                                                                                    \
-        for (int64_t y = 0; y < w->height; y++)                                                                \
-            for (int64_t c = 0; c < w->width; c++) {                                                           \
-                const float *restrict cell = in + (size_t)y * w->row_step + (size_t)c * w->step;               \
-                TQ_EACH_LANE (i, some) {                                                                       \
-                    const float acc = all[i], x = cell[i];                                                     \
-                    all[i] = fold;                                                                             \
-                }                                                                                              \
-            }                                                                                                  \
-        TQ_EACH_LANE (i, some) {                                                                               \
-            const float acc = all[i];                                                                          \
-            out[i] = clamp_float(p, last);                                                                     \
-        }                                                                                                      \
-    }                                                                                                          \
-    TQ_BODY void name(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n, \
-                      const size_t most)                                                                       \
-    {                                                                                                          \
-        BY(most, name)                                                                                         \
-        BY(16, name)                                                                                           \
-        BY(8, name)                                                                                            \
-        BY(4, name)                                                                                            \
-        BY(1, name)                                                                                            \
-    }
+#define POOL_KIND(name, start, fold, last)                                                                            \
+    TQ_BODY void name##_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n, \
+                             size_t count, const size_t some)                                                         \
+    {                                                                                                                 \
+        float all[MOST_avx512];                                                                                       \
+        const float cells = (float)w->cells;                                                                          \
+        (void)cells;                                                                                                  \
+        for (; count > 0; count--, in += w->move, out += w->step)                                                     \
+            EACH_SOME (at) {                                                                                          \
+                TQ_EACH_LANE (i, some)                                                                                \
+                    all[i] = start;                                                                                   \
+                for (int64_t y = 0; y < w->height; y++)                                                               \
+                    for (int64_t c = 0; c < w->width; c++) {                                                          \
+                        const float *restrict cell = in + at + (size_t)y * w->row_step + (size_t)c * w->step;         \
+                        TQ_EACH_LANE (i, some) {                                                                      \
+                            const float acc = all[i], x = cell[i];                                                    \
+                            all[i] = fold;                                                                            \
+                        }                                                                                             \
+                    }                                                                                                 \
+                TQ_EACH_LANE (i, some) {                                                                              \
+                    const float acc = all[i];                                                                         \
+                    out[at + i] = clamp_float(p, last);                                                               \
+                }                                                                                                     \
+            }                                                                                                         \
+    }                                                                                                                 \
+    BY_WIDTH(name)
 
 enum { MOST_scalar = 16, MOST_avx2 = 16, MOST_avx512 = 32 };
 POOL_KIND(average_f32, 0, acc + x, acc / cells)
@@ -183,32 +195,41 @@ POOL_KIND(max_f32, p->float_low, acc < x ? x : acc, acc)
 
 /* ---- the rows: each body, for each instruction set ---- */
 
-/* The number of windows from the x-th on that one call pools.  With stride 1, whole windows lie a pixel apart: they are
-   one window, of pixels with the channels of all. */
+/* The number of whole windows from the x-th on, or 1. */
 TQ_BODY int64_t windows_at(const pool *p, const line *l, const window *w, int64_t x, int64_t first)
 {
-    const int64_t whole = p->stride_w == 1 && w->width == p->filter_w ? l->columns - p->filter_w + 1 - first : 1;
+    const int64_t whole = w->width == p->filter_w ? (l->columns - p->filter_w - first) / p->stride_w + 1 : 1;
     return whole < l->width - x ? whole : l->width - x;
 }
 
-#define POOL(isa, target, name)                                                                               \
-    target static void name##_##isa(const pool *p, const line *l, float *restrict out)                        \
-    {                                                                                                         \
-        const pool own = *p; /* stores cannot change it */                                                    \
-        window w = l->window;                                                                                 \
-        size_t work = 0;                                                                                      \
-        for (int64_t x = 0, count; x < l->width; x += count) {                                                \
-            int64_t first;                                                                                    \
-            w.width = tq_pool_clip(x, own.stride_w, own.pad_w, own.filter_w, l->columns, &first);             \
-            w.left = first - (x * own.stride_w - own.pad_w);                                                  \
-            w.cells = w.height * w.width;                                                                     \
-            count = windows_at(&own, l, &w, x, first);                                                        \
-            const float *in = l->in + (size_t)first * w.step;                                                 \
-            const size_t n = (size_t)count * w.step;                                                          \
-            for (size_t c = 0; c < n && !tq_stop_count(&work, (size_t)w.cells * CHANNELS / 8); c += CHANNELS) \
-                name(&own, &w, in + c, out + c, tq_min_size(n - c, CHANNELS), MOST_##isa);                    \
-            out += n;                                                                                         \
-        }                                                                                                     \
+/* Windows of few cells and channels are pooled in one call.  With stride 1 they are one window, of pixels with the
+   channels of all. */
+#define POOL(isa, target, name)                                                                          \
+    target static void name##_##isa(const pool *p, const line *l, float *restrict out)                   \
+    {                                                                                                    \
+        const pool own = *p; /* stores cannot change it */                                               \
+        window w = l->window;                                                                            \
+        size_t work = 0;                                                                                 \
+        for (int64_t x = 0, count; x < l->width; x += count) {                                           \
+            int64_t first;                                                                               \
+            w.width = tq_pool_clip(x, own.stride_w, own.pad_w, own.filter_w, l->columns, &first);        \
+            w.left = first - (x * own.stride_w - own.pad_w);                                             \
+            w.cells = w.height * w.width;                                                                \
+            count = windows_at(&own, l, &w, x, first);                                                   \
+            w.count = 1;                                                                                 \
+            if (own.stride_w > 1) {                                                                      \
+                if (w.cells <= ALIKE && w.step <= CHANNELS)                                              \
+                    w.count = tq_min_size((size_t)count, ALIKE);                                         \
+                count = (int64_t)w.count;                                                                \
+            }                                                                                            \
+            w.move = (size_t)own.stride_w * w.step;                                                      \
+            const float *in = l->in + (size_t)first * w.step;                                            \
+            const size_t n = (size_t)count * w.step / w.count;                                           \
+            for (size_t c = 0; c < n && !tq_stop_count(&work, (size_t)w.cells * w.count * CHANNELS / 8); \
+                 c += CHANNELS)                                                                          \
+                name(&own, &w, in + c, out + c, tq_min_size(n - c, CHANNELS), MOST_##isa);               \
+            out += (size_t)count * w.step;                                                               \
+        }                                                                                                \
     }
 #define POOLS(isa, target)             \
     POOL(isa, target, average_f32)     \
