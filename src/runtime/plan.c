@@ -174,6 +174,8 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor)
         return true;
     if (mine->first >= done)
         return false;
+    if (mine->last >= done - 1) /* as a graph's output: no operator ran after it */
+        return true;
     uint64_t begin = mine->offset, end = begin + graph->tensors[tensor].bytes;
     for (uint32_t i = 0; i < graph->tensor_count; i++) {
         const tq_slot *other = &graph->slots[i];

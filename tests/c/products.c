@@ -216,13 +216,15 @@ static struct product choose(void)
     p.images = between(1, 2), p.groups = between(1, 2);
     p.depth = random32() % 4 ? between(1, 40) : between(1, random32() % 2 ? 700 : 150);
     p.channels = random32() % 3 ? between(1, 40) : between(1, 200);
-    if (random32() % 3 == 0) { /* few channels of one tap: gemm_loops.c */
+    if (random32() % 3 == 0) { /* few channels of one tap: gemm_loops.c; of long rows, dot products: gemm_row.c */
         p.channels = between(1, 4);
-        p.depth = random32() % 2 ? between(1, 4) : p.depth;
+        p.depth = random32() % 2 ? between(1, 4) : random32() % 2 ? between(250, 1300) : p.depth;
         p.groups = random32() % 2 ? 1 : p.groups;
         p.scan.filter_h = p.scan.filter_w = 1;
         if (random32() % 2)
             p.scan = (tq_scan){1, 40, 1, 40, 1, 1, 1, 1, 1, 1, 0, 0, false};
+        else if (random32() % 4 == 0)
+            p.scan = (tq_scan){1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, false}, p.images = 1;
     }
     if (p.scan.filter_h * p.scan.filter_w > 1 && p.depth > 100)
         p.depth = 100;

@@ -36,9 +36,9 @@ typedef struct tq_add_8bit {
 /* Sets *p for 8-bit values; false where E would leave too many blocks undecided.  slack: D. */
 bool tq_add_8bit_find(tq_add_8bit *p, double first, double second, double constant, double slack);
 
-/* Computes blocks of a row of n elements up to the first that is undecided; returns their elements.  Fewer than a block
-   at the end are left.  repeats[i]: input i has TQ_ADD_8BIT_BLOCK equal elements, which serve for all.  out is
-   disjoint from the inputs or the same as one. */
+/* Computes blocks of a row of n elements up to the first that is undecided; returns their elements.  The last block is
+   of the whole vectors that remain; fewer elements than a vector are left.  repeats[i]: input i has TQ_ADD_8BIT_BLOCK
+   equal elements, which serve for all.  out is disjoint from the inputs or the same as one. */
 typedef size_t (*tq_add_8bit_fn)(const tq_add_8bit *p, const void *const in[2], const bool repeats[2], void *out,
                                  size_t n);
 

@@ -16,17 +16,27 @@ INLINE size_t add_8bit(const tq_add_8bit *params, const void *const in[2], const
     const uint8_t *x = in[0], *y = in[1];
     const size_t across = repeats[0] ? 0 : BLOCK, down = repeats[1] ? 0 : BLOCK;
     size_t at = 0;
-    for (; at + BLOCK <= n; at += BLOCK, x += across, y += down) {
+    for (size_t vectors; (vectors = (n - at) / LANES) > 0; x += across, y += down) {
         vi v[4];
-        for (size_t k = 0; k < 4; k++) {
-            const vi a = flips ? load_u8(x + k * LANES) : load_i8((const int8_t *)x + k * LANES);
-            const vi b = flips ? load_u8(y + k * LANES) : load_i8((const int8_t *)y + k * LANES);
+        for (size_t k = 0; k < 4; k++) { /* behind the last vector: as the first, which is undecided where they are */
+            const size_t from = (k < vectors ? k : 0) * LANES;
+            const vi a = flips ? load_u8(x + from) : load_i8((const int8_t *)x + from);
+            const vi b = flips ? load_u8(y + from) : load_i8((const int8_t *)y + from);
             v[k] = fixed_of(float_of_s32(a), first, fma_f32(float_of_s32(b), second, offset));
         }
         const struct fixed_block block = fixed_narrow(v);
         if (fixed_undecided(block.least, p.undecided))
             break;
-        put(out + at, xor_s32(clamp_s8(fixed_values(&block), low, high), flip), false);
+        const vi sums = xor_s32(clamp_s8(fixed_values(&block), low, high), flip);
+        if (vectors < 4) {
+            uint8_t last[BLOCK];
+            put(last, sums, false);
+            for (size_t k = 0; k < vectors; k++, at += LANES)
+                memcpy(out + at, last + k * LANES, LANES);
+            break;
+        }
+        put(out + at, sums, false);
+        at += BLOCK;
     }
     return at;
 }

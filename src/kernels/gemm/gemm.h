@@ -38,7 +38,9 @@ typedef struct tq_gemm {
     size_t in_bytes;   /* of an element of rows: 1, 2 or 4 */
     bool wide, fused;  /* the flags */
     bool copies;       /* rows are copied into the kernel's form */
-    bool narrow;       /* too few channels for vectors: gemm_loops.c */
+    bool narrow;       /* floats: too few channels for vectors: gemm_loops.c */
+    bool dots;         /* integers: so few channels and such long rows that vectors go along the row: gemm_row.c */
+    bool short_row;    /* one row is so little work that gemm_row.c takes it */
     size_t lanes;      /* channels of a panel */
     bool image;        /* rows are windows of one image, in which every filter row is contiguous */
     size_t image_bytes; /* of a copy of that image with its padding; 0: it has none */

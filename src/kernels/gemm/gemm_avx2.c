@@ -31,6 +31,7 @@
 #define load_weights load_weights_i16
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_two(p)
+#define load_across(p, flip) _mm256_loadu_si256((const __m256i *)(p))
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm256_add_epi32(sums, _mm256_madd_epi16(weights, row))
 #define PRODUCT_FIELDS \

@@ -55,6 +55,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_weights(p) _mm512_loadu_si512(p)
 #define load_row(p, flip) _mm512_xor_si512(load_four(p), flip)
 #define load_row_part(p, n, flip) _mm512_xor_si512(load_few(p, n), flip)
+#define load_across(p, flip) _mm512_xor_si512(_mm512_loadu_si512(p), flip)
 #define flip_of(flip) _mm512_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
 #define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes
@@ -78,6 +79,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_weights load_weights_i16
 #define load_row(p, flip) load_four(p)
 #define load_row_part(p, n, flip) load_few(p, 2)
+#define load_across(p, flip) _mm512_loadu_si512(p)
 #define flip_of(flip) splat_s32(flip)
 #define multiply(sums, weights, row) _mm512_dpwssd_epi32(sums, weights, row)
 #define PRODUCT_FIELDS \

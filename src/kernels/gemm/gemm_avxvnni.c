@@ -53,6 +53,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_weights(p) _mm256_loadu_si256((const __m256i *)(p))
 #define load_row(p, flip) _mm256_xor_si256(load_four(p), flip)
 #define load_row_part(p, n, flip) _mm256_xor_si256(load_few(p, n), flip)
+#define load_across(p, flip) _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)(p)), flip)
 #define flip_of(flip) _mm256_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm256_dpbusd_avx_epi32(sums, row, weights)
 #define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx2, .row_sum = sum_bytes

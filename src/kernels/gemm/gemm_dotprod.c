@@ -61,6 +61,7 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_weights(p) vld1q_s8((const int8_t *)(p))
 #define load_row(p, flip) veorq_s8(load_four(p), flip)
 #define load_row_part(p, n, flip) veorq_s8(load_few(p, n), flip)
+#define load_across(p, flip) veorq_s8(vld1q_s8((const int8_t *)(p)), flip)
 #define flip_of(flip) vdupq_n_s8((int8_t)(flip))
 #define multiply(sums, weights, row) DOT(sums, weights, row)
 #define PRODUCT_FIELDS .flip_i8 = 0, .flip_u8 = 0x80, .stores = &tq_stores__neon, .row_sum = sum_bytes

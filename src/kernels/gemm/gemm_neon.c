@@ -30,6 +30,7 @@
 #define save_sums save_eight
 #define load_weights(p) vmovl_s8(vld1_s8((const int8_t *)(p)))
 #define load_row(p, flip) vld1q_dup_s16((const int16_t *)(const void *)(p))
+#define load_across(p, flip) vld1q_s16((const int16_t *)(const void *)(p))
 #define flip_of(flip) vdupq_n_s16(flip)
 #define multiply(sums, weights, row) multiply_eight(sums, weights, row)
 #define PRODUCT_FIELDS \

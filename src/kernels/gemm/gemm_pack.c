@@ -86,7 +86,7 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
 {
     static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
         TQ_ISA_FUNCTIONS(interleave);
-    const size_t stride = g->kernel->lanes * 4;
+    const size_t stride = g->lanes * 4;
     size_t k = 0;
     for (; k + 4 <= g->length && !tq_stop_after(n); k += 4)
         bodies[tq_isa()](from + k * w->k_stride, w->k_stride, n, flip_of(w) * 0x01010101u,
@@ -99,7 +99,7 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
 static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
 {
     enum { LINE = 64 };
-    const size_t group = g->kernel->group, stride = g->kernel->lanes * group;
+    const size_t group = g->kernel->group, stride = g->lanes * group;
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
@@ -286,7 +286,8 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     char *panel = memory, *bias = panel + at.bias;
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
     /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
-    const size_t written = gemm->length % k->group ? 0 : gemm->channels / gemm->lanes * gemm->panel_bytes;
+    const bool all = gemm->panel_bytes == gemm->runs * gemm->length * gemm->lanes * k->weight_bytes;
+    const size_t written = all ? gemm->channels / gemm->lanes * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
     for (size_t i = 0; i < gemm->panels; i++)
         (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,

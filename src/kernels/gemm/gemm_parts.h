@@ -131,10 +131,10 @@ void tq_gemm_store_tile(const tq_gemm_call *call, const void *sums, const int32_
 /* gemm_scale.c: stores the sums of a tile, whose first row is row `row` of the product, by t->store->scaling. */
 void tq_gemm_scale_tile(const tq_tile_store *t, size_t row);
 
-/* gemm_row.c: whether a product is one short row, in place or widened to 16 bits; tq_gemm_run for it. */
-bool tq_gemm_is_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows);
-void tq_gemm_run_one_row(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
-                         void *scratch);
+/* gemm_row.c: tq_gemm_run for one row, where gemm.short_row; output rows [first, first + count), whose indirection is
+   filled, where gemm.dots. */
+void tq_gemm_run_one_row(const tq_gemm *gemm, const void *row, const tq_gemm_store *store, void *out, void *scratch);
+void tq_gemm_run_dots(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t count);
 
 /* gemm_image.c, for rows that are windows of one image, whose filter rows are read where they lie: sets gemm.image and
    gemm.image_bytes; copies the image, where *rows become the copy's, with *scan; fills the indirection buffer. */

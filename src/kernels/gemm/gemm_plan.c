@@ -70,6 +70,22 @@ static bool is_narrow(const tq_gemm *g)
     return few && g->in == TQ_f32 && g->taps == 1;
 }
 
+#define MOST_DOTS 4
+#define LEAST_DOT 256 /* elements, for each channel: sums of lanes take as long as some vectors */
+
+static bool has_dots(const tq_gemm *g)
+{
+    return g->kernel->dot && g->channels && g->channels <= MOST_DOTS && g->taps == 1 && !g->wide &&
+           g->depth >= LEAST_DOT * g->channels;
+}
+
+/* Whether one row is less work than cutting it into jobs and blocks: in place, or widened to 16 bits. */
+static bool is_short_row(const tq_gemm *g)
+{
+    return g->taps == 1 && (!g->copies || tq_gemm_widens(g)) && !g->wide && !g->narrow && g->channels < TQ_GEMM_WORK &&
+           g->length < TQ_GEMM_WORK && g->channels * g->length < TQ_GEMM_WORK;
+}
+
 static bool should_copy(const tq_gemm *g)
 {
     if (tq_gemm_widens(g))
@@ -97,18 +113,21 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     g.kernel = choose_kernel(in, fused);
     g.copies = should_copy(&g);
     g.narrow = is_narrow(&g);
-    g.lanes = g.narrow ? channels : g.kernel->lanes;
+    g.dots = has_dots(&g);
+    g.lanes = g.narrow ? channels : g.dots ? 1 : g.kernel->lanes;
     uint64_t row, width, weights;
     bool fits = tq_mul_u64(taps, depth, &row) && row <= MOST && taps <= MOST && depth <= MOST && channels <= UINT32_MAX;
     if (fits) {
         g.runs = g.copies ? 1 : taps;
         g.length = g.copies ? (size_t)row : depth;
         g.panels = channels / g.lanes + (channels % g.lanes != 0);
-        fits = tq_mul_u64(tq_round_up(g.length, g.kernel->group), g.runs, &width) &&
+        const size_t group = (size_t)g.kernel->group * (g.dots ? g.kernel->lanes : 1);
+        fits = tq_mul_u64(tq_round_up(g.length, group), g.runs, &width) &&
                tq_mul_u64(width, (uint64_t)g.lanes * g.kernel->weight_bytes, &width) &&
                tq_mul_u64(width, g.panels, &weights) && weights <= PTRDIFF_MAX / 2;
     }
     if (fits) {
+        g.short_row = is_short_row(&g);
         g.panel_bytes = (size_t)width;
         g.packed_bytes = tq_gemm_packed_bytes(&g);
         fits = g.packed_bytes <= PTRDIFF_MAX;
@@ -144,8 +163,8 @@ void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, siz
         return;
     }
     g.copies = true;
-    if (!g.depth || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) || g.wide ||
-        !fits)
+    if (!g.depth || g.dots || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) ||
+        g.wide || !fits)
         return;
     if (images == 1)
         tq_gemm_plan_image(&g, scan);

@@ -246,6 +246,10 @@ static void run_job(const tq_gemm_call *call, size_t job)
         }
         if (g->in != TQ_f32)
             tq_gemm_find_adjust(call, &space, count);
+        if (g->dots) {
+            tq_gemm_run_dots(call, &space, first, count);
+            continue;
+        }
         run_block(call, &space, first, count, end, panel, panel_end, &work);
     }
 }
@@ -261,7 +265,7 @@ static void run_jobs(void *context, size_t begin, size_t end)
 static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
 {
     const tq_gemm *g = call->gemm;
-    return !g->copies && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
+    return !g->copies && !g->dots && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
 }
 
 /* Sets row_parts and panel_parts. */
@@ -269,7 +273,8 @@ static void find_parts(tq_gemm_call *call, int threads)
 {
     const tq_gemm *g = call->gemm;
     const size_t rows = call->rows->count;
-    const size_t channels = tq_round_up(g->channels, g->kernel->lanes); /* a panel that is not full takes as long */
+    const size_t lanes = g->dots ? 1 : g->kernel->lanes;
+    const size_t channels = tq_round_up(g->channels, lanes); /* a panel that is not full takes as long */
     const double work = (double)rows * (double)channels * (double)(g->taps * g->depth + STORE_WORK) *
                         (g->in == TQ_f32 ? FLOAT_WORK : 1) / TQ_GEMM_WORK;
     size_t jobs = (size_t)(threads < 1 ? 1 : threads);
@@ -278,7 +283,7 @@ static void find_parts(tq_gemm_call *call, int threads)
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
     if (should_split_panels(call, jobs))
         call->row_parts = 1;
-    call->panel_parts = tq_min_size(jobs / call->row_parts, g->panels);
+    call->panel_parts = g->dots ? 1 : tq_min_size(jobs / call->row_parts, g->panels);
 }
 
 /* The end of the rows' memory: behind the last pixel of the input. */
@@ -296,8 +301,8 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
 {
     if (!rows->count || !gemm->channels)
         return;
-    if (tq_gemm_is_one_row(gemm, rows)) {
-        tq_gemm_run_one_row(gemm, rows, store, out, scratch);
+    if (rows->count == 1 && gemm->short_row && (!rows->scan || tq_scan_is_plain(rows->scan))) {
+        tq_gemm_run_one_row(gemm, rows->data, store, out, scratch);
         return;
     }
     tq_gemm_rows in_image = *rows;

@@ -14,6 +14,7 @@
  *   save_sums(p, sums)
  *   load_weights(p), load_row(p, flip)
  *   load_row_part(p, n, flip)   n < GROUP elements, the others 0; where GROUP > 1
+ *   load_across(p, flip)        elements of a row, those of a group in each lane; of integers
  *   flip_of(flip)               a row_t of the byte `flip`
  *   multiply(sums, weights, row)
  *   PRODUCT_FIELDS              further fields of the tq_gemm_kernel: flips, stores, copies
@@ -138,6 +139,42 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
                       last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
 }
 
+#ifdef load_across
+/* The dot product of a row and a channel: each lane sums its part of the row. */
+static TARGET int32_t LOCAL(dot)(const void *row, const char *weights, size_t n, uint8_t flip_byte)
+{
+    enum { PARTS = 4, ACROSS = PANEL_LANES * GROUP * ROW_BYTES };
+    static const int32_t zeros[PANEL_LANES];
+    const row_t flip = flip_of(flip_byte);
+    (void)flip;
+    char last[ACROSS] = {0};
+    int32_t lanes[PARTS * PANEL_LANES];
+    uint32_t sum = 0;
+    sums_t sums[PARTS];
+    EACH (i, PARTS)
+        sums[i] = first_sums(zeros);
+    const char *at = row;
+    size_t left = n * ROW_BYTES;
+    for (; left >= PARTS * ACROSS; left -= PARTS * ACROSS, at += PARTS * ACROSS, weights += PARTS * PANEL_GROUP)
+        EACH (i, PARTS)
+            sums[i] = multiply(sums[i], load_weights(weights + i * PANEL_GROUP), load_across(at + i * ACROSS, flip));
+    for (; left >= ACROSS; left -= ACROSS, at += ACROSS, weights += PANEL_GROUP)
+        sums[0] = multiply(sums[0], load_weights(weights), load_across(at, flip));
+    if (left) {
+        memcpy(last, at, left);
+        sums[0] = multiply(sums[0], load_weights(weights), load_across(last, flip));
+    }
+    EACH (i, PARTS)
+        save_sums(lanes + i * PANEL_LANES, sums[i]);
+    for (size_t i = 0; i < PARTS * PANEL_LANES; i++)
+        sum += (uint32_t)lanes[i];
+    return (int32_t)sum;
+}
+#define DOT_FIELD .dot = LOCAL(dot),
+#else
+#define DOT_FIELD
+#endif
+
 /* Short rows take as long as the call of a tile.  Where tiles have more panels the loop takes registers from them. */
 #define REPEATS (PANELS <= 2)
 #define DEFINE_TILE(rows, panels)                                         \
@@ -236,7 +273,7 @@ const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_IS
 #if HALVES
                                                           .half_tile = LOCAL(find_half_tile),
 #endif
-                                                          PRODUCT_FIELDS};
+                                                          DOT_FIELD PRODUCT_FIELDS};
 
 #undef LOCAL
 #undef TILE
@@ -267,6 +304,8 @@ const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_IS
 #undef load_weights
 #undef load_row
 #undef load_row_part
+#undef load_across
+#undef DOT_FIELD
 #undef flip_of
 #undef multiply
 #undef HALVES

@@ -98,6 +98,9 @@ struct tq_gemm_kernel {
     tq_tile_fn (*half_tile)(size_t rows, size_t panels); /* the same where the last panel has at most half as many
                                                             channels as lanes; NULL: as others */
     const tq_stores *stores;
+    /* integers: the dot product of n flipped elements and weights that lie side by side, in whole panels, behind the
+       last 0; NULL: there is none */
+    int32_t (*dot)(const void *row, const char *weights, size_t n, uint8_t flip);
     int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* integers: the sum of n flipped elements */
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);

@@ -89,9 +89,9 @@ tq_status tq_pair_prepare(tq_node *node, size_t size, tq_error *error)
 enum { TABLE_PAYS = 1024 }; /* elements */
 
 /* The input of one element beside bytes, where the output is bytes, and enough to pay for a table; else -1. */
-static int find_one_element(const tq_node *node, const tq_broadcast *walk)
+static int find_one_element(const tq_broadcast *walk)
 {
-    if (tq_element_bytes(node->in[0]->type) != 1 || walk->out_bytes != 1 || walk->rank != 1 || walk->count < TABLE_PAYS)
+    if (walk->count < TABLE_PAYS || walk->bytes[0] != 1 || walk->out_bytes != 1 || walk->rank != 1)
         return -1;
     return walk->steps[0][0] == 0 ? 0 : walk->steps[1][0] == 0 ? 1 : -1;
 }
@@ -114,7 +114,7 @@ tq_status tq_pair_eval(tq_node *node, tq_error *error)
 {
     const tq_pair_state *s = node->state;
     const tq_broadcast *walk = &s->walk;
-    const int one = find_one_element(node, walk);
+    const int one = find_one_element(walk);
     const bool by_map = one < 0 && s->read >= 0 && walk->count >= TABLE_PAYS && node->host->runs_all;
     const int read = by_map ? s->read : 1 - one;
     if (one < 0 && !by_map)
@@ -130,7 +130,7 @@ tq_status tq_pair_note_map(tq_node *node, tq_error *error)
     const tq_pair_state *s = node->state;
     tq_tensor *out = node->out[0];
     uint8_t *map;
-    if (tq_element_bytes(node->in[0]->type) != 1 || s->walk.out_bytes != 1)
+    if (s->walk.bytes[0] != 1 || s->walk.out_bytes != 1)
         return TQ_OK;
     for (int k = 0; k < 2; k++) {
         const tq_tensor *other = node->in[1 - k];

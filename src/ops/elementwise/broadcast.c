@@ -38,8 +38,11 @@ static void push(tq_broadcast *plan, size_t dim, const size_t *steps)
 static void collapse(tq_broadcast *plan, tq_tensor *const *in, const tq_shape *shape)
 {
     size_t stride[TQ_OPERANDS], steps[TQ_OPERANDS];
-    for (int i = 0; i < plan->inputs; i++)
-        stride[i] = tq_element_bytes(in[i]->type);
+    plan->widest = 0;
+    for (int i = 0; i < plan->inputs; i++) {
+        stride[i] = plan->bytes[i] = tq_element_bytes(in[i]->type);
+        plan->widest = stride[i] > plan->widest ? stride[i] : plan->widest;
+    }
     plan->rank = 0;
     for (int d = shape->rank - 1, back = 1; d >= 0; d--, back++) {
         for (int i = 0; i < plan->inputs; i++) {
@@ -93,7 +96,6 @@ typedef struct walk {
     const tq_broadcast *plan;
     const char *in[TQ_OPERANDS]; /* the tiled input: its tile in scratch */
     char *out;
-    size_t bytes[TQ_OPERANDS], widest; /* of elements */
 } walk;
 
 /* Elements [begin, end) of the output, one input of which is a tile. */
@@ -157,7 +159,7 @@ static void copy_rows(char *to, const char *from, size_t n, size_t rows, const s
 static void copy_input(const walk *w, int i, size_t row, size_t rows, char *to)
 {
     const tq_broadcast *plan = w->plan;
-    const size_t bytes = w->bytes[i], *steps = plan->steps[i];
+    const size_t bytes = plan->bytes[i], *steps = plan->steps[i];
     for (size_t done = 0, n; done < rows; done += n) {
         const size_t at = (row + done) % plan->dims[1];
         size_t outer = (row + done) / plan->dims[1], offset = at * steps[1];
@@ -174,13 +176,13 @@ static void run_short_rows(void *context, size_t begin, size_t end)
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
     char copies[TQ_OPERANDS][COPIES + REPEATED];
-    const size_t inner = plan->dims[0], most = COPIES / (inner * w->widest);
+    const size_t inner = plan->dims[0], most = COPIES / (inner * plan->widest);
     tq_broadcast_run s = {.params = plan->params};
     for (size_t rows; begin < end && !tq_stop_after(most * inner); begin += rows) {
         rows = tq_min_size(most, end - begin);
         for (int i = 0; i < plan->inputs; i++) {
             const bool in_place = is_contiguous(plan, i);
-            s.in[i] = in_place ? w->in[i] + begin * inner * w->bytes[i] : copies[i];
+            s.in[i] = in_place ? w->in[i] + begin * inner * plan->bytes[i] : copies[i];
             if (!in_place)
                 copy_input(w, i, begin, rows, copies[i]);
         }
@@ -203,8 +205,8 @@ static void run_range(void *context, size_t begin, size_t end)
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
     const size_t inner = plan->dims[0];
-    size_t row = begin / inner, column = begin % inner;
-    size_t at[TQ_DIMS] = {0}, offset[TQ_OPERANDS] = {0};
+    size_t row = begin ? begin / inner : 0, column = begin ? begin % inner : 0; /* a division takes as long as a row */
+    size_t at[TQ_DIMS], offset[TQ_OPERANDS] = {0};
     for (int d = 1; d < plan->rank; d++) {
         at[d] = row % plan->dims[d];
         row /= plan->dims[d];
@@ -239,12 +241,8 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
     (void)error;
     const tq_broadcast *plan = node->state;
     walk w = {.plan = plan, .out = node->out[0]->data};
-    for (int i = 0; i < plan->inputs; i++) {
+    for (int i = 0; i < plan->inputs; i++)
         w.in[i] = node->in[plan->first + i]->data;
-        w.bytes[i] = tq_element_bytes(node->in[plan->first + i]->type);
-        if (w.bytes[i] > w.widest)
-            w.widest = w.bytes[i];
-    }
     if (plan->count == 0)
         return TQ_OK;
     if (plan->tiled >= 0) {
@@ -254,7 +252,7 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error)
     tq_range_fn body = plan->tiled >= 0 ? run_tiles : run_range;
     const size_t cost = plan->cost > 0 ? (size_t)plan->cost : TQ_USUAL_COST;
     const size_t inner = plan->dims[0];
-    if (plan->tiled < 0 && plan->rank > 1 && w.widest <= sizeof(uint64_t) && inner * w.widest < SHORT_ROW) {
+    if (plan->tiled < 0 && plan->rank > 1 && plan->widest <= sizeof(uint64_t) && inner * plan->widest < SHORT_ROW) {
         tq_parallel_work(plan->count / inner, GRAIN, cost * inner, node->threads, run_short_rows, &w);
         return TQ_OK;
     }

@@ -33,6 +33,7 @@ typedef struct tq_broadcast {
     size_t dims[TQ_DIMS];
     size_t steps[TQ_OPERANDS][TQ_DIMS]; /* strides in bytes; 0: the input does not move */
     size_t out_bytes;                   /* bytes of an output element */
+    size_t bytes[TQ_OPERANDS], widest;  /* of the inputs' elements, and the most of them */
     int tiled;   /* the input whose dims[0] elements repeat along dims[1], the only one that repeats; -1: none */
     size_t tile; /* elements of that input's repetition, which lies in the node's scratch during eval */
     int cost;    /* of an element, in picoseconds; 0: TQ_USUAL_COST */
