@@ -116,13 +116,29 @@ TQ_BODY float tq_xnnpack_log(float x)
     return fmaf(exponent - 383.0f, 0.69314718055994531f, p / q);
 }
 
+/* x where `sign` is negative, else y.  Of comparisons in a chain compilers make masks for each of the ways through
+   them, in up to twice the time. */
+TQ_BODY float tq_xnnpack_chosen(float sign, float x, float y)
+{
+    int32_t bits, x_bits, y_bits;
+    memcpy(&bits, &sign, sizeof bits);
+    memcpy(&x_bits, &x, sizeof x_bits);
+    memcpy(&y_bits, &y, sizeof y_bits);
+    y_bits ^= (x_bits ^ y_bits) & (bits >> 31);
+    memcpy(&y, &y_bits, sizeof y);
+    return y;
+}
+
 /* sin(x) for |x| within one turn, folded into [-pi / 2, pi / 2]. */
 TQ_BODY float tq_xnnpack_sin_folded(float x)
 {
     const float pi = 3.1415927f;
-    x = x < pi - x ? x : pi - x;
-    x = x > -pi - x ? x : -pi - x;
-    x = x < pi - x ? x : pi - x;
+    float y = pi - x;
+    x = tq_xnnpack_chosen(x - y, x, y);
+    y = -pi - x;
+    x = tq_xnnpack_chosen(y - x, x, y);
+    y = pi - x;
+    x = tq_xnnpack_chosen(x - y, x, y);
     const float x2 = x * x;
     float p = fmaf(x2, 3.2340581529e-03f, -1.3314664364e-01f);
     p = x * fmaf(x2, p, 1.0f);
