@@ -506,6 +506,22 @@ def test_a_bias_that_would_overflow():
     assert (np.abs(found.data * scales - bias) <= scales / 2 + 1e-6 * np.abs(bias)).all()
 
 
+@pytest.mark.parametrize("recipe", ["int8", "int16x8", "uint8"])
+def test_a_bias_of_rank_4_keeps_its_shape(recipe):
+    """TRANSPOSE_CONV with a bias of [1, 1, 1, o], as converters write it for a folded normalization."""
+    weights, bias = normal(5, 2, 2, 8), normal(1, 1, 1, 5)
+    b = tq.ModelBuilder()
+    x, y = b.input("x", (1, 4, 4, 8)), b.tensor("y", (1, 8, 8, 5))
+    inputs = [b.constant("shape", i32(1, 8, 8, 5)), b.constant("w", weights), x, b.constant("bias", bias)]
+    b.operator("TRANSPOSE_CONV", inputs, [y], padding="SAME", stride_h=2, stride_w=2)
+    b.output(y)
+    data = quantized(b.to_bytes(), recipe)
+    made = next(tensor for tensor in tq.Model(data).tensors if tensor.name == "bias")
+    assert made.shape == (1, 1, 1, 5)
+    assert made.dtype == (np.int64 if recipe == "int16x8" else np.int32)
+    check(b.to_bytes(), data)
+
+
 def test_shared_weights():
     b = tq.ModelBuilder()
     x, m, y = b.input("x", [1, 64]), b.tensor("m", [1, 64]), b.tensor("y", [1, 64])

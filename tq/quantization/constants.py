@@ -158,6 +158,7 @@ class _Planner:
 
     def _fitted(self, scale: Floats, input_scale: np.float32, bias: Floats) -> Floats:
         """Scales of weights with which the bias fits its type."""
+        bias = np.ravel(bias)  # of rank 4 where a converter folded a normalization into a TRANSPOSE_CONV
         if self._view.type == "int8":
             return np.asarray(_core.fit_scales_to_bias(scale, input_scale, bias)[0])
         least = np.abs(bias) / np.float32(_MOST_BIAS) / input_scale
@@ -175,8 +176,9 @@ class _Planner:
             values = np.zeros(output.shape[-1], type_)
             yield Constant(op, row.bias, None, values, type_, scale, name=f"{output.name}_bias")
         else:
-            values = np.asarray(_core.quantize_bias(np.asarray(bias.data), scale, 1, dtype=type_))
-            yield Constant(op, row.bias, bias, values, type_, scale)
+            data = np.asarray(bias.data)
+            values = np.asarray(_core.quantize_bias(np.ravel(data), scale, 1, dtype=type_))
+            yield Constant(op, row.bias, bias, values.reshape(data.shape), type_, scale, axis=data.ndim - 1)
 
     # -- other constants
 
