@@ -80,6 +80,11 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
         run_range(body, context, 0, count, grain);
 }
 
+bool tq_worker_spins(void)
+{
+    return false;
+}
+
 int tq_default_threads(void)
 {
     return 1;
@@ -482,6 +487,11 @@ void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, 
     post(&job);
     work(&job, 0);
     finish(&job);
+}
+
+bool tq_worker_spins(void)
+{
+    return atomic_load_explicit(&pool.place[0].state, memory_order_relaxed) == READY;
 }
 
 int tq_default_threads(void)

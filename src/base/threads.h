@@ -9,6 +9,7 @@
 #ifndef TQ_BASE_THREADS_H
 #define TQ_BASE_THREADS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
    when all are done.  Ranges begin and end on multiples of `grain` (at least 1), or at count.  Bodies run in the
    caller's denormal mode (denormals.h) and listen to its tq_stop (stop.h): on stop, some ranges are left out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
+
+/* Whether a worker has had a call some microseconds ago and waits for the next: a hint. */
+bool tq_worker_spins(void);
 
 /* From one thread's share of scratch to the next one's, for shares of `bytes` bytes.  Scratch that begins with the
    shares gives a thread the same memory in most calls, and so leaves it in the caches of one core. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Eval: tiles are transformed, a chunk of them at a time; then each job multiplies some panels of weights with all
- * tiles of the chunk, and stores their outputs.  Where panels do not divide among jobs, a job's first and last panel
- * take some of the tiles.  A chunk stays in the second-level cache.
+ * Eval: tiles are transformed, a chunk of them at a time, multiplied with panels of weights, and their outputs stored.
+ * A chunk stays in the second-level cache.  With few weights each thread has its own tiles.  With many, threads share a
+ * chunk: each job multiplies some panels with all of its tiles; where panels do not divide among jobs, a job's first
+ * and last panel take some of the tiles.
  */
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "kernels/winograd/winograd_parts.h"
 
 #define CHUNK_BYTES (512 << 10) /* of transformed tiles */
+#define OWN_WEIGHTS (2 << 20)   /* bytes of weights that each thread may read, beside tiles of its own */
 #define GROUP 24                /* tiles whose sums are computed together */
 #define PIECE 8                 /* tiles of a line whose outputs are stored together */
 
@@ -22,9 +24,11 @@ typedef struct call {
     const tq_gemm_store *store;
     char *out;
     size_t out_stride, out_size;
+    int threads;
     size_t across, down;   /* tiles of an image */
+    size_t all;            /* tiles */
     size_t first, count;   /* tiles of the chunk */
-    int16_t *tiles;        /* [count][36][depth] */
+    int16_t *tiles;        /* [count][36][depth]; threads with their own tiles: chunk_bytes each */
     char *scratch;         /* of a job: int32_t sums[GROUP][36][lanes] */
     size_t share;          /* bytes */
     size_t jobs;
@@ -35,10 +39,22 @@ static size_t tile_elements(const tq_winograd *w)
     return TQ_WINOGRAD_POINTS * w->depth;
 }
 
+/* Whether each thread transforms and multiplies its own tiles.  It reads all weights then; else it reads all tiles,
+   most of them from the caches of other cores. */
+static bool owns_tiles(const tq_winograd *w)
+{
+    return w->panels * w->lanes * tile_elements(w) * sizeof(int16_t) <= OWN_WEIGHTS;
+}
+
 static size_t chunk_tiles(const tq_winograd *w)
 {
     const size_t tiles = CHUNK_BYTES / (tile_elements(w) * sizeof(int16_t));
     return tiles < GROUP ? GROUP : tiles;
+}
+
+static uint64_t chunk_bytes(const tq_winograd *w)
+{
+    return tq_gemm_part((uint64_t)chunk_tiles(w) * tile_elements(w) * sizeof(int16_t));
 }
 
 /* Of a group and a panel. */
@@ -55,8 +71,8 @@ static size_t share_bytes(const tq_winograd *w, int threads)
 
 uint64_t tq_winograd_scratch_bytes(const tq_winograd *winograd, int threads)
 {
-    return (uint64_t)threads * share_bytes(winograd, threads) +
-           tq_gemm_part((uint64_t)chunk_tiles(winograd) * tile_elements(winograd) * sizeof(int16_t));
+    const uint64_t chunks = owns_tiles(winograd) ? (uint64_t)threads : 1;
+    return (uint64_t)threads * share_bytes(winograd, threads) + chunks * chunk_bytes(winograd);
 }
 
 /* ---- tiles ---- */
@@ -159,6 +175,32 @@ static void run_jobs(void *context, size_t begin, size_t end)
         }
 }
 
+/* Tiles [begin, end) of the operator. */
+static void run_chunks(call *c, size_t begin, size_t end, int threads)
+{
+    const size_t tiles = end - begin, most = chunk_tiles(c->winograd), chunks = tq_divide_up(tiles, most);
+    for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
+        c->first = begin + tiles * i / chunks;
+        c->count = begin + tiles * (i + 1) / chunks - c->first;
+        c->jobs = tq_min_size((size_t)threads, c->winograd->panels * tq_divide_up(c->count, GROUP));
+        tq_parallel_for(c->count, 1, threads, transform_tiles, c);
+        tq_parallel_for(c->jobs, 1, (int)c->jobs, run_jobs, c);
+    }
+}
+
+/* Parts [begin, end): nearly equal parts of all tiles, one a thread. */
+static void run_parts(void *context, size_t begin, size_t end)
+{
+    const call *whole = context;
+    const size_t threads = (size_t)whole->threads;
+    for (size_t part = begin; part < end; part++) {
+        call c = *whole;
+        c.scratch += part * c.share;
+        c.tiles += part * (chunk_bytes(c.winograd) / sizeof *c.tiles);
+        run_chunks(&c, c.all * part / threads, c.all * (part + 1) / threads, 1);
+    }
+}
+
 void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                      size_t out_stride, void *scratch, int threads)
 {
@@ -170,19 +212,16 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
         .out = out,
         .out_stride = out_stride,
         .out_size = tq_element_size(store->out),
+        .threads = threads,
         .across = tq_winograd_tiles(s->out_w),
         .down = tq_winograd_tiles(s->out_h),
         .scratch = scratch,
         .share = share_bytes(winograd, threads),
         .tiles = (int16_t *)(void *)((char *)scratch + (size_t)threads * share_bytes(winograd, threads)),
     };
-    const size_t tiles = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
-    const size_t most = chunk_tiles(winograd), chunks = (tiles + most - 1) / most;
-    for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
-        c.first = tiles * i / chunks;
-        c.count = tiles * (i + 1) / chunks - c.first;
-        c.jobs = tq_min_size((size_t)threads, winograd->panels * tq_divide_up(c.count, GROUP));
-        tq_parallel_for(c.count, 1, threads, transform_tiles, &c);
-        tq_parallel_for(c.jobs, 1, (int)c.jobs, run_jobs, &c);
-    }
+    c.all = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
+    if (owns_tiles(winograd) && c.all >= (size_t)threads * (GROUP / 2))
+        tq_parallel_for((size_t)threads, 1, threads, run_parts, &c);
+    else
+        run_chunks(&c, 0, c.all, threads);
 }

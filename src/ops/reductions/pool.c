@@ -61,19 +61,10 @@ TQ_BODY float clamp_float(const pool *p, float x)
 #define SUM_NINE(x, i) \
     (((x[2][i] + x[3][i]) + (x[4][i] + x[5][i])) + (((x[0][i] + x[1][i]) + x[8][i]) + (x[6][i] + x[7][i])))
 
-/* Adds nine cells.  last: the last cell of the nine that is not padding. */
-TQ_BODY void add_nine(const float *const x[9], int64_t last, float *sum, size_t n)
-{
-    if (last < 4) { /* the other cells are zeros */
-        for (size_t i = 0; i < n; i++)
-            sum[i] += (x[2][i] + x[3][i]) + (x[0][i] + x[1][i]);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        sum[i] += SUM_NINE(x, i);
-}
-
 static const float zeros[CHANNELS];
+
+/* Two vectors. */
+enum { MOST_scalar = 16, MOST_avx2 = 16, MOST_avx512 = 32 };
 
 /* `some` channels at a time, a constant number, of `count` pixels.  The last of them may be computed twice; where a
    pixel has fewer, its lanes reach into the pixels behind it, whose own results then overwrite theirs. */
@@ -124,29 +115,60 @@ TQ_BODY void average_nine_some(const pool *p, const window *w, const float *rest
     }
 BY_WIDTH(average_nine)
 
-TQ_BODY void average_many(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
+/* Nine cells of the filter, from `row` of a column of the window's part on, column by column: each of *x is a cell, or
+   zeros for padding.  Rows [0, height) of a column lie in the input; no cell before row 0 does. */
+TQ_BODY void find_nine(const pool *p, const window *w, const float *in, int64_t row, int64_t column, const float **x)
 {
-    const float *x[9], inverse = 1 / (float)w->cells;
-    float sum[CHANNELS];
-    int64_t held = -1, last = 0;
-    memset(sum, 0, n * sizeof *sum);
-    for (int64_t c = 0; c < w->width; c++)
-        for (int64_t y = 0; y < w->height; y++) {
-            const int64_t at = (w->left + c) * p->filter_h + w->top + y;
-            if (at / 9 != held) {
-                if (held >= 0)
-                    add_nine(x, last, sum, n);
-                for (int k = 0; k < 9; k++)
-                    x[k] = zeros;
-                held = at / 9;
-            }
-            last = at % 9;
-            x[last] = in + (size_t)y * w->row_step + (size_t)c * w->step;
+    if (row >= 0 && row + 9 <= w->height) {
+        const float *cell = in + (size_t)row * w->row_step + (size_t)column * w->step;
+        for (int k = 0; k < 9; k++, cell += w->row_step) {
+            x[k] = cell;
+            __builtin_prefetch(cell + w->step, 0, 2); /* of the next column: processors foresee no such strides */
         }
-    if (held >= 0)
-        add_nine(x, last, sum, n);
-    for (size_t i = 0; i < n; i++)
-        out[i] = clamp_float(p, sum[i] * inverse);
+        return;
+    }
+    for (int k = 0; k < 9; k++, row++) {
+        if (row + w->top == p->filter_h)
+            row = -w->top, column++;
+        const bool inside = row >= 0 && row < w->height && column < w->width;
+        x[k] = inside ? in + (size_t)row * w->row_step + (size_t)column * w->step : zeros;
+    }
+}
+
+/* A filter of any number of cells.  Nines of padding alone would add 0. */
+TQ_BODY void average_many_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                               const size_t some)
+{
+    const float inverse = 1 / (float)w->cells;
+    EACH_SOME (at) {
+        float sum[MOST_avx512] = {0};
+        int64_t nine = 0; /* the first that is not added yet */
+        for (int64_t c = 0; c < w->width; c++) {
+            const int64_t first = (w->left + c) * p->filter_h + w->top; /* the column's first cell in the input */
+            nine = nine < first / 9 ? first / 9 : nine;
+            for (; 9 * nine < first + w->height; nine++) {
+                const float *x[9];
+                find_nine(p, w, in, 9 * nine - first, c, x);
+                TQ_EACH_LANE (i, some)
+                    sum[i] += SUM_NINE(x, at + i);
+            }
+        }
+        TQ_EACH_LANE (i, some)
+            out[at + i] = clamp_float(p, sum[i] * inverse);
+    }
+}
+
+TQ_BODY void average_many(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                          const size_t most)
+{
+    if (n >= most)
+        average_many_some(p, w, in, out, n, most);
+    else if (n >= 16)
+        average_many_some(p, w, in, out, n, 16);
+    else if (n >= 4)
+        average_many_some(p, w, in, out, n, 4);
+    else
+        average_many_some(p, w, in, out, n, 1);
 }
 
 TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
@@ -156,7 +178,7 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         average_nine(p, w, in, out, n, most);
     else
         for (size_t i = 0; i < w->count; i++, in += w->move, out += w->step)
-            average_many(p, w, in, out, n);
+            average_many(p, w, in, out, n, most);
 }
 
 /* A kind of pool.  name_some: for a constant number of channels, whose accumulators stay in registers where they fit
@@ -188,7 +210,6 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
     }                                                                                                                 \
     BY_WIDTH(name)
 
-enum { MOST_scalar = 16, MOST_avx2 = 16, MOST_avx512 = 32 };
 POOL_KIND(average_f32, 0, acc + x, acc / cells)
 POOL_KIND(l2_f32, 0, acc + x * x, sqrtf(acc / cells))
 POOL_KIND(max_f32, p->float_low, acc < x ? x : acc, acc)

@@ -37,7 +37,14 @@
 
 #define LINES 8 /* rows of the output that a thread takes at once, to share lines of resize_lines.h */
 
-typedef void (*mix_fn)(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n);
+/* `count` pixels of an output row, from two rows of the input. */
+typedef struct line {
+    const char *top, *bottom;
+    tq_sample y;
+    const tq_sample *columns;
+    size_t count, width, depth; /* pixels of the output and of the input's rows, channels */
+} line;
+typedef void (*mix_fn)(const line *l, void *out);
 
 typedef struct scaler scaler;
 struct scaler {
@@ -215,25 +222,41 @@ TQ_BODY void even_f32(const void *const corners[4], const tq_sample *y, const tq
     }
 }
 
-/* Channels in blocks, of which the last may overlap the one before.  Compilers vectorize a constant number of channels
-   whose results cannot overlap the input. */
-#define MIX(isa, target, name, type, block)                                                                          \
-    target static void name##_##isa(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, \
-                                    size_t n)                                                                        \
-    {                                                                                                                \
-        const tq_sample down = *y, right = *x; /* stores cannot change them */                                       \
-        if (n < block) {                                                                                             \
-            name(corners, &down, &right, out, n);                                                                    \
-            return;                                                                                                  \
-        }                                                                                                            \
-        for (size_t i = 0; i < n; i += block) {                                                                      \
-            const size_t at = tq_min_size(i, n - block);                                                             \
-            const void *const part[4] = {(const type *)corners[0] + at, (const type *)corners[1] + at,               \
-                                         (const type *)corners[2] + at, (const type *)corners[3] + at};              \
-            type made[block];                                                                                        \
-            name(part, &down, &right, made, block);                                                                  \
-            memcpy((type *)out + at, made, sizeof made);                                                             \
-        }                                                                                                            \
+/* Compilers vectorize a constant number of channels whose results cannot overlap the input. */
+#define MIX_SOME(name, type, at, some)                                                                  \
+    do {                                                                                                \
+        const void *const part[4] = {(const type *)corners[0] + (at), (const type *)corners[1] + (at),  \
+                                     (const type *)corners[2] + (at), (const type *)corners[3] + (at)}; \
+        type made[some];                                                                                \
+        name(part, &own.y, &right, made, some);                                                         \
+        memcpy(y + (at), made, sizeof made);                                                            \
+    } while (0)
+
+/* Channels in blocks, of which the last may overlap the one before.  A block of FEW may reach into the pixels to the
+   right, whose own results then overwrite its last. */
+enum { FEW = 4 };
+#define MIX(isa, target, name, type, block)                                                          \
+    target static void name##_##isa(const line *l, void *out)                                        \
+    {                                                                                                \
+        const line own = *l; /* stores cannot change it */                                           \
+        const size_t n = own.depth;                                                                  \
+        type *y = out;                                                                               \
+        for (size_t x = 0; x < own.count; x++, y += n) {                                             \
+            const tq_sample right = own.columns[x];                                                  \
+            const type *const top = (const type *)own.top, *const bottom = (const type *)own.bottom; \
+            const size_t low = right.low * n, high = right.high * n;                                 \
+            const void *const corners[4] = {top + low, bottom + low, top + high, bottom + high};     \
+            if (n >= block)                                                                          \
+                for (size_t i = 0; i < n; i += block)                                                \
+                    MIX_SOME(name, type, tq_min_size(i, n - block), block);                          \
+            else if (n >= FEW)                                                                       \
+                for (size_t i = 0; i < n; i += FEW)                                                  \
+                    MIX_SOME(name, type, tq_min_size(i, n - FEW), FEW);                              \
+            else if (high + FEW <= own.width * n && (own.count - x) * n >= FEW)                      \
+                MIX_SOME(name, type, 0, FEW);                                                        \
+            else                                                                                     \
+                name(corners, &own.y, &right, y, n);                                                 \
+        }                                                                                            \
     }
 #define MIXES(isa, target)                  \
     MIX(isa, target, mix_f32, float, 8)     \
@@ -306,21 +329,18 @@ typedef struct job {
 static void scale_row(const job *j, size_t row, const tq_sample *columns, size_t begin, size_t end)
 {
     const int32_t *in = j->in->shape.dims, *out = j->out->shape.dims;
-    size_t depth = (size_t)in[3], pixel = depth * j->s->element, line = (size_t)in[2] * pixel;
+    size_t depth = (size_t)in[3], pixel = depth * j->s->element, row_bytes = (size_t)in[2] * pixel;
     size_t batch = row / (size_t)out[1];
     tq_sample y = j->s->find(j->s, (int64_t)(row % (size_t)out[1]), in[1], out[1]);
-    const char *image = (const char *)j->in->data + batch * (size_t)in[1] * line;
-    const char *top = image + y.low * line, *bottom = image + y.high * line;
+    const char *image = (const char *)j->in->data + batch * (size_t)in[1] * row_bytes;
+    const char *top = image + y.low * row_bytes, *bottom = image + y.high * row_bytes;
     char *to = (char *)j->out->data + (row * (size_t)out[2] + begin) * pixel;
-    for (size_t x = begin; x < end; x++, to += pixel) {
-        const tq_sample *at = &columns[x - begin];
-        const void *corners[4] = {top + at->low * pixel, bottom + at->low * pixel, top + at->high * pixel,
-                                  bottom + at->high * pixel};
-        if (j->mix)
-            j->mix(corners, &y, at, to, depth);
-        else
-            memcpy(to, corners[0], pixel);
-    }
+    const line whole = {top, bottom, y, columns, end - begin, (size_t)in[2], depth};
+    if (j->mix)
+        j->mix(&whole, to);
+    else
+        for (size_t x = begin; x < end; x++, to += pixel)
+            memcpy(to, top + columns[x - begin].low * pixel, pixel);
 }
 
 /* Whether two neighbouring rows of the output are copies of one row of the input. */
