@@ -7,6 +7,7 @@
 #ifndef TQ_OPS_PARALLEL_H
 #define TQ_OPS_PARALLEL_H
 
+#include "base/sizes.h"
 #include "base/threads.h"
 
 /* The grain of tq_parallel_for for items of `work` >= 0 multiplications each: some microseconds. >= 1. */
@@ -19,6 +20,9 @@ static inline size_t tq_grain(size_t work)
 /* Work of a thread, at least: of one that spins, and of any. */
 #define TQ_PICOSECONDS_A_SPINNING_THREAD 250000
 #define TQ_PICOSECONDS_A_THREAD 1000000
+
+/* A thread's part that is not cut further: what another thread took of it would come from this one's cache. */
+#define TQ_SHORT_PICOSECONDS 50e6
 
 /* Picoseconds for an element of most loops that compilers vectorize. */
 enum { TQ_USUAL_COST = 150 };
@@ -44,9 +48,11 @@ static inline void tq_parallel_work(size_t count, size_t grain, size_t picosecon
                                     void *context)
 {
     const int paying = tq_paying_threads(count, picoseconds, threads);
-    if (paying > 1)
-        tq_parallel_for(count, grain, paying, body, context);
-    else if (count > 0)
+    if (paying > 1) {
+        const size_t part = tq_round_up(tq_divide_up(count, (size_t)paying), grain);
+        const bool is_short = (double)part * (double)picoseconds < TQ_SHORT_PICOSECONDS;
+        tq_parallel_for(count, is_short ? part : grain, paying, body, context);
+    } else if (count > 0)
         body(context, 0, count);
 }
 

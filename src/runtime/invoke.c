@@ -16,6 +16,16 @@ static tq_status spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent
     return graph->run->options.max_multiply_adds ? tq_step_spend(graph, step, spent, error) : TQ_OK;
 }
 
+/* Evaluates the step, or looks its output up; a step of a later one's table waits for that. */
+static tq_status eval(const tq_graph_run *graph, tq_step *step, tq_error *error)
+{
+    if (graph->host.runs_all && step->table)
+        tq_step_look_up(step);
+    else if (!graph->host.runs_all || !step->in_table)
+        return tq_node_eval(&step->node, error);
+    return TQ_OK;
+}
+
 static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
 {
     tq_node *node = &step->node;
@@ -25,7 +35,7 @@ static tq_status run_step(tq_graph_run *graph, tq_step *step, tq_error *error)
         TQ_TRY(tq_node_shape_later(node, error));
     uint64_t spent = 0;
     TQ_TRY(spend(graph, step, &spent, error));
-    TQ_TRY(tq_node_eval(node, error));
+    TQ_TRY(eval(graph, step, error));
     return spend(graph, step, &spent, error);
 }
 

@@ -37,6 +37,8 @@ static void find_lifetimes(tq_graph_run *graph)
         for (int i = 0; i < node->in_count; i++)
             if (node->in[i] && graph->slots[node->in[i]->index].last < (int32_t)k)
                 graph->slots[node->in[i]->index].last = (int32_t)k;
+        if (graph->steps[k].looked_up)
+            graph->slots[graph->steps[k].looked_up->index].last = (int32_t)k;
     }
 }
 
@@ -172,7 +174,7 @@ bool tq_graph_holds(const tq_graph_run *graph, uint32_t tensor)
     const int32_t done = (int32_t)graph->end;
     if (!mine->in_arena || graph->run->options.preserve_all)
         return true;
-    if (mine->first >= done)
+    if (mine->first >= done || (graph->host.runs_all && mine->producer >= 0 && graph->steps[mine->producer].in_table))
         return false;
     if (mine->last >= done - 1) /* as a graph's output: no operator ran after it */
         return true;

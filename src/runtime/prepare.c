@@ -29,6 +29,9 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.prepacked = NULL;
     step->node.foldable = false;
+    step->in_table = false;
+    step->looked_up = NULL;
+    step->table = NULL; /* its memory was in step->node.memory or host.prepared */
     step->phase = TQ_NODE_FRESH;
 }
 
@@ -330,6 +333,7 @@ static tq_status give_memory(tq_graph_run *graph, tq_error *error)
             TQ_TRY(tq_tensor_allocate(tensor, graph->run->pool, tensor->bytes, error));
     }
     TQ_TRY(tq_graph_find_cached(graph, error));
+    tq_graph_find_tables(graph);
     return tq_graph_plan(graph, error);
 }
 
@@ -369,6 +373,7 @@ static tq_status allocate(tq_graph_run *graph, tq_error *error)
     }
     TQ_TRY(give_memory(graph, error));
     tq_graph_reset_variables(graph);
+    TQ_TRY(tq_graph_fill_tables(graph, error));
     TQ_TRY(tq_run_heard(run, TQ_OK, error));
     graph->ready = true;
     return TQ_OK;

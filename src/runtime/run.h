@@ -34,19 +34,23 @@ typedef struct tq_step {
     tq_node_phase phase;
     bool writes_nothing; /* no output has elements: the operator need not run */
     bool to_pack;        /* `cached` may not be filled yet */
+    bool in_table;       /* a later step's table computes it too */
     bool unbound;        /* an index in the file leads to no tensor: the node has wrong operands */
     uint8_t depth; /* of TQ_NODE_ONCE: 1 + the largest depth of the steps that its inputs come from; from 1 */
     uint64_t flips; /* operands of 8 bits whose type the kernel takes for the other (ops/kernel_types.h) */
     uint64_t shape_changes; /* of a late operator: host.shape_changes when prepared_shapes were last its inputs' */
+
+    const tq_tensor *looked_up; /* of the last operator of a chain: the chain's input, also of 8 bits; NULL: no chain */
+    uint8_t *table; /* [256], the chain's result for each byte of looked_up; NULL: none (tables.c) */
 
     tq_shape *prepared_shapes; /* [in_count], of a late operator: its inputs' when it was last prepared; or NULL */
     tq_backend backend; /* the kernels whose results the node gives, and why */
     uint64_t scratch_offset; /* in the arena, bytes; not of a late operator */
 
     /* prepacked constants, or the output of a TQ_NODE_ONCE (cached.c) */
-    tq_shared_item *cached;   /* holds them; NULL: nothing is cached */
-    tq_shared_item *earlier;  /* `cached` of the last preparation, while the operator is prepared again */
-    uint64_t borrowed;        /* bytes of `cached` that another interpreter's pool holds */
+    tq_shared_item *cached; /* holds them; NULL: nothing is cached */
+    tq_shared_item *earlier; /* `cached` of the last preparation, while the operator is prepared again */
+    uint64_t borrowed; /* bytes of `cached` that another interpreter's pool holds */
 
     uint64_t runs, nanoseconds; /* counted while run->options.profile */
 } tq_step;
@@ -65,6 +69,7 @@ typedef struct tq_slot {
     /* in the graph: indices of operators */
     int32_t first, last; /* the lifetime, both ends included; first -1: from the start */
     int32_t producer; /* the operator that writes it; -1: none */
+    uint32_t readers; /* operators' inputs and the graph's outputs that it is (tables.c) */
     bool is_input, is_output; /* of the graph */
     bool is_orphan; /* no operator writes it, and it is no constant: it holds zeros */
 
@@ -241,6 +246,17 @@ tq_status tq_step_count(tq_graph_run *graph, const tq_step *step, tq_error *erro
 /* Adds the work of one run of an operator, less *spent, its work counted so far, and sets *spent to all of it: outputs
    whose shapes eval sets count after eval.  TQ_WORK_LIMIT: run->spent passes the limit. */
 tq_status tq_step_spend(tq_graph_run *graph, const tq_step *step, uint64_t *spent, tq_error *error);
+
+/* ---- tables.c: chains of operators of 8-bit values, as tables ---- */
+
+/* Sets in_table and looked_up of all steps, which are prepared: before the arena is planned. */
+void tq_graph_find_tables(tq_graph_run *graph);
+
+/* Fills the tables, in the arena's memory, which no operator has used yet. */
+tq_status tq_graph_fill_tables(tq_graph_run *graph, tq_error *error);
+
+/* Writes the step's output, from its table. */
+void tq_step_look_up(const tq_step *step);
 
 /* ---- plan.c ---- */
 

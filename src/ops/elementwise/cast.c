@@ -178,7 +178,15 @@ static void run_copy(const void *in, void *out, size_t n, const void *params)
     memcpy(out, in, n * ((const state *)params)->bytes[0]);
 }
 
+/* `truncated` of a float to 32 bits, as selections that compilers vectorize. */
+static inline int32_t truncated_32(float x)
+{
+    const float held = x < 0x1p31f ? x : 0, raised = held < -0x1p31f ? -0x1p31f : held;
+    return x < 0x1p31f ? (int32_t)raised : INT32_MAX;
+}
+
 /* The casts that models use most, in one step. */
+TQ_MAP(f32_to_i32, , float, int32_t, state, truncated_32(x))
 TQ_MAP(u8_to_f32, , uint8_t, float, state, (float)x)
 TQ_MAP(i8_to_f32, , int8_t, float, state, (float)x)
 TQ_MAP(i32_to_f32, , int32_t, float, state, (float)x)
@@ -193,6 +201,7 @@ static const struct {
     {TQ_TensorType_UINT8, TQ_TensorType_FLOAT32, u8_to_f32},  {TQ_TensorType_INT8, TQ_TensorType_FLOAT32, i8_to_f32},
     {TQ_TensorType_INT32, TQ_TensorType_FLOAT32, i32_to_f32}, {TQ_TensorType_INT64, TQ_TensorType_INT32, i64_to_i32},
     {TQ_TensorType_INT32, TQ_TensorType_INT64, i32_to_i64},   {TQ_TensorType_BOOL, TQ_TensorType_FLOAT32, bool_to_f32},
+    {TQ_TensorType_FLOAT32, TQ_TensorType_INT32, f32_to_i32},
 };
 
 static tq_map_fn choose(int32_t from, int32_t to)

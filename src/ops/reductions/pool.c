@@ -136,39 +136,24 @@ TQ_BODY void find_nine(const pool *p, const window *w, const float *in, int64_t 
 }
 
 /* A filter of any number of cells.  Nines of padding alone would add 0. */
-TQ_BODY void average_many_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
-                               const size_t some)
+TQ_BODY void average_many(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
 {
     const float inverse = 1 / (float)w->cells;
-    EACH_SOME (at) {
-        float sum[MOST_avx512] = {0};
-        int64_t nine = 0; /* the first that is not added yet */
-        for (int64_t c = 0; c < w->width; c++) {
-            const int64_t first = (w->left + c) * p->filter_h + w->top; /* the column's first cell in the input */
-            nine = nine < first / 9 ? first / 9 : nine;
-            for (; 9 * nine < first + w->height; nine++) {
-                const float *x[9];
-                find_nine(p, w, in, 9 * nine - first, c, x);
-                TQ_EACH_LANE (i, some)
-                    sum[i] += SUM_NINE(x, at + i);
-            }
+    float sum[CHANNELS];
+    int64_t nine = 0; /* the first that is not added yet */
+    memset(sum, 0, n * sizeof *sum);
+    for (int64_t c = 0; c < w->width; c++) {
+        const int64_t first = (w->left + c) * p->filter_h + w->top; /* the column's first cell in the input */
+        nine = nine < first / 9 ? first / 9 : nine;
+        for (; 9 * nine < first + w->height; nine++) {
+            const float *x[9];
+            find_nine(p, w, in, 9 * nine - first, c, x);
+            for (size_t i = 0; i < n; i++)
+                sum[i] += SUM_NINE(x, i);
         }
-        TQ_EACH_LANE (i, some)
-            out[at + i] = clamp_float(p, sum[i] * inverse);
     }
-}
-
-TQ_BODY void average_many(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
-                          const size_t most)
-{
-    if (n >= most)
-        average_many_some(p, w, in, out, n, most);
-    else if (n >= 16)
-        average_many_some(p, w, in, out, n, 16);
-    else if (n >= 4)
-        average_many_some(p, w, in, out, n, 4);
-    else
-        average_many_some(p, w, in, out, n, 1);
+    for (size_t i = 0; i < n; i++)
+        out[i] = clamp_float(p, sum[i] * inverse);
 }
 
 TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
@@ -178,7 +163,7 @@ TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restri
         average_nine(p, w, in, out, n, most);
     else
         for (size_t i = 0; i < w->count; i++, in += w->move, out += w->step)
-            average_many(p, w, in, out, n, most);
+            average_many(p, w, in, out, n);
 }
 
 /* A kind of pool.  name_some: for a constant number of channels, whose accumulators stay in registers where they fit

@@ -121,7 +121,10 @@ static void sum_runs(const tq_reduction *r, void *sums, const void *x, size_t n,
     FOLD_FOUR(target, rows_i16_##isa, int16_t, uint32_t, acc + (uint32_t)(a[i] + b[i] + c[i] + d[i]))         \
     EXTREME_OF_FOUR(target, most_f32_##isa, float, >)                                                         \
     EXTREME_OF_FOUR(target, most_i8_##isa, int8_t, >)                                                         \
-    EXTREME_OF_FOUR(target, most_u8_##isa, uint8_t, >)
+    EXTREME_OF_FOUR(target, most_u8_##isa, uint8_t, >)                                                        \
+    EXTREME_OF_FOUR(target, least_f32_##isa, float, <)                                                        \
+    EXTREME_OF_FOUR(target, least_i8_##isa, int8_t, <)                                                        \
+    EXTREME_OF_FOUR(target, least_u8_##isa, uint8_t, <)
 TQ_EVERY_ISA_TO_AVX2(FOLDS_OF_FOUR)
 
 /* The fold of several rows at once; NULL: there is none.  For the operators and types that most models have. */
@@ -138,6 +141,9 @@ static tq_fold_fn fold_of_rows(int32_t code, int32_t type)
         {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS_TO_AVX2(most_f32)},
         {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_INT8, TQ_ISA_FUNCTIONS_TO_AVX2(most_i8)},
         {TQ_BuiltinOperator_REDUCE_MAX, TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS_TO_AVX2(most_u8)},
+        {TQ_BuiltinOperator_REDUCE_MIN, TQ_TensorType_FLOAT32, TQ_ISA_FUNCTIONS_TO_AVX2(least_f32)},
+        {TQ_BuiltinOperator_REDUCE_MIN, TQ_TensorType_INT8, TQ_ISA_FUNCTIONS_TO_AVX2(least_i8)},
+        {TQ_BuiltinOperator_REDUCE_MIN, TQ_TensorType_UINT8, TQ_ISA_FUNCTIONS_TO_AVX2(least_u8)},
     };
     code = code == TQ_BuiltinOperator_MEAN ? TQ_BuiltinOperator_SUM : code;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -368,10 +368,12 @@ static int check_readable(InterpreterObject *self, tq_graph_run *graph, const tq
         return -1;
     }
     if (graph->has_run && !tq_graph_holds(graph, tensor->index)) {
-        PyErr_Format(PyExc_ValueError,
-                     "Tensor data is null. Tensor %u was not kept: an operator after its last reader took its memory. "
-                     "experimental_preserve_all_tensors=True keeps every tensor",
-                     tensor->index);
+        PyErr_Format(
+            PyExc_ValueError,
+            "Tensor data is null. Tensor %u was not kept: an operator after its last reader took its memory, or "
+            "a table computes it together with its reader. "
+            "experimental_preserve_all_tensors=True keeps every tensor",
+            tensor->index);
         return -1;
     }
     return 0;
