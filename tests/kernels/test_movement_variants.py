@@ -114,3 +114,26 @@ def test_instruction_sets_agree(mask, scalar):
 @pytest.mark.parametrize("threads", [2, 5])
 def test_threads_agree(threads, scalar):
     assert digest(threads) == scalar
+
+
+@pytest.mark.parametrize("type", ["float32", "int64", "bool"])
+@pytest.mark.parametrize(
+    "shape, order",
+    [
+        ([270, 300], [1, 0]),
+        ([261, 3], [1, 0]),
+        ([3, 261], [1, 0]),
+        ([2, 3, 7, 300], [0, 2, 3, 1]),
+        ([6, 35, 4, 19], [3, 2, 1, 0]),
+    ],
+    ids=["steps of over 1024 bytes", "3 columns", "3 rows", "3 channels", "reversed"],
+)
+def test_transpose_equals_numpy(type, shape, order):
+    out = [shape[d] for d in order]
+    tensors = [tensor("x", shape, type), tensor("order", [len(order)], "INT32", I32(order)), tensor("y", out, type)]
+    interpreter = tq.Interpreter(model_content=build_model(tensors, [operator("TRANSPOSE", [0, 1], [2])], [0], [2]))
+    interpreter.allocate_tensors()
+    values = np.random.default_rng(0).integers(0, 2 if type == "bool" else 1 << 20, shape).astype(type)
+    interpreter.set_tensor(0, values)
+    interpreter.invoke()
+    np.testing.assert_array_equal(interpreter.get_tensor(2), values.transpose(order))

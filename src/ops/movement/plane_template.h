@@ -31,12 +31,14 @@ static void NAME(transpose)(const plane *p, const unsigned char *restrict from, 
         for (size_t c0 = 0; c0 < p->columns; c0 += TILE) {
             size_t rows = p->rows - r0 < TILE ? p->rows - r0 : TILE;
             size_t columns = p->columns - c0 < TILE ? p->columns - c0 : TILE;
-            for (size_t r = r0; r < r0 + rows; r++) {
-                const unsigned char *f = from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c0 * p->column_from;
-                unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)(c0 * BYTES);
-                for (size_t c = 0; c < columns; c++, f += p->column_from)
-                    memcpy(t + c * BYTES, f, BYTES);
-            }
+            const unsigned char *f = from + r0 * BYTES + (ptrdiff_t)c0 * p->column_from;
+            unsigned char *t = to + (ptrdiff_t)r0 * p->row_to + c0 * BYTES;
+            if (rows < columns)
+                for (size_t r = 0; r < rows; r++)
+                    NAME(copy_row)(f + r * BYTES, t + (ptrdiff_t)r * p->row_to, columns, p->column_from, BYTES);
+            else
+                for (size_t c = 0; c < columns; c++)
+                    NAME(copy_row)(f + (ptrdiff_t)c * p->column_from, t + c * BYTES, rows, BYTES, p->row_to);
         }
 }
 

@@ -238,14 +238,18 @@ static inline void transpose_4x4(const float *from, ptrdiff_t from_step, float *
 }
 
 /* The same in square tiles.  Lines whose distance is a power of two drive each other out of the cache: in a tile, those
-   on the side with the longer steps are read, or written, to their ends at once. */
+   on the side with the longer steps are read, or written, to their ends at once; where steps are long on both sides,
+   tiles are as wide and high as a line is long. */
 static void transpose_words(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
+    enum { LINE = 64, LONG = 1024 }; /* with longer steps, TILE lines share a quarter of a cache's sets at most */
     const size_t rows = p->rows / 4 * 4, columns = p->columns / 4 * 4;
-    const bool along_rows = distance(p->column_from) > distance(p->row_to);
-    for (size_t r0 = 0; r0 < rows; r0 += TILE)
-        for (size_t c0 = 0; c0 < columns; c0 += TILE) {
-            const size_t high = tq_min_size(rows - r0, TILE), wide = tq_min_size(columns - c0, TILE);
+    const ptrdiff_t step_from = distance(p->column_from), step_to = distance(p->row_to);
+    const size_t tile = step_from >= LONG && step_to >= LONG ? LINE / 4 : TILE;
+    const bool along_rows = step_from > step_to;
+    for (size_t r0 = 0; r0 < rows; r0 += tile)
+        for (size_t c0 = 0; c0 < columns; c0 += tile) {
+            const size_t high = tq_min_size(rows - r0, tile), wide = tq_min_size(columns - c0, tile);
             const unsigned char *f = from + r0 * 4 + (ptrdiff_t)c0 * p->column_from;
             unsigned char *t = to + (ptrdiff_t)r0 * p->row_to + c0 * 4;
             for (size_t i = 0; i < (along_rows ? wide : high); i += 4)
