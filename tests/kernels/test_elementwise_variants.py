@@ -27,6 +27,7 @@ ROWS = [
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
     *((name, "float32") for name in ("EXP", "ELU", "GELU", "LOG", "SIN", "COS", "ROUND", "HARD_SWISH", "RSQRT")),
     *((name, "float32") for name in ("LOG_SOFTMAX", "RFFT2D")),
+    *(("CAST", kind) for kind in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
 ]
@@ -73,6 +74,23 @@ def every_exponent(operator, **options):
     return m.case()
 
 
+def casts(kind):
+    """To each type that is cast to in one step, of random bytes or of floats beside the ends of types' ranges."""
+    rng = np.random.default_rng(0)
+    ends = np.array([0, 0.5, 1, *(2.0**bits for bits in (7, 8, 15, 16, 31, 32, 63)), 1e-40, np.inf, np.nan])
+    with np.errstate(invalid="ignore"):
+        ends = np.concatenate([ends, ends - 0.5, np.nextafter(ends.astype(np.float32), np.float32(0))])
+    values = rng.choice(np.concatenate([ends, -ends]), 500).astype(np.float32)
+    if kind != "float32":
+        values = np.frombuffer(rng.bytes(4000), "bool" if kind == "bool" else kind)[:500]
+    for target in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32"):
+        m = differential.Draft(0)
+        m.fixed = True
+        x = m.input(kind, [len(values)], values, scale=None)
+        m.operator("CAST", [x], [m.output(target, scale=None)], in_data_type=kind.upper(), out_data_type=target.upper())
+        yield m.case()
+
+
 def digest():
     """One line a row: a digest of all its cases' outputs."""
     generators.rows()
@@ -82,6 +100,8 @@ def digest():
             cases += [every_code(operator, 2.0**power) for power in (-12, -11)]
         if operator in FUNCTIONS and kind == "float32":
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
+        if operator == "CAST":
+            cases += casts(kind)
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:
