@@ -24,7 +24,7 @@ ROWS = [
     *(("LEAKY_RELU", kind) for kind in ("float32", "uint8", "int16")),
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
-    *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
+    *(("SOFTMAX", kind) for kind in ("float32", "int8", "uint8", "int16")),
     *((name, "float32") for name in ("EXP", "ELU", "GELU", "LOG", "SIN", "COS", "ROUND", "HARD_SWISH", "RSQRT")),
     *((name, "float32") for name in ("LOG_SOFTMAX", "RFFT2D")),
     *(("CAST", kind) for kind in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
@@ -91,6 +91,18 @@ def casts(kind):
         yield m.case()
 
 
+def softmaxes(kind):
+    """Of many short rows, which are computed together, and of long ones."""
+    for rows, length in ((700, 3), (130, 21), (37, 70), (9, 255), (3, 256), (2, 1030)):
+        m = differential.Draft(0)
+        m.fixed = True
+        values = np.frombuffer(np.random.default_rng(length).bytes(rows * length), kind).reshape(rows, length)
+        x = m.input(kind, [rows, length], values, scale=0.03, zero_point=5)
+        y = m.output(kind, [rows, length], scale=1 / 256, zero_point=-128 if kind == "int8" else 0)
+        m.operator("SOFTMAX", [x], [y], beta=1.0)
+        yield m.case()
+
+
 def digest():
     """One line a row: a digest of all its cases' outputs."""
     generators.rows()
@@ -102,6 +114,8 @@ def digest():
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
         if operator == "CAST":
             cases += casts(kind)
+        if operator == "SOFTMAX" and kind in ("int8", "uint8"):
+            cases += softmaxes(kind)
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:
