@@ -106,12 +106,25 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n, 
         divide(y + i * n, sums[i], n);
 }
 
-TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
+/* Exponentials of short rows are computed as those of one row, without the ends of each. */
+TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n, size_t rows)
 {
+    const bool is_long = n > CHUNK;
     (void)s;
-    const float inverse = 1 / tq_xnnpack_exp_row(x, tq_greatest_float(-FLT_MAX, x, n), y, n);
-    TQ_EACH (i, n)
-        y[i] *= inverse;
+    for (size_t at = 0; at < rows * n; at += n) {
+        const float max = tq_greatest_float(-FLT_MAX, x + at, n);
+        if (is_long)
+            tq_xnnpack_exp_row(x + at, max, y + at, n);
+        else
+            subtract(x + at, max, 1, y + at, n);
+    }
+    if (!is_long)
+        tq_xnnpack_exp_row(y, 0, y, rows * n);
+    for (size_t at = 0; at < rows * n; at += n) {
+        const float inverse = 1 / tq_xnnpack_sum_row(y + at, n);
+        for (size_t i = at; i < at + n; i++)
+            y[i] *= inverse;
+    }
 }
 
 TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t n)
@@ -142,13 +155,13 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
     {                                                                                         \
         body(s, in, out, n, rows);                                                            \
     }
-#define FLOAT_ROWS(isa, target)                                  \
-    FLOATS(target, softmax_float_##isa, softmax_floats)          \
-    FLOAT_ROW(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
+#define FLOAT_ROWS(isa, target)                               \
+    FLOATS(target, softmax_float_##isa, softmax_floats)       \
+    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const rows_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
-static const row_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const rows_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -678,9 +691,9 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK, half = type == TQ_TensorType_FLOAT16;
-        s->row = half ? softmax_half : softmax_xnnpack[tq_isa()];
-        s->rows = half || by_xnnpack ? NULL : softmax_float[tq_isa()];
+        const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
+        s->row = softmax_half;
+        s->rows = type == TQ_TensorType_FLOAT16 ? NULL : (by_xnnpack ? softmax_xnnpack : softmax_float)[tq_isa()];
         return TQ_OK;
     }
     if (!is_bytes)
