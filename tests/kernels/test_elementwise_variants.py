@@ -26,7 +26,8 @@ ROWS = [
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "uint8", "int16")),
     *((name, "float32") for name in ("EXP", "ELU", "GELU", "LOG", "SIN", "COS", "ROUND", "HARD_SWISH", "RSQRT")),
-    *((name, "float32") for name in ("LOG_SOFTMAX", "RFFT2D")),
+    *(("LOG_SOFTMAX", kind) for kind in ("float32", "int8", "uint8")),
+    ("RFFT2D", "float32"),
     *(("CAST", kind) for kind in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
@@ -91,7 +92,7 @@ def casts(kind):
         yield m.case()
 
 
-def softmaxes(kind):
+def softmaxes(operator, kind):
     """Of many short rows, which are computed together, and of long ones."""
     for rows, length in ((700, 3), (130, 21), (37, 70), (9, 255), (3, 256), (2, 1030)):
         m = differential.Draft(0)
@@ -101,12 +102,13 @@ def softmaxes(kind):
         if kind == "float32":
             values = values.astype(np.float32) / 10
         else:
-            zero_point = np.iinfo(kind).min
             values = (values + 128).clip(0, 255).astype(np.uint8).view(kind)
-            scales = [{"scale": 0.03, "zero_point": 5}, {"scale": 1 / 256, "zero_point": zero_point}]
+            ends = np.iinfo(kind)
+            scale, zero_point = (1 / 256, ends.min) if operator == "SOFTMAX" else (16 / 256, ends.max)
+            scales = [{"scale": 0.03, "zero_point": 5}, {"scale": scale, "zero_point": zero_point}]
         x = m.input(kind, [rows, length], values, **scales[0])
         y = m.output(kind, [rows, length], **scales[1])
-        m.operator("SOFTMAX", [x], [y], beta=1.0)
+        m.operator(operator, [x], [y], **({"beta": 1.0} if operator == "SOFTMAX" else {}))
         yield m.case()
 
 
@@ -121,8 +123,8 @@ def digest():
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
         if operator == "CAST":
             cases += casts(kind)
-        if operator == "SOFTMAX" and kind != "int16":
-            cases += softmaxes(kind)
+        if operator in ("SOFTMAX", "LOG_SOFTMAX") and kind != "int16":
+            cases += softmaxes(operator, kind)
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:

@@ -26,6 +26,7 @@
 #include "kernels/float_arrays.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
+#include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/elementwise/xnnpack_functions.h"
 #include "ops/parallel.h"
@@ -36,6 +37,7 @@
 
 #define COST 400 /* picoseconds an element */
 #define CHUNK 256         /* elements between which Ctrl-C is heard */
+#define TOGETHER 1024     /* elements of short rows that are computed at once */
 
 typedef struct state state;
 /* One row of n elements. */
@@ -50,7 +52,8 @@ typedef struct points {
 
 struct state {
     row_fn row;
-    rows_fn rows; /* several at once, of bytes where these are fewer than 256; NULL: one by one */
+    rows_fn rows;  /* several at once; NULL: one by one */
+    bool together; /* rows takes rows of fewer than 256 elements, at most TOGETHER of these at once */
     float beta;
     /* 8 bits, indexed by -d */
     bool counts[256];            /* d >= diff_min: the exponential is not taken as 0 */
@@ -145,6 +148,24 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
         y[i] = x[i] - max - log_sum;
 }
 
+/* The same of rows of fewer than 256 elements, at most TOGETHER of them. */
+TQ_BODY void log_softmax_short(const state *s, const float *x, float *y, size_t n, size_t rows)
+{
+    float exponentials[TOGETHER], sums[TOGETHER];
+    (void)s;
+    for (size_t r = 0; r < rows; r++) {
+        sums[r] = 0;
+        subtract(x + r * n, tq_greatest_float(-FLT_MAX, x + r * n, n), 1, y + r * n, n);
+    }
+    tq_exponentials(y, exponentials, rows * n);
+    tq_sum_runs(sums, exponentials, n, rows);
+    for (size_t r = 0; r < rows; r++) {
+        const float log_sum = logf(sums[r]);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            y[i] -= log_sum;
+    }
+}
+
 #define FLOAT_ROW(target, name, body)                                            \
     target static void name(const state *s, const void *in, void *out, size_t n) \
     {                                                                            \
@@ -155,13 +176,15 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
     {                                                                                         \
         body(s, in, out, n, rows);                                                            \
     }
-#define FLOAT_ROWS(isa, target)                               \
-    FLOATS(target, softmax_float_##isa, softmax_floats)       \
-    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
+#define FLOAT_ROWS(isa, target)                                \
+    FLOATS(target, softmax_float_##isa, softmax_floats)        \
+    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack)  \
+    FLOATS(target, short_log_softmax_##isa, log_softmax_short) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const rows_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
 static const rows_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const rows_fn short_log_softmax[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_log_softmax);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -256,9 +279,6 @@ static inline int32_t log_softmax_value(const state *s, const row_sum *r, int be
     return -below > r->least ? tq_clamp_i64((int64_t)y + s->out_high, s->out_low, s->out_high) : s->out_low;
 }
 
-/* The quantized output at `below` = max - q, from a row's sum. */
-typedef int32_t (*value_fn)(const state *s, const row_sum *r, int below);
-
 static inline void put(void *out, bool wide, size_t i, int32_t y)
 {
     if (wide)
@@ -282,16 +302,14 @@ static void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, 
             put(out, true, i, values[(uint8_t)(top - in[i])]);
 }
 
-/* ---- rows of fewer than 256 elements, at most TOGETHER of them ---- */
-
-enum { TOGETHER = 1024 };
+/* ---- rows of fewer than 256 elements ---- */
 
 /* Looks up the table's entries of a row, by the distances from its greatest element. */
-#define LOOK_UP(s, in, n, table, entries)                               \
-    do {                                                                \
-        const uint8_t top = (uint8_t)(max_of(s, in, n) - (s)->in_bias); \
-        for (size_t i = 0; i < (n); i++)                                \
-            (entries)[i] = (table)[(uint8_t)(top - (in)[i])];           \
+#define LOOK_UP(s, in, n, max, table, entries)                \
+    do {                                                      \
+        const uint8_t top = (uint8_t)((max) - (s)->in_bias);  \
+        for (size_t i = 0; i < (n); i++)                      \
+            (entries)[i] = (table)[(uint8_t)(top - (in)[i])]; \
     } while (0)
 
 /* The sum of a row's exponentials rounded to Q12 is less than 2^27. */
@@ -301,7 +319,7 @@ TQ_BODY void softmax_short(const state *s, const uint8_t *in, size_t n, size_t r
     const int32_t low = s->out_low, high = s->out_high;
     for (size_t r = 0; r < rows; r++) {
         uint32_t sum = 0;
-        LOOK_UP(s, in + r * n, n, s->exponential, exponentials + r * n);
+        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->exponential, exponentials + r * n);
         for (size_t i = r * n; i < (r + 1) * n; i++)
             sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
         int over;
@@ -385,12 +403,6 @@ static inline int32_t share_value(const state *s, const row_sum *r, int below)
     return quantized_share(share_rule_of(s), s->table[below] * r->share);
 }
 
-static int32_t log_value(const state *s, float offset, int32_t q)
-{
-    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low,
-                               s->out_high);
-}
-
 /* The quantized value for 0 to 255: the inverse of `ordered`. */
 static int32_t quantized_of(const state *s, int32_t rank)
 {
@@ -405,7 +417,7 @@ TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t ro
     size_t r = 0;
     do {
         sums[r] = 0;
-        LOOK_UP(s, in + r * n, n, s->table, exponentials + r * n);
+        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->table, exponentials + r * n);
     } while (++r < rows);
     tq_sum_runs(sums, exponentials, n, rows);
     for (r = 0; r < rows; r++) {
@@ -427,13 +439,50 @@ TQ_BODY void shares_long(const state *s, const uint8_t *in, size_t n, bool wide,
     write_row(s, in, max, n, values, wide, out);
 }
 
-TQ_BODY void logs_bytes(const state *s, const uint8_t *in, uint8_t *out, size_t n)
+static float log_offset(const state *s, uint8_t max, float sum)
+{
+    return (s->in_scale * (float)quantized_of(s, max) + logf(sum)) / s->out_scale;
+}
+
+/* The logarithms of n elements, one behind the other in memory as their offsets are; stride 0: of one offset.  NaN, of
+   absurd scales, gives the zero point. */
+TQ_BODY void write_logs(const state *s, const uint8_t *in, uint8_t *out, size_t n, const float *offsets, size_t stride)
+{
+    const float scale = s->in_scale / s->out_scale;
+    const int32_t zero = s->out_zero, bias = s->in_bias;
+    const float low = (float)(s->out_low - zero), high = (float)(s->out_high - zero);
+    TQ_EACH (i, n) {
+        const int32_t q = (uint8_t)(in[i] + bias) - bias;
+        const float log = scale * (float)q - offsets[i * stride];
+        out[i] = (uint8_t)(tq_lane_round_even(log != log ? 0 : log, low, high) + zero);
+    }
+}
+
+TQ_BODY void logs_long(const state *s, const uint8_t *in, uint8_t *out, size_t n)
 {
     const uint8_t max = max_of(s, in, n);
-    const float log_sum = logf(sum_of_table(s, in, n, max));
-    const float offset = (s->in_scale * (float)quantized_of(s, max) + log_sum) / s->out_scale;
-    TQ_EACH (i, n)
-        out[i] = (uint8_t)log_value(s, offset, quantized_of(s, ordered(in[i], s)));
+    const float offset = log_offset(s, max, sum_of_table(s, in, n, max));
+    write_logs(s, in, out, n, &offset, 0);
+}
+
+/* rows: at least 1. */
+TQ_BODY void logs_short(const state *s, const uint8_t *in, uint8_t *out, size_t n, size_t rows)
+{
+    float exponentials[TOGETHER], sums[TOGETHER];
+    uint8_t max[TOGETHER];
+    size_t r = 0;
+    do {
+        sums[r] = 0;
+        max[r] = max_of(s, in + r * n, n);
+        LOOK_UP(s, in + r * n, n, max[r], s->table, exponentials + r * n);
+    } while (++r < rows);
+    tq_sum_runs(sums, exponentials, n, rows);
+    for (r = 0; r < rows; r++) {
+        const float offset = log_offset(s, max[r], sums[r]);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            exponentials[i] = offset;
+    }
+    write_logs(s, in, out, rows * n, exponentials, 1);
 }
 
 #define ROW(target, name, call)                                                  \
@@ -452,7 +501,8 @@ TQ_BODY void logs_bytes(const state *s, const uint8_t *in, uint8_t *out, size_t 
     ROW(target, shares_long_8_##isa, shares_long(s, in, n, false, out))            \
     ROW(target, shares_long_16_##isa, shares_long(s, in, n, true, out))            \
     ROW(target, log_softmax_8_##isa, log_softmax_bytes(s, in, out, n))             \
-    ROW(target, logs_8_##isa, logs_bytes(s, in, out, n))                           \
+    ROW(target, logs_8_##isa, logs_long(s, in, out, n))                            \
+    ROWS(target, short_logs_8_##isa, logs_short(s, in, out, n, rows))              \
     ROWS(target, softmax_short_8_##isa, softmax_short(s, in, n, rows, false, out)) \
     ROWS(target, softmax_short_16_##isa, softmax_short(s, in, n, rows, true, out)) \
     ROWS(target, shares_short_8_##isa, shares_short(s, in, n, rows, false, out))   \
@@ -468,6 +518,7 @@ static const rows_fn short_rows[2][2][TQ_ISAS] = {
     {TQ_ISA_FUNCTIONS(softmax_short_8), TQ_ISA_FUNCTIONS(softmax_short_16)},
     {TQ_ISA_FUNCTIONS(shares_short_8), TQ_ISA_FUNCTIONS(shares_short_16)},
 };
+static const rows_fn short_logs_8[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_logs_8);
 static const row_fn log_rows[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(log_softmax_8), TQ_ISA_FUNCTIONS(logs_8)};
 
 /* ---- rows of INT16 ---- */
@@ -544,11 +595,11 @@ typedef struct walk {
     const pairs *pairs; /* NULL: rows are not two bytes, or few */
 } walk;
 
-/* Rows that the nearest caches hold, and between which Ctrl-C is heard: of bytes, of floats. */
-static size_t rows_at_once(size_t depth, bool bytes)
+/* Rows that the nearest caches hold, and between which Ctrl-C is heard. */
+static size_t rows_at_once(const state *s, size_t depth)
 {
-    if (bytes)
-        return depth < 256 ? TOGETHER / depth : 1;
+    if (s->together)
+        return TOGETHER / depth;
     return depth > TQ_CHUNK ? 1 : depth > TQ_CHUNK / TQ_SUM_RUNS ? 4 : TQ_SUM_RUNS;
 }
 
@@ -583,8 +634,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     const size_t bytes = tq_element_bytes(in->type);
     walk w = {.s = s, .in = in->data, .out = out->data, .depth = depth, .in_bytes = depth * bytes};
     w.out_bytes = depth * tq_element_bytes(out->type);
-    w.rows = bytes > 1 || depth < 256 ? s->rows : NULL;
-    w.at_once = w.rows ? rows_at_once(depth, bytes == 1) : 1;
+    w.rows = s->together && depth >= 256 ? NULL : s->rows;
+    w.at_once = w.rows ? rows_at_once(s, depth) : 1;
     pairs pairs;
     const bool is_softmax = node->row.code == TQ_BuiltinOperator_SOFTMAX;
     if (is_softmax && depth == 2 && w.in_bytes == 2 && w.out_bytes == 2 && count >= 4 * 256) {
@@ -703,6 +754,7 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED, wide = node->out[0]->type == TQ_TensorType_INT16;
     s->row = long_rows[optimized][wide][tq_isa()];
     s->rows = short_rows[optimized][wide][tq_isa()];
+    s->together = true;
     if (optimized) {
         TQ_TRY(tq_check_output_divisor(node, error));
         prepare_table(node, s, s->beta);
@@ -718,6 +770,8 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
     int32_t type = node->in[0]->type, zero_point = type == TQ_TensorType_INT8 ? 127 : 255;
     if (type == TQ_TensorType_FLOAT32) {
         s->row = log_softmax_float[tq_isa()];
+        s->rows = short_log_softmax[tq_isa()];
+        s->together = true;
         return TQ_OK;
     }
     if (tq_scale_of(node->out[0]) != 16.0f / 256 || tq_zero_point_of(node->out[0]) != zero_point)
@@ -725,6 +779,8 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
                               tq_scale_of(node->out[0]), tq_zero_point_of(node->out[0]), zero_point);
     const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED;
     s->row = log_rows[optimized][tq_isa()];
+    s->rows = optimized ? short_logs_8[tq_isa()] : NULL;
+    s->together = true;
     if (optimized)
         prepare_table(node, s, 1);
     return prepare_bytes(node, s, 1.0, error);
