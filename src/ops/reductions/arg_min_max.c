@@ -185,7 +185,6 @@ TQ_TARGET_AVX2 TQ_BODY int32_t short_bytes(const int8_t *x, const int flip, size
 #endif
 
 #define COLUMNS_OF_TYPES(isa, target)                                      \
-    FIND_KEY(target, search_f32_##isa, float, FLOAT_KEY)                   \
     FIND_KEY(target, search_i16_##isa, int16_t, INTEGER_KEY)               \
     FIND_KEY(target, search_i32_##isa, int32_t, INTEGER_KEY)               \
     FIND_KEY(target, search_i64_##isa, int64_t, INTEGER_KEY)               \
@@ -194,7 +193,6 @@ TQ_TARGET_AVX2 TQ_BODY int32_t short_bytes(const int8_t *x, const int flip, size
     SEARCH_SHORT(target, search_i16_##isa, int16_t, int32_t, SMALL_RANK)   \
     SEARCH_SHORT(target, search_i32_##isa, int32_t, int64_t, WIDE_RANK)    \
     SEARCH_SHORT_INT64(target, search_i64_##isa, int64_t)                  \
-    SEARCH_LONG(target, search_f32_##isa, float, FLOAT_KEY, -INFINITY)     \
     SEARCH_LONG_BYTES(target, search_i8_##isa)                             \
     SEARCH_LONG(target, search_i16_##isa, int16_t, INTEGER_KEY, INT16_MIN) \
     SEARCH_LONG(target, search_i32_##isa, int32_t, INTEGER_KEY, INT32_MIN) \
@@ -205,6 +203,8 @@ TQ_TARGET_AVX2 TQ_BODY int32_t short_bytes(const int8_t *x, const int flip, size
 TQ_EVERY_ISA(COLUMNS_OF_TYPES)
 
 /* Without AVX2 vectors are too short for floats, and have no least word. */
+FIND_KEY(, search_f32_scalar, float, FLOAT_KEY)
+SEARCH_LONG(, search_f32_scalar, float, FLOAT_KEY, -INFINITY)
 SEARCH_COLUMN(, search_f32_scalar, float)
 SEARCH_COLUMN(, search_i8_scalar, int8_t)
 #if TQ_X86
