@@ -96,14 +96,21 @@ static inline int32_t tq_q_exp_negative(int32_t a, int k)
 
 /* ---- reciprocal ---- */
 
-/* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration. */
+/* tq_q_mul of factors that are not both -2^31, which alone saturate; compilers vectorize it. */
+static inline int32_t tq_q_mul_fitting(int32_t a, int32_t b)
+{
+    return (int32_t)((uint64_t)((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
+}
+
+/* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration.  `half` is (1 + a) / 2 in Q0, with the rounding
+   of tq_q_half_sum(a, INT32_MAX); the first x is off by less than a sixteenth, so that nothing saturates. */
 static inline int32_t tq_q_newton_half(int32_t a)
 {
-    int32_t half = tq_q_half_sum(a, INT32_MAX);
-    int32_t x = tq_q_add(1515870810, tq_q_mul(half, -1010580540)); /* 48/17 - 32/17 half, in Q2 */
+    int32_t half = (int32_t)(((uint32_t)a + ((uint32_t)1 << 31)) >> 1);
+    int32_t x = 1515870810 + tq_q_mul_fitting(half, -1010580540); /* 48/17 - 32/17 half, in Q2 */
     for (int i = 0; i < 3; i++) {
-        int32_t error = tq_q_sub(1 << 29, tq_q_mul(half, x));
-        x = tq_q_add(x, tq_shift_left_saturating(tq_q_mul(x, error), 2));
+        int32_t error = (1 << 29) - tq_q_mul_fitting(half, x);
+        x = x + tq_q_mul_fitting(x, error) * 4;
     }
     return x;
 }
@@ -111,17 +118,24 @@ static inline int32_t tq_q_newton_half(int32_t a)
 /* 1 / (1 + a) for a in [0, 1), Q0 to Q0. */
 static inline int32_t tq_q_inverse_of_one_plus(int32_t a)
 {
-    return tq_shift_left_saturating(tq_q_newton_half(a), 1);
+    const int32_t x = tq_q_newton_half(a);
+    return x < 1 << 30 ? 2 * x : INT32_MAX;
 }
 
-/* 1 / x for x > 0 with `digits` integer bits: the result is scale * 2^-over, scale in Q0, in (1/2, 1].  Of an x beyond
-   32 bits the leading 32 are used. */
-static inline int32_t tq_reciprocal(uint64_t x, int digits, int *over)
+/* a in [0, 1), in Q0, of x = (1 + a) * 2^over for an x > 0 with `digits` integer bits; of an x beyond 32 bits the
+   leading 32 are used. */
+static inline int32_t tq_mantissa(uint64_t x, int digits, int *over)
 {
     int zeros = tq_leading_zeros_u64(x) - 32;
     uint32_t leading = (uint32_t)(zeros >= 0 ? x << zeros : x >> -zeros);
     *over = digits - zeros;
-    return tq_q_inverse_of_one_plus((int32_t)(leading - ((uint32_t)1 << 31)));
+    return (int32_t)(leading - ((uint32_t)1 << 31));
+}
+
+/* 1 / x for such an x: the result is scale * 2^-over, scale in Q0, in (1/2, 1]. */
+static inline int32_t tq_reciprocal(uint64_t x, int digits, int *over)
+{
+    return tq_q_inverse_of_one_plus(tq_mantissa(x, digits, over));
 }
 
 /* ---- inverse square root ---- */

@@ -24,9 +24,11 @@ ROWS = [
     *(("LEAKY_RELU", kind) for kind in ("float32", "uint8", "int16")),
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
-    *(("SOFTMAX", kind) for kind in ("float32", "int8", "int16")),
+    *(("SOFTMAX", kind) for kind in ("float32", "int8", "uint8", "int16")),
     *((name, "float32") for name in ("EXP", "ELU", "GELU", "LOG", "SIN", "COS", "ROUND", "HARD_SWISH", "RSQRT")),
-    *((name, "float32") for name in ("LOG_SOFTMAX", "RFFT2D")),
+    *(("LOG_SOFTMAX", kind) for kind in ("float32", "int8", "uint8")),
+    ("RFFT2D", "float32"),
+    *(("CAST", kind) for kind in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
     ("QUANTIZE", "float32-int8"),
     ("DEQUANTIZE", "int8"),
 ]
@@ -73,6 +75,43 @@ def every_exponent(operator, **options):
     return m.case()
 
 
+def casts(kind):
+    """To each type that is cast to in one step, of random bytes or of floats beside the ends of types' ranges."""
+    rng = np.random.default_rng(0)
+    ends = np.array([0, 0.5, 1, *(2.0**bits for bits in (7, 8, 15, 16, 31, 32, 63)), 1e-40, np.inf, np.nan])
+    with np.errstate(invalid="ignore"):
+        ends = np.concatenate([ends, ends - 0.5, np.nextafter(ends.astype(np.float32), np.float32(0))])
+    values = rng.choice(np.concatenate([ends, -ends]), 500).astype(np.float32)
+    if kind != "float32":
+        values = np.frombuffer(rng.bytes(4000), "bool" if kind == "bool" else kind)[:500]
+    for target in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32"):
+        m = differential.Draft(0)
+        m.fixed = True
+        x = m.input(kind, [len(values)], values, scale=None)
+        m.operator("CAST", [x], [m.output(target, scale=None)], in_data_type=kind.upper(), out_data_type=target.upper())
+        yield m.case()
+
+
+def softmaxes(operator, kind):
+    """Of many short rows, which are computed together, and of long ones."""
+    for rows, length in ((700, 3), (130, 21), (37, 70), (9, 255), (3, 256), (2, 1030)):
+        m = differential.Draft(0)
+        m.fixed = True
+        values = np.random.default_rng(length).normal(0, 50, (rows, length))
+        scales = [{}, {}]
+        if kind == "float32":
+            values = values.astype(np.float32) / 10
+        else:
+            values = (values + 128).clip(0, 255).astype(np.uint8).view(kind)
+            ends = np.iinfo(kind)
+            scale, zero_point = (1 / 256, ends.min) if operator == "SOFTMAX" else (16 / 256, ends.max)
+            scales = [{"scale": 0.03, "zero_point": 5}, {"scale": scale, "zero_point": zero_point}]
+        x = m.input(kind, [rows, length], values, **scales[0])
+        y = m.output(kind, [rows, length], **scales[1])
+        m.operator(operator, [x], [y], **({"beta": 1.0} if operator == "SOFTMAX" else {}))
+        yield m.case()
+
+
 def digest():
     """One line a row: a digest of all its cases' outputs."""
     generators.rows()
@@ -82,6 +121,10 @@ def digest():
             cases += [every_code(operator, 2.0**power) for power in (-12, -11)]
         if operator in FUNCTIONS and kind == "float32":
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
+        if operator == "CAST":
+            cases += casts(kind)
+        if operator in ("SOFTMAX", "LOG_SOFTMAX") and kind != "int16":
+            cases += softmaxes(operator, kind)
         for numerics in generators.NUMERICS:
             found = hashlib.sha256()
             for case in cases:

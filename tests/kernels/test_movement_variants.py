@@ -51,7 +51,8 @@ def cases():
         yield "SLICE", type, [30000, 43], [I32([5, 1]), I32([29990, 41])], {}
         yield "TILE", type, [3, 5, 71], [I32([7, 2, 50])], {}
         if type != "int16":
-            yield "ARG_MAX", type, [3700, 21], [I32(1)], {"output_type": "INT32"}
+            for length in (2, 6, 21, 64):
+                yield "ARG_MAX", type, [3700, length], [I32(1)], {"output_type": "INT32"}
             yield "ARG_MIN", type, [600, 301], [I32(-1)], {"output_type": "INT64"}
             yield "ARG_MAX", type, [5, 33, 517], [I32(1)], {"output_type": "INT32"}
     for axes in ([1], [0], [0, 1]):

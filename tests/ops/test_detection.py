@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """TFLite_Detection_PostProcess: what the comparison with LiteRT cannot show."""
 
+import hashlib
+import os
+import subprocess
+import sys
+
 import flatbuffers.flexbuffers as flexbuffers
 import numpy as np
 import pytest
 from interrupts import ended_by_ctrl_c
 from models import build_model, operator, tensor
+from repository import import_path
 
 import tq
 
@@ -107,6 +113,99 @@ def test_scores_that_are_not_numbers_are_never_found():
     scores = np.full((1, 4, 3), np.nan, np.float32)
     found, _, _, count = run(model(max_classes_per_detection=2), np.full((1, 4, 4), np.nan, np.float32), scores)
     assert count == [0] and not found.any()
+
+
+def overlap(a, b):
+    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), np.float32(0))
+    both = sides[0] * sides[1]
+    return both / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - both)
+
+
+def suppressed(boxes, scores, options, most):
+    """The first `most` boxes that overlap none before them, in the order of scores."""
+    chosen = []
+    for i in sorted(np.flatnonzero(scores >= options["nms_score_threshold"]), key=lambda i: (-scores[i], i)):
+        if len(chosen) < most and all(overlap(boxes[i], boxes[j]) <= options["nms_iou_threshold"] for j in chosen):
+            chosen.append(i)
+    return chosen
+
+
+def expected(boxes, scores, options):
+    """Boxes, classes and scores, as one suppression after the other finds them."""
+    most = options["max_detections"]
+    if not options["use_regular_nms"]:
+        chosen = suppressed(boxes, np.fmax.reduce(scores, axis=1), options, most)
+        pairs = [(i, np.nanargmax(scores[i])) for i in chosen]
+    else:
+        pairs = []
+        for c in range(scores.shape[1]):
+            each = min(most, options["detections_per_class"])
+            pairs += [(i, c) for i in suppressed(boxes, scores[:, c], options, each)]
+        pairs = sorted(pairs, key=lambda pair: -scores[pair])[:most]
+    rows, columns = np.intp(pairs).reshape(-1, 2).T
+    return boxes[rows], columns, scores[rows, columns]
+
+
+def random_models():
+    """name, model, quantized or float scores, real scores, real boxes, options.  Of few different scores many are
+    equal, and zeros have both signs."""
+    for number, classes in enumerate([1, 5, 15, 16, 17, 70] * 6):
+        rng = np.random.default_rng(number)
+        count, background = 150, number % 2
+        anchors = np.float32(rng.integers(1, 40, (count, 4)) / 4)
+        kind = ("FLOAT32", "UINT8", "INT8")[number // 6 % 3]
+        options = {
+            "use_regular_nms": number < 18,
+            "num_classes": classes,
+            "max_detections": int(rng.choice([2, 30, 90])),
+            "detections_per_class": int(rng.choice([5, 90])),
+            "nms_score_threshold": float(np.float32(rng.choice([-np.inf, 0, 0.8]))),
+        }
+        shape = (1, count, classes + background)
+        if kind == "FLOAT32":
+            values = np.float32(rng.choice([-2, -1, -0.0, 0.0, 1, 1.5, np.nan], shape)) * (rng.random(shape) < 0.3)
+            real = values
+        else:
+            values = rng.choice([3, 4, 20, 21, 100], shape, p=[0.5, 0.4, 0.08, 0.01, 0.01]).astype(kind.lower())
+            anchors = np.round(anchors / 0.05).clip(1, 120) * np.float32(0.05)
+            real = (np.float32(values) - 3) * np.float32(0.05)
+        data = model(anchors=anchors, boxes=(1, count, 4), scores=shape, kind=kind, **options)
+        half = anchors[:, 2:] * np.float32(0.5)
+        boxes = np.concatenate([anchors[:, :2] - half, anchors[:, :2] + half], axis=1)
+        yield number, data, kind, values, real[0, :, background:], boxes, {**NUMBERS, **options}
+
+
+def run_random(data, kind, values, threads=1):
+    interpreter = tq.Interpreter(model_content=data, num_threads=threads)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, np.full((1, values.shape[1], 4), 0 if kind == "FLOAT32" else 3, kind.lower()))
+    interpreter.set_tensor(1, values)
+    interpreter.invoke()
+    return [interpreter.get_tensor(3 + k) for k in range(4)]
+
+
+@pytest.mark.parametrize("case", [*random_models()], ids=lambda case: f"{case[0]}-{case[2]}")
+def test_random_scores_are_found_as_one_after_the_other(case):
+    _, data, kind, values, real, boxes, options = case
+    found, classes, best, count = run_random(data, kind, values)
+    few, columns, scores = expected(boxes, real, options)
+    assert count == [len(few)]
+    np.testing.assert_array_equal(classes[0, : len(few)], columns)
+    np.testing.assert_array_equal(best[0, : len(few)], scores)
+    np.testing.assert_allclose(found[0, : len(few)], few, rtol=1e-6)
+
+
+def digest(threads):
+    results = [run_random(data, kind, values, threads) for _, data, kind, values, *_ in random_models()]
+    return hashlib.sha256(b"".join(part.tobytes() for outputs in results for part in outputs)).hexdigest()
+
+
+@pytest.mark.parametrize("mask", ["avx512", "avx512,avx2,neon"])
+def test_instruction_sets_and_threads_agree(mask):
+    environment = {**os.environ, "TQ_DISABLE_CPU": mask, "PYTHONPATH": os.pathsep.join(import_path(__file__))}
+    script = "import test_detection as t; print(t.digest(1))"
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == digest(2)
 
 
 MANY = 200_000  # boxes that do not overlap: each is compared with each, for minutes

@@ -65,6 +65,46 @@ def test_a_run_or_column_is_reduced_as_one_element_after_the_other(name, length)
         np.testing.assert_array_equal(reduced(name, columns, 0).view(np.uint8), expected)
 
 
+def searched(name, values, axis):
+    build = tq.ModelBuilder()
+    x = build.input("x", values.shape, values.dtype.name)
+    axis = build.tensor("axis", data=np.int32(axis))
+    y = build.tensor("y", [1], "INT32")
+    build.operator(name, [x, axis], [y], output_type="INT32")
+    build.output(y)
+    interpreter = tq.Interpreter(model_content=build.to_bytes())
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(0, values)
+    interpreter.invoke()
+    return interpreter.get_tensor(2)
+
+
+def first_of(sign, row):
+    """NaN loses to every number."""
+    best = 0
+    for k, x in enumerate(row):
+        if sign * x > sign * row[best] or (np.isnan(row[best]) and not np.isnan(x)):
+            best = k
+    return best
+
+
+@pytest.mark.parametrize("name", ["ARG_MAX", "ARG_MIN"])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 15, 16, 17, 21, 40, 63, 64, 65, 530])
+def test_the_first_of_the_greatest_or_least_is_found(name, length):
+    rng = np.random.default_rng(length)
+    find, sign = (np.argmax, 1) if name == "ARG_MAX" else (np.argmin, -1)
+    for rows in (1, 5, 131):
+        values = floats(rng, rows, length)
+        expected = [first_of(sign, row) for row in values]
+        np.testing.assert_array_equal(searched(name, values, 1), expected)
+        np.testing.assert_array_equal(searched(name, values.T.copy(), 0), expected)
+        for kind in (np.int8, np.uint8, np.int32):
+            low, high = np.iinfo(kind).min, np.iinfo(kind).max
+            values = rng.choice(np.array([low, low + 1, 0, 1, high - 1, high], kind), (rows, length))
+            np.testing.assert_array_equal(searched(name, values, 1), find(values, axis=1))
+            np.testing.assert_array_equal(searched(name, values.T.copy(), 0), find(values, axis=1))
+
+
 @pytest.mark.parametrize("length", [1, 3, 15, 16, 21, 70, 1030])
 def test_several_runs_are_added_as_one_number_after_the_other(length):
     rng = np.random.default_rng(length)

@@ -24,10 +24,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/sort.h"
+#include "base/sizes.h"
 #include "ops/check.h"
 #include "ops/custom_options.h"
 #include "ops/detection/boxes.h"
+#include "ops/parallel.h"
+#include "ops/reductions/byte_runs.h"
 #include "ops/reductions/float_runs.h"
 #include "ops/scratch.h"
 
@@ -37,10 +39,11 @@ enum { BOXES, CLASSES, BEST, COUNT };
 typedef struct detection {
     size_t boxes, columns, classes; /* columns: of the scores, with the background */
     size_t most, each, per_class;   /* max_detections, max_classes_per_detection, detections_per_class <= most */
-    bool regular;
+    bool regular, has_float_scores;
     float score_threshold, iou_threshold;
     float scale[4];
-    uint64_t decoded_at, scores_at, best_at, order_at, active_at, classes_at, found_at, merged_at;
+    float values[3][256]; /* of quantized inputs, by their bits */
+    uint64_t best_at, keys_at, live_at, chosen_at, row_at, classes_at, found_at, merged_at;
 } detection;
 
 /* A box that a suppression selected. */
@@ -51,86 +54,223 @@ typedef struct finding {
 
 /* ---- inputs as real values ---- */
 
-static float real_at(const tq_tensor *tensor, size_t i)
+static float real_at(const tq_node *node, const detection *d, int input, size_t i)
 {
-    if (tensor->type == TQ_TensorType_FLOAT32)
-        return ((const float *)tensor->data)[i];
-    int q =
-        tensor->type == TQ_TensorType_UINT8 ? ((const uint8_t *)tensor->data)[i] : ((const int8_t *)tensor->data)[i];
-    return ((float)q - (float)tq_zero_point_of(tensor)) * tq_scale_of(tensor);
+    const tq_tensor *tensor = node->in[input];
+    return tensor->type == TQ_TensorType_FLOAT32 ? ((const float *)tensor->data)[i]
+                                                 : d->values[input][((const uint8_t *)tensor->data)[i]];
 }
 
-static void decode(const tq_node *node, const detection *d, float *boxes)
+static void fill_values(const tq_node *node, int input, float values[256])
 {
-    const tq_tensor *encodings = node->in[ENCODINGS];
-    size_t width = (size_t)encodings->shape.dims[2];
-    TQ_EACH (i, d->boxes)
-        for (size_t side = 0; side < 2; side++) {
-            double position = real_at(node->in[ANCHORS], 4 * i + side);
-            double size = real_at(node->in[ANCHORS], 4 * i + side + 2);
-            double moved = (double)real_at(encodings, width * i + side) / (double)d->scale[side];
-            double grown = (double)real_at(encodings, width * i + side + 2) / (double)d->scale[side + 2];
-            float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
-            boxes[4 * i + side] = center - half;
-            boxes[4 * i + side + 2] = center + half;
-        }
-}
-
-static const float *scores_of(const tq_node *node, const detection *d)
-{
-    const tq_tensor *scores = node->in[SCORES];
-    if (scores->type == TQ_TensorType_FLOAT32)
-        return scores->data;
-    const float zero = (float)tq_zero_point_of(scores), scale = tq_scale_of(scores);
-    const uint8_t *q = scores->data;
-    const int8_t *signed_q = scores->data;
-    float *values = tq_scratch_at(node, d->scores_at);
-    if (scores->type == TQ_TensorType_UINT8) {
-        TQ_EACH (i, d->boxes * d->columns)
-            values[i] = ((float)q[i] - zero) * scale;
-    } else {
-        TQ_EACH (i, d->boxes * d->columns)
-            values[i] = ((float)signed_q[i] - zero) * scale;
+    const tq_tensor *tensor = node->in[input];
+    for (int bits = 0; bits < 256; bits++) {
+        const int q = tensor->type == TQ_TensorType_UINT8 ? bits : (int8_t)bits;
+        values[bits] = ((float)q - (float)tq_zero_point_of(tensor)) * tq_scale_of(tensor);
     }
-    return values;
+}
+
+static void decode(const tq_node *node, const detection *d, size_t i, float box[4])
+{
+    size_t width = (size_t)node->in[ENCODINGS]->shape.dims[2];
+    for (size_t side = 0; side < 2; side++) {
+        double position = real_at(node, d, ANCHORS, 4 * i + side);
+        double size = real_at(node, d, ANCHORS, 4 * i + side + 2);
+        double moved = (double)real_at(node, d, ENCODINGS, width * i + side) / (double)d->scale[side];
+        double grown = (double)real_at(node, d, ENCODINGS, width * i + side + 2) / (double)d->scale[side + 2];
+        float center = (float)(moved * size + position), half = (float)(0.5 * exp(grown) * size);
+        box[side] = center - half;
+        box[side + 2] = center + half;
+    }
+}
+
+/* Boxes end before they begin only where an anchor has a negative size. */
+static tq_status check_boxes(const tq_node *node, const detection *d, tq_error *error)
+{
+    for (size_t i = 0; i < d->boxes; i++) {
+        float box[4];
+        if (!(real_at(node, d, ANCHORS, 4 * i + 2) < 0 || real_at(node, d, ANCHORS, 4 * i + 3) < 0))
+            continue;
+        decode(node, d, i, box);
+        if (box[0] > box[2] || box[1] > box[3])
+            return tq_op_fail(node, error, TQ_BAD_DATA,
+                              "box %zu is decoded to end before it begins: "
+                              "its anchor has a negative size",
+                              i);
+    }
+    return TQ_OK;
+}
+
+/* ---- the greatest score of each box ---- */
+
+typedef struct rows {
+    const detection *d;
+    const void *scores; /* of the first class of the first box */
+    int flip;           /* of quantized scores: byte_runs.h */
+    bool marks_nan;     /* the best of a row with a NaN is NaN; else only of a row of nothing else */
+    float *best;
+} rows;
+typedef void (*rows_fn)(const rows *r, size_t begin, size_t end);
+
+TQ_BODY float greatest_float(const float *scores, size_t count, bool marks_nan)
+{
+    int is_nan = 0;
+    for (size_t i = 0; marks_nan && i < count; i++)
+        is_nan |= scores[i] != scores[i];
+    if (is_nan)
+        return NAN;
+    for (; count > 1 && *scores != *scores; count--)
+        scores++;
+    return tq_greatest_float(*scores, scores, count);
+}
+
+#define GREATEST(isa, target)                                                                                       \
+    target static void floats_##isa(const rows *r, size_t begin, size_t end)                                        \
+    {                                                                                                               \
+        for (size_t i = begin; i < end; i++)                                                                        \
+            r->best[i] = greatest_float((const float *)r->scores + i * r->d->columns, r->d->classes, r->marks_nan); \
+    }                                                                                                               \
+    target static void bytes_##isa(const rows *r, size_t begin, size_t end)                                         \
+    {                                                                                                               \
+        for (size_t i = begin; i < end; i++) {                                                                      \
+            const int8_t key =                                                                                      \
+                tq_greatest_byte((const uint8_t *)r->scores + i * r->d->columns, r->flip, r->d->classes);           \
+            r->best[i] = r->d->values[SCORES][(uint8_t)(key ^ r->flip)];                                            \
+        }                                                                                                           \
+    }
+TQ_EVERY_ISA(GREATEST)
+
+static void find_greatest(void *context, size_t begin, size_t end)
+{
+    static const rows_fn floats[TQ_ISAS] = TQ_ISA_FUNCTIONS(floats), bytes[TQ_ISAS] = TQ_ISA_FUNCTIONS(bytes);
+    enum { ROWS = 64 }; /* between which Ctrl-C is heard */
+    const rows *r = context;
+    const rows_fn *bodies = r->d->has_float_scores ? floats : bytes;
+    for (size_t i = begin; i < end && !tq_stop_after(ROWS * r->d->classes); i += ROWS)
+        bodies[tq_isa()](r, i, tq_min_size(i + ROWS, end));
+}
+
+static tq_status greatest_scores(const tq_node *node, const detection *d, float *best)
+{
+    enum { COST = 60 }; /* picoseconds a score */
+    const size_t background = d->columns - d->classes, bytes = d->has_float_scores ? sizeof(float) : 1;
+    rows r = {.d = d,
+              .scores = (const char *)node->in[SCORES]->data + background * bytes,
+              .flip = node->in[SCORES]->type == TQ_TensorType_UINT8 ? 128 : 0,
+              .marks_nan = !d->regular && d->each > 1,
+              .best = best};
+    tq_parallel_work(d->boxes, 1, d->classes * COST, node->threads, find_greatest, &r);
+    return tq_stop_now() ? TQ_INTERRUPTED : TQ_OK;
 }
 
 /* ---- suppression ---- */
 
-/* Whether box a comes before box b: it has a greater score, or an equal score and a smaller index. */
-static bool comes_first(const void *context, uint32_t a, uint32_t b)
+/* A score, no NaN, and its box as one number.  The greater score has the greater one, and of equal scores the smaller
+   box.  No key is 0. */
+static inline uint64_t key_of(float score, size_t box)
 {
-    const float *scores = context;
-    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
+    const float sum = score + 0.0f; /* both zeros are one */
+    uint32_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    bits = bits >> 31 ? ~bits : bits | 1u << 31;
+    return (uint64_t)bits << 32 | (UINT32_MAX - (uint32_t)box);
 }
 
-/* Moves the selected boxes, at most `most`, to the front of `order`; *out: their number. */
-static tq_status suppress(const tq_node *node, const detection *d, const float *scores, size_t most, uint32_t *order,
-                          size_t *out)
+static inline uint32_t box_of(uint64_t key)
 {
-    size_t work = 0;
-    const float *boxes = tq_scratch_at(node, d->decoded_at);
-    uint8_t *active = tq_scratch_at(node, d->active_at);
-    size_t candidates = 0, taken = 0;
-    for (size_t i = 0; i < d->boxes; i++)
-        if (scores[i] >= d->score_threshold)
-            order[candidates++] = (uint32_t)i;
-    tq_sort_indices(order, candidates, comes_first, scores);
-    if (tq_stop_now())
-        return TQ_INTERRUPTED; /* `order` is not sorted */
-    memset(active, 1, d->boxes);
-    for (size_t i = 0; i < candidates && taken < most; i++) {
-        if (!active[i])
-            continue;
-        if (tq_stop_count(&work, 4 * (candidates - i)))
-            return TQ_INTERRUPTED;
-        uint32_t box = order[i];
-        order[taken++] = box; /* taken <= i: no candidate is lost */
-        for (size_t j = i + 1; j < candidates; j++)
-            if (active[j] && tq_box_overlap(boxes + 4 * (size_t)box, boxes + 4 * (size_t)order[j]) > d->iou_threshold)
-                active[j] = 0;
+    return UINT32_MAX - (uint32_t)key;
+}
+
+/* Keys in a heap, the greatest in front: only some of them are ever needed in order. */
+typedef struct queue {
+    uint64_t *keys;
+    size_t count;
+} queue;
+
+/* Moves the key at a place down, below all that are greater. */
+static void sink(const queue *q, size_t at)
+{
+    const uint64_t key = q->keys[at];
+    for (size_t child; (child = 2 * at + 1) < q->count; at = child) {
+        child += child + 1 < q->count && q->keys[child + 1] > q->keys[child];
+        if (q->keys[child] < key)
+            break;
+        q->keys[at] = q->keys[child];
     }
-    *out = taken;
+    q->keys[at] = key;
+}
+
+static void order_queue(const queue *q)
+{
+    for (size_t i = q->count / 2; i-- > 0;)
+        sink(q, i);
+}
+
+/* Takes the first key of a queue that is not empty. */
+static uint64_t take(queue *q)
+{
+    const uint64_t first = q->keys[0];
+    q->keys[0] = q->keys[--q->count];
+    if (q->count > 0)
+        sink(q, 0);
+    return first;
+}
+
+/* The boxes that a suppression selected. */
+typedef struct selection {
+    size_t count, most;
+    float *sides[4]; /* top, left, bottom, right */
+    uint32_t *boxes;
+} selection;
+
+static selection selection_of(const tq_node *node, const detection *d, size_t most)
+{
+    selection s = {.most = tq_min_size(most, d->boxes)};
+    float *sides = tq_scratch_at(node, d->chosen_at);
+    for (size_t k = 0; k < 4; k++)
+        s.sides[k] = sides + k * s.most;
+    s.boxes = (uint32_t *)(void *)(sides + 4 * s.most);
+    return s;
+}
+
+/* Whether a box overlaps one of the selection too much. */
+TQ_BODY bool overlaps(const selection *s, const float box[4], float threshold)
+{
+    enum { SOME = 64 };
+    const float *top = s->sides[0], *left = s->sides[1], *bottom = s->sides[2], *right = s->sides[3];
+    int found = 0;
+    for (size_t begin = 0; begin < s->count && !found; begin += SOME)
+        for (size_t i = begin; i < tq_min_size(begin + SOME, s->count); i++) {
+            const float other[4] = {top[i], left[i], bottom[i], right[i]};
+            found |= tq_box_overlap(other, box) > threshold;
+        }
+    return found;
+}
+#define OVERLAPS(isa, target)                                                                  \
+    target static bool overlaps_##isa(const selection *s, const float box[4], float threshold) \
+    {                                                                                          \
+        return overlaps(s, box, threshold);                                                    \
+    }
+TQ_EVERY_ISA(OVERLAPS)
+
+/* Selects boxes of the queue, and empties it in part. */
+static tq_status suppress(const tq_node *node, const detection *d, queue *q, selection *s)
+{
+    static bool (*const bodies[TQ_ISAS])(const selection *, const float[4], float) = TQ_ISA_FUNCTIONS(overlaps);
+    size_t work = 0;
+    order_queue(q);
+    while (q->count > 0 && s->count < s->most) {
+        if (tq_stop_count(&work, 32 + s->count))
+            return TQ_INTERRUPTED;
+        const uint32_t i = box_of(take(q));
+        float box[4];
+        decode(node, d, i, box);
+        if (bodies[tq_isa()](s, box, d->iou_threshold))
+            continue;
+        for (size_t k = 0; k < 4; k++)
+            s->sides[k][s->count] = box[k];
+        s->boxes[s->count++] = i;
+    }
     return TQ_OK;
 }
 
@@ -162,18 +302,10 @@ static void settle(uint32_t *heap, size_t hole, size_t count, uint32_t value, co
     rise(heap, hole, top, value, scores);
 }
 
-/* The greatest score; NaN only where all are. */
-static float greatest_of(const float *scores, size_t count)
-{
-    for (; count > 1 && *scores != *scores; count--)
-        scores++;
-    return tq_greatest_float(*scores, scores, count);
-}
-
 /* The first of the greatest scores. */
 static uint32_t argmax(const float *scores, size_t count)
 {
-    const float greatest = greatest_of(scores, count);
+    const float greatest = greatest_float(scores, count, false);
     for (uint32_t i = 0; i < count; i++)
         if (scores[i] == greatest)
             return i;
@@ -206,35 +338,51 @@ static void best_classes(const float *scores, size_t count, size_t most, uint32_
 static void put(const tq_node *node, const detection *d, size_t at, size_t box, size_t class_index, float score)
 {
     float *boxes = node->out[BOXES]->data, *classes = node->out[CLASSES]->data, *best = node->out[BEST]->data;
-    const float *decoded = tq_scratch_at(node, d->decoded_at);
-    memcpy(boxes + 4 * at, decoded + 4 * box, 4 * sizeof *boxes);
+    decode(node, d, box, boxes + 4 * at);
     classes[at] = (float)class_index;
     best[at] = score;
 }
 
-static tq_status detect_fast(const tq_node *node, const detection *d, const float *scores, size_t *found)
+/* The scores of a box's classes. */
+static const float *row_of(const tq_node *node, const detection *d, size_t box)
+{
+    const size_t at = box * d->columns + d->columns - d->classes;
+    float *row = tq_scratch_at(node, d->row_at);
+    if (d->has_float_scores)
+        return (const float *)node->in[SCORES]->data + at;
+    TQ_EACH (i, d->classes)
+        row[i] = real_at(node, d, SCORES, at + i);
+    return row;
+}
+
+static tq_status detect_fast(const tq_node *node, const detection *d, size_t *found)
 {
     size_t work = 0;
     float *best = tq_scratch_at(node, d->best_at);
-    uint32_t *order = tq_scratch_at(node, d->order_at), *classes = tq_scratch_at(node, d->classes_at);
-    size_t background = d->columns - d->classes, each = d->each < d->classes ? d->each : d->classes;
+    uint32_t *classes = tq_scratch_at(node, d->classes_at);
+    queue q = {.keys = tq_scratch_at(node, d->keys_at)};
+    selection s = selection_of(node, d, d->most);
+    const size_t each = tq_min_size(d->each, d->classes);
+    TQ_TRY(greatest_scores(node, d, best));
     for (size_t i = 0; i < d->boxes; i++) {
-        if (tq_stop_count(&work, d->classes))
-            return TQ_INTERRUPTED;
-        const float *row = scores + i * d->columns + background;
-        if (each > 1) /* the heap's, which NaN moves */
+        if (each > 1 && best[i] != best[i]) { /* the first of the heap, which NaN moves */
+            const float *row = row_of(node, d, i);
             best_classes(row, d->classes, each, classes);
-        best[i] = each > 1 ? row[classes[0]] : greatest_of(row, d->classes);
+            best[i] = row[classes[0]];
+            if (tq_stop_count(&work, d->classes))
+                return TQ_INTERRUPTED;
+        }
+        q.keys[q.count] = key_of(best[i], i);
+        q.count += best[i] >= d->score_threshold;
     }
-    size_t count;
-    TQ_TRY(suppress(node, d, best, d->most, order, &count));
-    for (size_t i = 0; i < count && !tq_stop_count(&work, d->classes); i++) {
-        const float *row = scores + order[i] * d->columns + background;
+    TQ_TRY(suppress(node, d, &q, &s));
+    for (size_t i = 0; i < s.count && !tq_stop_count(&work, d->classes); i++) {
+        const float *row = row_of(node, d, s.boxes[i]);
         best_classes(row, d->classes, each, classes);
         for (size_t k = 0; k < each; k++)
-            put(node, d, i * d->each + k, order[i], classes[k], row[classes[k]]);
+            put(node, d, i * d->each + k, s.boxes[i], classes[k], row[classes[k]]);
     }
-    *found = count;
+    *found = s.count;
     return TQ_OK;
 }
 
@@ -249,20 +397,48 @@ static size_t merge(finding *found, size_t count, const finding *more, size_t mo
     return all;
 }
 
-static tq_status detect_regular(const tq_node *node, const detection *d, const float *scores, size_t *all)
+/* The boxes whose scores of class c count and are greater than `above`, a key.  Those of which no class can be go from
+   the list of the live. */
+static queue candidates(const tq_node *node, const detection *d, size_t c, uint64_t above, size_t *live_count)
 {
-    float *of_class = tq_scratch_at(node, d->best_at);
-    uint32_t *order = tq_scratch_at(node, d->order_at);
+    const float *best = tq_scratch_at(node, d->best_at);
+    uint32_t *live = tq_scratch_at(node, d->live_at);
+    queue q = {.keys = tq_scratch_at(node, d->keys_at)};
+    const size_t first = d->columns - d->classes + c, count = *live_count;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t box = live[i];
+        const float score = real_at(node, d, SCORES, box * d->columns + first);
+        live[kept] = box;
+        kept += best[box] >= d->score_threshold && key_of(best[box], box) > above;
+        q.keys[q.count] = key_of(score, box);
+        q.count += score >= d->score_threshold && q.keys[q.count] > above;
+    }
+    *live_count = kept;
+    return q;
+}
+
+/* Where max_detections are found, a class adds only scores above the least of them. */
+static tq_status detect_regular(const tq_node *node, const detection *d, size_t *all)
+{
+    uint32_t *live = tq_scratch_at(node, d->live_at);
     finding *found = tq_scratch_at(node, d->found_at), *scratch = tq_scratch_at(node, d->merged_at);
     finding *more = found + d->most;
-    size_t background = d->columns - d->classes, count = 0, taken;
+    size_t count = 0, live_count = d->boxes, work = 0;
+    TQ_TRY(greatest_scores(node, d, tq_scratch_at(node, d->best_at)));
+    for (uint32_t i = 0; i < d->boxes; i++)
+        live[i] = i;
     for (size_t c = 0; c < d->classes; c++) {
-        TQ_EACH (i, d->boxes)
-            of_class[i] = scores[i * d->columns + c + background];
-        TQ_TRY(suppress(node, d, of_class, d->per_class, order, &taken));
-        for (size_t i = 0; i < taken; i++)
-            more[i] = (finding){order[i], (uint32_t)c, of_class[order[i]]};
-        count = merge(found, count, more, taken, d->most, scratch);
+        if (tq_stop_count(&work, live_count))
+            return TQ_INTERRUPTED;
+        queue q = candidates(node, d, c, count == d->most ? key_of(found[count - 1].score, 0) : 0, &live_count);
+        selection s = selection_of(node, d, d->per_class);
+        TQ_TRY(suppress(node, d, &q, &s));
+        for (size_t i = 0; i < s.count; i++) {
+            const size_t at = s.boxes[i] * d->columns + d->columns - d->classes + c;
+            more[i] = (finding){s.boxes[i], (uint32_t)c, real_at(node, d, SCORES, at)};
+        }
+        count = merge(found, count, more, s.count, d->most, scratch);
     }
     for (size_t i = 0; i < count; i++)
         put(node, d, i, found[i].box, found[i].column, found[i].score);
@@ -273,19 +449,11 @@ static tq_status detect_regular(const tq_node *node, const detection *d, const f
 static tq_status eval_detection(tq_node *node, tq_error *error)
 {
     const detection *d = node->state;
-    float *boxes = tq_scratch_at(node, d->decoded_at);
-    decode(node, d, boxes);
-    for (size_t i = 0; i < d->boxes; i++)
-        if (boxes[4 * i] > boxes[4 * i + 2] || boxes[4 * i + 1] > boxes[4 * i + 3])
-            return tq_op_fail(node, error, TQ_BAD_DATA,
-                              "box %zu is decoded to end before it begins: "
-                              "its anchor has a negative size",
-                              i);
+    size_t found;
+    TQ_TRY(check_boxes(node, d, error));
     for (int i = 0; i < COUNT; i++)
         memset(node->out[i]->data, 0, node->out[i]->bytes);
-    const float *scores = scores_of(node, d);
-    size_t found;
-    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, scores, &found));
+    TQ_TRY((d->regular ? detect_regular : detect_fast)(node, d, &found));
     *(float *)node->out[COUNT]->data = (float)found;
     return TQ_OK;
 }
@@ -350,6 +518,9 @@ static tq_status read_counts(const tq_node *node, detection *d, tq_error *error)
     d->each = (size_t)each;
     d->per_class = (size_t)(per_class < most ? per_class : most);
     d->regular = regular != 0;
+    d->has_float_scores = node->in[SCORES]->type == TQ_TensorType_FLOAT32;
+    for (int i = 0; i < 3; i++)
+        fill_values(node, i, d->values[i]);
     return TQ_OK;
 }
 
@@ -369,13 +540,13 @@ static tq_status read_options(const tq_node *node, detection *d, tq_error *error
 /* All classes give at most max_detections results, one class at most detections_per_class. */
 static tq_status request_scratch(tq_node *node, detection *d, tq_error *error)
 {
-    uint64_t total = 0, quantized = node->in[SCORES]->type != TQ_TensorType_FLOAT32;
-    uint64_t findings = d->regular ? d->most + d->per_class : 0;
-    d->decoded_at = tq_scratch_part(&total, d->boxes, 4 * sizeof(float));
-    d->scores_at = tq_scratch_part(&total, quantized * d->boxes * d->columns, sizeof(float));
+    uint64_t total = 0, findings = d->regular ? d->most + d->per_class : 0;
+    const size_t selected = tq_min_size(d->regular ? d->per_class : d->most, d->boxes);
     d->best_at = tq_scratch_part(&total, d->boxes, sizeof(float));
-    d->order_at = tq_scratch_part(&total, d->boxes, sizeof(uint32_t));
-    d->active_at = tq_scratch_part(&total, d->boxes, 1);
+    d->keys_at = tq_scratch_part(&total, d->boxes, sizeof(uint64_t));
+    d->live_at = tq_scratch_part(&total, d->regular * d->boxes, sizeof(uint32_t));
+    d->chosen_at = tq_scratch_part(&total, selected, 4 * sizeof(float) + sizeof(uint32_t));
+    d->row_at = tq_scratch_part(&total, d->classes, sizeof(float));
     d->classes_at = tq_scratch_part(&total, d->classes, sizeof(uint32_t));
     d->found_at = tq_scratch_part(&total, findings, sizeof(finding));
     d->merged_at = tq_scratch_part(&total, findings, sizeof(finding));

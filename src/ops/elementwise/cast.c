@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/isa.h"
 #include "ops/element.h"
 #include "ops/elementwise/map.h"
 #include "ops/quantized.h"
@@ -178,31 +179,53 @@ static void run_copy(const void *in, void *out, size_t n, const void *params)
     memcpy(out, in, n * ((const state *)params)->bytes[0]);
 }
 
-/* `truncated` of a float to 32 bits, as selections that compilers vectorize. */
-static inline int32_t truncated_32(float x)
+/* `truncated` of a float, as selections that compilers vectorize.  beyond: high + 1. */
+#define TRUNCATED(name, type, high, beyond)                                                    \
+    TQ_BODY type name(float x)                                                                 \
+    {                                                                                          \
+        const float held = x < (beyond) ? x : 0, raised = held < -(beyond) ? -(beyond) : held; \
+        return x < (beyond) ? (type)raised : (high);                                           \
+    }
+TRUNCATED(truncated_32, int32_t, INT32_MAX, 0x1p31f)
+TRUNCATED(truncated_64, int64_t, INT64_MAX, 0x1p63f)
+
+/* The same to an integer from low to high, of at most 16 bits, which floats hold. */
+TQ_BODY int32_t truncated_to(float x, float low, float high)
 {
-    const float held = x < 0x1p31f ? x : 0, raised = held < -0x1p31f ? -0x1p31f : held;
-    return x < 0x1p31f ? (int32_t)raised : INT32_MAX;
+    const float most = x < high ? x : high;
+    return (int32_t)(most < low ? low : most);
 }
 
 /* The casts that models use most, in one step. */
-TQ_MAP(f32_to_i32, , float, int32_t, state, truncated_32(x))
-TQ_MAP(u8_to_f32, , uint8_t, float, state, (float)x)
-TQ_MAP(i8_to_f32, , int8_t, float, state, (float)x)
-TQ_MAP(i32_to_f32, , int32_t, float, state, (float)x)
-TQ_MAP(i64_to_i32, , int64_t, int32_t, state, (int32_t)x)
-TQ_MAP(i32_to_i64, , int32_t, int64_t, state, x)
-TQ_MAP(bool_to_f32, , uint8_t, float, state, x != 0)
+#define DIRECT_CASTS(CAST)                                      \
+    CAST(BOOL, FLOAT32, x != 0)                                 \
+    CAST(INT8, FLOAT32, x)                                      \
+    CAST(UINT8, FLOAT32, x)                                     \
+    CAST(INT16, FLOAT32, x)                                     \
+    CAST(INT32, FLOAT32, x)                                     \
+    CAST(INT64, FLOAT32, x)                                     \
+    CAST(FLOAT32, BOOL, x != 0)                                 \
+    CAST(FLOAT32, INT8, truncated_to(x, INT8_MIN, INT8_MAX))    \
+    CAST(FLOAT32, UINT8, truncated_to(x, 0, UINT8_MAX))         \
+    CAST(FLOAT32, INT16, truncated_to(x, INT16_MIN, INT16_MAX)) \
+    CAST(FLOAT32, INT32, truncated_32(x))                       \
+    CAST(FLOAT32, INT64, truncated_64(x))                       \
+    CAST(BOOL, INT32, x != 0)                                   \
+    CAST(INT8, INT32, x)                                        \
+    CAST(UINT8, INT32, x)                                       \
+    CAST(INT16, INT32, x)                                       \
+    CAST(INT64, INT32, x)                                       \
+    CAST(INT32, INT64, x)                                       \
+    CAST(INT32, BOOL, x != 0)
+#define DIRECT(from, to, expression) TQ_ISA_DEFINE(TQ_MAP, from##_to_##to, TQ_C_##from, TQ_C_##to, state, expression)
+DIRECT_CASTS(DIRECT)
 
 static const struct {
     int8_t from, to;
-    tq_map_fn run;
+    tq_map_fn run[TQ_ISAS];
 } direct[] = {
-    {TQ_TensorType_UINT8, TQ_TensorType_FLOAT32, u8_to_f32},  {TQ_TensorType_INT8, TQ_TensorType_FLOAT32, i8_to_f32},
-    {TQ_TensorType_INT32, TQ_TensorType_FLOAT32, i32_to_f32}, {TQ_TensorType_INT64, TQ_TensorType_INT32, i64_to_i32},
-    {TQ_TensorType_INT32, TQ_TensorType_INT64, i32_to_i64},   {TQ_TensorType_BOOL, TQ_TensorType_FLOAT32, bool_to_f32},
-    {TQ_TensorType_FLOAT32, TQ_TensorType_INT32, f32_to_i32},
-};
+#define DIRECT_ROW(from, to, expression) {TQ_TensorType_##from, TQ_TensorType_##to, TQ_ISA_FUNCTIONS(from##_to_##to)},
+    DIRECT_CASTS(DIRECT_ROW)};
 
 static tq_map_fn choose(int32_t from, int32_t to)
 {
@@ -210,7 +233,7 @@ static tq_map_fn choose(int32_t from, int32_t to)
         return run_copy;
     for (size_t i = 0; i < sizeof direct / sizeof *direct; i++)
         if (direct[i].from == from && direct[i].to == to)
-            return direct[i].run;
+            return direct[i].run[tq_isa()];
     return run_steps;
 }
 

@@ -196,16 +196,20 @@ TQ_BODY float tq_xnnpack_gelu_by_tanh(float x, float zero)
 
 #define TQ_XNNPACK_LANES 8
 
-/* Writes y[i] = e^(x[i] - max) for n elements; max: at least every x[i].  Returns their sum in XNNPACK's order: two
-   vectors of 8 lanes over whole blocks of 32, one for the first and third 8 elements, one for the second and fourth;
-   then the sum of the two vectors; then the remaining whole 8s, and the remaining elements, lane by lane; then halves,
-   quarters, a pair. */
-TQ_BODY float tq_xnnpack_exp_row(const float *x, float max, float *y, size_t n)
+/* y[i] = e^(x[i] - max) for n elements; max: at least every x[i]. */
+TQ_BODY void tq_xnnpack_exp_row(const float *x, float max, float *y, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        y[k] = tq_xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
+}
+
+/* The sum of n exponentials in XNNPACK's order: two vectors of 8 lanes over whole blocks of 32, one for the first and
+   third 8 elements, one for the second and fourth; then the sum of the two vectors; then the remaining whole 8s, and
+   the remaining elements, lane by lane; then halves, quarters, a pair. */
+TQ_BODY float tq_xnnpack_sum_row(const float *y, size_t n)
 {
     float even[TQ_XNNPACK_LANES] = {0}, odd[TQ_XNNPACK_LANES] = {0};
     size_t i = 0;
-    for (size_t k = 0; k < n; k++)
-        y[k] = tq_xnnpack_exp(x[k] - max, 0x1.62E400p-1f, 0x1.7F7D1Cp-20f);
     for (; i + 32 <= n; i += 32)
         for (size_t k = 0; k < TQ_XNNPACK_LANES; k++) {
             even[k] = even[k] + y[i + k] + y[i + 16 + k];

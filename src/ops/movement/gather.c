@@ -87,22 +87,14 @@ static inline size_t index_at(const tq_tensor *indices, size_t at)
                                                 : (size_t)tq_integer_at(indices, at);
 }
 
-/* `bytes`: of a run.  Short runs of whole cache lines, as rows of embeddings are, are copied without a call. */
+/* `bytes`: of a run. */
 static void gather_runs(const gather *g, const unsigned char *from, unsigned char *to, size_t bytes)
 {
-    enum { LINE = 64, SHORT = 8 * LINE };
-    const bool lines = bytes % LINE == 0 && bytes <= SHORT;
     size_t work = 0;
     for (size_t rest = 0; rest < g->runs / g->coordinates; rest++, from += g->dim * bytes) {
         const size_t first = rest / g->outer * g->coordinates;
-        for (size_t c = 0; c < g->coordinates && !tq_stop_count(&work, 1 + bytes / LINE); c++, to += bytes) {
-            const unsigned char *run = from + index_at(g->indices, first + c) * bytes;
-            if (!lines)
-                tq_copy(to, run, bytes);
-            else
-                for (size_t at = 0; at < bytes; at += LINE)
-                    memcpy(to + at, run + at, LINE);
-        }
+        for (size_t c = 0; c < g->coordinates && !tq_stop_count(&work, 1 + bytes / 64); c++, to += bytes)
+            tq_copy(to, from + index_at(g->indices, first + c) * bytes, bytes);
     }
 }
 

@@ -10,31 +10,34 @@
 
 #include "kernels/isa.h"
 
-/* `acc` after "acc = acc op x[i] ? x[i] : acc" for n elements.  Lanes meet the elements in another order, by which only
-   the sign of a zero can differ. */
-#define TQ_FLOAT_EXTREME(name, op)                                         \
-    TQ_BODY float name(float acc, const float *x, size_t n)                \
-    {                                                                      \
-        float lanes[16], found = acc;                                      \
-        size_t i = 0;                                                      \
-        TQ_EACH_LANE (k, 16)                                               \
-            lanes[k] = acc;                                                \
-        for (; i + 16 <= n; i += 16)                                       \
-            TQ_EACH_LANE (k, 16)                                           \
-                lanes[k] = lanes[k] op x[i + k] ? x[i + k] : lanes[k];     \
-        TQ_EACH_LANE (k, 8)                                                \
-            lanes[k] = lanes[k] op lanes[k + 8] ? lanes[k + 8] : lanes[k]; \
-        TQ_EACH_LANE (k, 4)                                                \
-            lanes[k] = lanes[k] op lanes[k + 4] ? lanes[k + 4] : lanes[k]; \
-        for (int k = 0; k < 4; k++)                                        \
-            found = found op lanes[k] ? lanes[k] : found;                  \
-        for (; i < n; i++)                                                 \
-            found = found op x[i] ? x[i] : found;                          \
-        if (!(acc op found) || found != 0)                                 \
-            return acc op found ? found : acc;                             \
-        while (*x != 0)                                                    \
-            x++;                                                           \
-        return *x;                                                         \
+/* `acc` after "acc = acc op x[i] ? x[i] : acc" for n elements.  Lanes meet the elements in another order, and the last
+   ones twice, by which only the sign of a zero can differ. */
+#define TQ_FLOAT_EXTREME(name, op)                                             \
+    TQ_BODY float name(float acc, const float *x, size_t n)                    \
+    {                                                                          \
+        float lanes[16], found = acc;                                          \
+        for (size_t i = 0; n < 16 && i < n; i++)                               \
+            found = found op x[i] ? x[i] : found;                              \
+        if (n >= 16) {                                                         \
+            TQ_EACH_LANE (k, 16)                                               \
+                lanes[k] = acc;                                                \
+            for (size_t i = 0; i < n; i += 16) {                               \
+                const float *now = x + (i + 16 <= n ? i : n - 16);             \
+                TQ_EACH_LANE (k, 16)                                           \
+                    lanes[k] = lanes[k] op now[k] ? now[k] : lanes[k];         \
+            }                                                                  \
+            TQ_EACH_LANE (k, 8)                                                \
+                lanes[k] = lanes[k] op lanes[k + 8] ? lanes[k + 8] : lanes[k]; \
+            TQ_EACH_LANE (k, 4)                                                \
+                lanes[k] = lanes[k] op lanes[k + 4] ? lanes[k + 4] : lanes[k]; \
+            for (int k = 0; k < 4; k++)                                        \
+                found = found op lanes[k] ? lanes[k] : found;                  \
+        }                                                                      \
+        if (found != 0 || !(acc op found))                                     \
+            return found;                                                      \
+        while (*x != 0)                                                        \
+            x++;                                                               \
+        return *x;                                                             \
     }
 TQ_FLOAT_EXTREME(tq_greatest_float, <)
 TQ_FLOAT_EXTREME(tq_least_float, >)

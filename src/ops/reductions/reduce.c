@@ -177,10 +177,12 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                          \
     FOLD_BODY(target, isa, max_u8, uint8_t, uint8_t, LARGER)                        \
     FOLD_BODY(target, isa, max_i16, int16_t, int16_t, LARGER)                       \
+    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                       \
     FOLD_BODY(target, isa, min_i32, int32_t, int32_t, SMALLER)                      \
     FOLD_BODY(target, isa, min_i8, int8_t, int8_t, SMALLER)                         \
     FOLD_BODY(target, isa, min_u8, uint8_t, uint8_t, SMALLER)                       \
     FOLD_BODY(target, isa, min_i16, int16_t, int16_t, SMALLER)                      \
+    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                      \
     FOLD_BODY(target, isa, prod_f32, float, float, acc *in)                         \
     FOLD_BODY(target, isa, prod_i32, int32_t, int32_t, WRAP32(acc, *, in))          \
     FOLD_BODY(target, isa, sum_f32, float, float, acc + in)                         \
@@ -191,8 +193,6 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
 #define FOLDS_SCALAR(isa, target)                                                     \
     FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))             \
     FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))            \
-    FOLD_BODY(target, isa, max_i64, int64_t, int64_t, LARGER)                         \
-    FOLD_BODY(target, isa, min_i64, int64_t, int64_t, SMALLER)                        \
     FOLD_BODY(target, isa, prod_i8, int8_t, int8_t, acc *in)                          \
     FOLD_BODY(target, isa, prod_u8, uint8_t, uint8_t, acc *in)                        \
     FOLD_BODY(target, isa, prod_i16, int16_t, int16_t, acc *in)                       \
@@ -422,14 +422,14 @@ static const row rows[] = {
     ROW(REDUCE_PROD, BOOL, EVERY, all, 1, 1, 1, true, store_8, false, 1),
     ROW(REDUCE_MAX, FLOAT32, EVERY, max_f32, 4, 4, 4, true, store_32, false, -(double)FLT_MAX),
     ROW(REDUCE_MAX, INT32, EVERY, max_i32, 4, 4, 4, true, store_32, false, INT32_MIN),
-    ROW(REDUCE_MAX, INT64, SCALAR, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
+    ROW(REDUCE_MAX, INT64, EVERY, max_i64, 8, 8, 8, true, store_64, false, -0x1p63),
     ROW(REDUCE_MAX, INT8, EVERY, max_i8, 1, 1, 1, true, store_8, false, INT8_MIN),
     ROW(REDUCE_MAX, UINT8, EVERY, max_u8, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MAX, INT16, EVERY, max_i16, 2, 2, 2, true, store_16, false, INT16_MIN),
     ROW(REDUCE_MAX, BOOL, EVERY, any, 1, 1, 1, true, store_8, false, 0),
     ROW(REDUCE_MIN, FLOAT32, EVERY, min_f32, 4, 4, 4, true, store_32, false, FLT_MAX),
     ROW(REDUCE_MIN, INT32, EVERY, min_i32, 4, 4, 4, true, store_32, false, INT32_MAX),
-    ROW(REDUCE_MIN, INT64, SCALAR, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
+    ROW(REDUCE_MIN, INT64, EVERY, min_i64, 8, 8, 8, true, store_64, false, 0x1p63),
     ROW(REDUCE_MIN, INT8, EVERY, min_i8, 1, 1, 1, true, store_8, false, INT8_MAX),
     ROW(REDUCE_MIN, UINT8, EVERY, min_u8, 1, 1, 1, true, store_8, false, UINT8_MAX),
     ROW(REDUCE_MIN, INT16, EVERY, min_i16, 2, 2, 2, true, store_16, false, INT16_MAX),

@@ -19,26 +19,31 @@
  */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/sizes.h"
+#include "kernels/arrays/lookup.h"
 #include "kernels/float_arrays.h"
 #include "kernels/float_math.h"
 #include "kernels/half.h"
+#include "ops/elementwise/fixed_point_lanes.h"
 #include "ops/elementwise/lookup_table.h"
 #include "ops/elementwise/xnnpack_functions.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
+#include "ops/reductions/byte_runs.h"
 #include "ops/reductions/float_runs.h"
 #include "quant/fixed_math.h"
 
 #define COST 400 /* picoseconds an element */
 #define CHUNK 256         /* elements between which Ctrl-C is heard */
+#define TOGETHER 1024     /* elements of short rows that are computed at once */
 
 typedef struct state state;
 /* One row of n elements. */
 typedef void (*row_fn)(const state *s, const void *in, void *out, size_t n);
-/* Rows of n floats, one behind the other. */
-typedef void (*rows_fn)(const state *s, const float *in, float *out, size_t n, size_t rows);
+/* Rows of n elements, one behind the other. */
+typedef void (*rows_fn)(const state *s, const void *in, void *out, size_t n, size_t rows);
 
 /* e^x and 1 / (1 + x) for INT16, prepacked. */
 typedef struct points {
@@ -47,7 +52,8 @@ typedef struct points {
 
 struct state {
     row_fn row;
-    rows_fn rows; /* of floats, several at once; NULL: one by one */
+    rows_fn rows;  /* several at once; NULL: one by one */
+    bool together; /* rows takes rows of fewer than 256 elements, at most TOGETHER of these at once */
     float beta;
     /* 8 bits, indexed by -d */
     bool counts[256];            /* d >= diff_min: the exponential is not taken as 0 */
@@ -103,12 +109,25 @@ TQ_BODY void softmax_floats(const state *s, const float *x, float *y, size_t n, 
         divide(y + i * n, sums[i], n);
 }
 
-TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n)
+/* Exponentials of short rows are computed as those of one row, without the ends of each. */
+TQ_BODY void softmax_by_xnnpack(const state *s, const float *x, float *y, size_t n, size_t rows)
 {
+    const bool is_long = n > CHUNK;
     (void)s;
-    const float inverse = 1 / tq_xnnpack_exp_row(x, tq_greatest_float(-FLT_MAX, x, n), y, n);
-    TQ_EACH (i, n)
-        y[i] *= inverse;
+    for (size_t at = 0; at < rows * n; at += n) {
+        const float max = tq_greatest_float(-FLT_MAX, x + at, n);
+        if (is_long)
+            tq_xnnpack_exp_row(x + at, max, y + at, n);
+        else
+            subtract(x + at, max, 1, y + at, n);
+    }
+    if (!is_long)
+        tq_xnnpack_exp_row(y, 0, y, rows * n);
+    for (size_t at = 0; at < rows * n; at += n) {
+        const float inverse = 1 / tq_xnnpack_sum_row(y + at, n);
+        for (size_t i = at; i < at + n; i++)
+            y[i] *= inverse;
+    }
 }
 
 TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t n)
@@ -129,23 +148,43 @@ TQ_BODY void log_softmax_floats(const state *s, const float *x, float *y, size_t
         y[i] = x[i] - max - log_sum;
 }
 
+/* The same of rows of fewer than 256 elements, at most TOGETHER of them. */
+TQ_BODY void log_softmax_short(const state *s, const float *x, float *y, size_t n, size_t rows)
+{
+    float exponentials[TOGETHER], sums[TOGETHER];
+    (void)s;
+    for (size_t r = 0; r < rows; r++) {
+        sums[r] = 0;
+        subtract(x + r * n, tq_greatest_float(-FLT_MAX, x + r * n, n), 1, y + r * n, n);
+    }
+    tq_exponentials(y, exponentials, rows * n);
+    tq_sum_runs(sums, exponentials, n, rows);
+    for (size_t r = 0; r < rows; r++) {
+        const float log_sum = logf(sums[r]);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            y[i] -= log_sum;
+    }
+}
+
 #define FLOAT_ROW(target, name, body)                                            \
     target static void name(const state *s, const void *in, void *out, size_t n) \
     {                                                                            \
         body(s, in, out, n);                                                     \
     }
-#define FLOATS(target, name, body)                                                              \
-    target static void name(const state *s, const float *in, float *out, size_t n, size_t rows) \
-    {                                                                                           \
-        body(s, in, out, n, rows);                                                              \
+#define FLOATS(target, name, body)                                                            \
+    target static void name(const state *s, const void *in, void *out, size_t n, size_t rows) \
+    {                                                                                         \
+        body(s, in, out, n, rows);                                                            \
     }
-#define FLOAT_ROWS(isa, target)                                  \
-    FLOATS(target, softmax_float_##isa, softmax_floats)          \
-    FLOAT_ROW(target, softmax_xnnpack_##isa, softmax_by_xnnpack) \
+#define FLOAT_ROWS(isa, target)                                \
+    FLOATS(target, softmax_float_##isa, softmax_floats)        \
+    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack)  \
+    FLOATS(target, short_log_softmax_##isa, log_softmax_short) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
 static const rows_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
-static const row_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const rows_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
+static const rows_fn short_log_softmax[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_log_softmax);
 static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
@@ -174,12 +213,9 @@ static inline uint8_t ordered(uint8_t bits, const state *s)
 }
 
 /* The greatest value, as 0 to 255. */
-static uint8_t max_of(const state *s, const uint8_t *in, size_t n)
+TQ_BODY uint8_t max_of(const state *s, const uint8_t *in, size_t n)
 {
-    uint8_t max = 0;
-    TQ_EACH (i, n)
-        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
-    return max;
+    return (uint8_t)(tq_greatest_byte(in, s->in_bias ? 0 : 128, n) + 128);
 }
 
 /* The sum of the exponentials, in Q12. */
@@ -196,7 +232,6 @@ typedef struct row_sum {
     int32_t inverse, right, out_low, out_high; /* SOFTMAX */
     int32_t log_q5, least;  /* LOG_SOFTMAX: differences up to `least` give the least quantized value */
     float share;            /* optimized SOFTMAX: f32(1 / f32(sum s_o)) */
-    int entries;            /* of the table; the outputs of all others are those of 0 */
 } row_sum;
 
 /* The greatest value's exponential is 1, so that over >= 0 and right >= 15. */
@@ -210,17 +245,19 @@ static row_sum softmax_sum(const state *s, uint64_t sum)
 }
 
 /* tq_rounding_divide_by_pot(tq_q_mul(inverse, exponential), right), of factors from 0 to 2^31 - 1, which saturate
-   nowhere; the exponential is 0 where `counts` is false. */
-static inline int32_t softmax_share(const row_sum *r, int32_t exponential)
+   nowhere, and of a right from 1 on; the exponential is 0 where `counts` is false.  The product is less than 2^31, so
+   that 32 bits to the right leave 0. */
+TQ_BODY int32_t softmax_share(int32_t inverse, int32_t right, int32_t low, int32_t high, int32_t exponential)
 {
-    const int64_t product = ((int64_t)r->inverse * exponential + ((int64_t)1 << 30)) >> 31;
-    const int32_t y = r->out_low + (int32_t)((product + ((int64_t)1 << (r->right - 1))) >> r->right);
-    return y < r->out_high ? y : r->out_high;
+    const uint32_t product = (uint32_t)(((int64_t)inverse * exponential + ((int64_t)1 << 30)) >> 31);
+    const uint32_t half = (uint32_t)1 << ((right - 1) & 31), share = (product + half) >> (right & 31);
+    const int32_t y = low + (int32_t)(right < 32 ? share : 0);
+    return y < high ? y : high;
 }
 
 static inline int32_t softmax_value(const state *s, const row_sum *r, int below)
 {
-    return softmax_share(r, s->exponential[below]);
+    return softmax_share(r->inverse, r->right, r->out_low, r->out_high, s->exponential[below]);
 }
 
 static row_sum log_softmax_sum(const state *s, uint64_t sum)
@@ -242,9 +279,6 @@ static inline int32_t log_softmax_value(const state *s, const row_sum *r, int be
     return -below > r->least ? tq_clamp_i64((int64_t)y + s->out_high, s->out_low, s->out_high) : s->out_low;
 }
 
-/* The quantized output at `below` = max - q, from a row's sum. */
-typedef int32_t (*value_fn)(const state *s, const row_sum *r, int below);
-
 static inline void put(void *out, bool wide, size_t i, int32_t y)
 {
     if (wide)
@@ -253,77 +287,79 @@ static inline void put(void *out, bool wide, size_t i, int32_t y)
         ((uint8_t *)out)[i] = (uint8_t)y;
 }
 
-/* Writes a row, whose greatest input is max.  Long rows compute each of the 256 values once.  wide: to INT16. */
-TQ_BODY void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, value_fn value, const row_sum *r,
-                       bool wide, void *out)
+/* Writes a row, whose greatest input is max, from the outputs at 0 to 255 below it.  wide: to INT16. */
+static void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, const int32_t *values, bool wide,
+                      void *out)
+{
+    const uint8_t top = (uint8_t)(max - s->in_bias);
+    uint8_t table[256];
+    for (int below = 0; below < 256; below++)
+        table[(uint8_t)(top - below)] = (uint8_t)values[below];
+    if (!wide)
+        tq_lookup_bytes(table, in, out, n);
+    else
+        TQ_EACH (i, n)
+            put(out, true, i, values[(uint8_t)(top - in[i])]);
+}
+
+/* ---- rows of fewer than 256 elements ---- */
+
+/* Looks up the table's entries of a row, by the distances from its greatest element. */
+#define LOOK_UP(s, in, n, max, table, entries)                \
+    do {                                                      \
+        const uint8_t top = (uint8_t)((max) - (s)->in_bias);  \
+        for (size_t i = 0; i < (n); i++)                      \
+            (entries)[i] = (table)[(uint8_t)(top - (in)[i])]; \
+    } while (0)
+
+/* The sum of a row's exponentials rounded to Q12 is less than 2^27. */
+TQ_BODY void softmax_short(const state *s, const uint8_t *in, size_t n, size_t rows, bool wide, void *out)
+{
+    int32_t exponentials[TOGETHER], mantissas[TOGETHER], inverses[TOGETHER], rights[TOGETHER];
+    const int32_t low = s->out_low, high = s->out_high;
+    for (size_t r = 0; r < rows; r++) {
+        uint32_t sum = 0;
+        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->exponential, exponentials + r * n);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
+        int over;
+        mantissas[r] = tq_mantissa(sum, 12, &over);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            rights[i] = over + 31 - s->out_bits;
+    }
+    for (size_t r = 0; r < rows; r++)
+        mantissas[r] = tq_q_inverse_of_one_plus(mantissas[r]);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            inverses[i] = mantissas[r];
+    for (size_t i = 0; i < rows * n; i++)
+        put(out, wide, i, softmax_share(inverses[i], rights[i], low, high, exponentials[i]));
+}
+
+/* A longer row: each of the 256 outputs is computed once. */
+TQ_BODY void softmax_long(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
 {
     int32_t values[256];
-    const row_sum own = *r; /* stores cannot change it */
-    const uint8_t top = (uint8_t)(max - s->in_bias);
-    if (n < 256) {
-        for (size_t i = 0; i < n; i++)
-            put(out, wide, i, value(s, &own, (uint8_t)(top - in[i])));
-        return;
-    }
-    for (int below = 0; below < 256; below++)
-        values[below] = value(s, &own, below);
-    TQ_EACH (i, n)
-        put(out, wide, i, values[(uint8_t)(top - in[i])]);
-}
-
-/* A row of fewer than 256 elements.  Their exponentials are looked up once; the sum of them rounded to Q12 is less than
-   2^27. */
-TQ_BODY void softmax_short(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
-{
-    int32_t exponentials[256];
-    uint8_t max = 0;
-    uint32_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
-    for (size_t i = 0; i < n; i++)
-        exponentials[i] = s->exponential[(uint8_t)(max - ordered(in[i], s))];
-    for (size_t i = 0; i < n; i++)
-        sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
-    const row_sum r = softmax_sum(s, sum);
-    for (size_t i = 0; i < n; i++)
-        put(out, wide, i, softmax_share(&r, exponentials[i]));
-}
-
-#define SOFTMAX_SHORT(isa, target)                                                                            \
-    target static void softmax_short_##isa(const state *s, const uint8_t *in, size_t n, bool wide, void *out) \
-    {                                                                                                         \
-        wide ? softmax_short(s, in, n, true, out) : softmax_short(s, in, n, false, out);                      \
-    }
-TQ_EVERY_ISA(SOFTMAX_SHORT)
-
-static void softmax_8(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
-{
-    static void (*const bodies[TQ_ISAS])(const state *, const uint8_t *, size_t, bool, void *) =
-        TQ_ISA_FUNCTIONS(softmax_short);
-    if (n < 256) {
-        bodies[tq_isa()](s, in, n, wide, out);
-        return;
-    }
     const uint8_t max = max_of(s, in, n);
     const row_sum r = softmax_sum(s, sum_of(s, in, n, max));
-    write_row(s, in, max, n, softmax_value, &r, wide, out);
+    for (int below = 0; below < 256; below++)
+        values[below] = softmax_value(s, &r, below);
+    write_row(s, in, max, n, values, wide, out);
 }
 
-static void softmax_to_8(const state *s, const void *in, void *out, size_t n)
+TQ_BODY void log_softmax_bytes(const state *s, const uint8_t *in, uint8_t *out, size_t n)
 {
-    softmax_8(s, in, n, false, out);
-}
-
-static void softmax_to_16(const state *s, const void *in, void *out, size_t n)
-{
-    softmax_8(s, in, n, true, out);
-}
-
-static void log_softmax_to_8(const state *s, const void *in, void *out, size_t n)
-{
+    int32_t values[256];
     const uint8_t max = max_of(s, in, n);
     const row_sum r = log_softmax_sum(s, sum_of(s, in, n, max));
-    write_row(s, in, max, n, log_softmax_value, &r, false, out);
+    if (n < 256)
+        for (size_t i = 0; i < n; i++)
+            out[i] = (uint8_t)log_softmax_value(s, &r, (uint8_t)(max - ordered(in[i], s)));
+    if (n < 256)
+        return;
+    for (int below = 0; below < 256; below++)
+        values[below] = log_softmax_value(s, &r, below);
+    write_row(s, in, max, n, values, false, out);
 }
 
 /* ---- rows of 8 bits by the optimized kernels' formulas ---- */
@@ -340,7 +376,7 @@ static float sum_of_table(const state *s, const uint8_t *in, size_t n, uint8_t m
 /* The parameters of a share's quantized value. */
 typedef struct share_rule {
     int32_t zero, low, high;
-    bool truncates;
+    int32_t truncates; /* all bits or none: compilers find no vectors in a choice by a bool */
 } share_rule;
 
 enum { SATURATES = 1 << 20 }; /* a share that saturates every type */
@@ -349,36 +385,22 @@ enum { SATURATES = 1 << 20 }; /* a share that saturates every type */
 static inline share_rule share_rule_of(const state *s)
 {
     const int32_t zero = tq_clamp_i64(s->out_zero, -2 * SATURATES, 2 * SATURATES);
-    return (share_rule){zero, s->out_low, s->out_high, s->truncates};
+    return (share_rule){zero, s->out_low, s->out_high, -(int32_t)s->truncates};
 }
 
+/* NaN saturates.  A sum with the float below 1/2 is truncated to the nearest integer, of ties the greater. */
 TQ_BODY int32_t quantized_share(share_rule r, float share)
 {
-    const float enough = SATURATES, raised = share > -enough ? share : -enough;
-    const float bounded = share != share || raised > enough ? enough : raised;
-    const int32_t whole = (int32_t)bounded, rounded = whole + (bounded - (float)whole >= 0.5f);
-    const int32_t y = r.truncates ? (int32_t)(bounded + 0.5f) : rounded + r.zero;
-    return y < r.low ? r.low : y > r.high ? r.high : y;
+    const float enough = SATURATES, capped = share < enough ? share : enough;
+    const float bounded = capped > -enough ? capped : -enough, half = bounded > 0 ? 0x1.fffffep-2f : 0;
+    const int32_t rounded = (int32_t)(bounded + half) + r.zero, truncated = (int32_t)(bounded + 0.5f);
+    const int32_t y = rounded ^ ((rounded ^ truncated) & r.truncates), raised = y < r.low ? r.low : y;
+    return raised < r.high ? raised : r.high;
 }
 
 static inline int32_t share_value(const state *s, const row_sum *r, int below)
 {
-    return quantized_share(share_rule_of(s), below < r->entries ? s->table[below] * r->share : 0);
-}
-
-/* The number of leading entries whose shares may round to more than 0. */
-static int entries_above_0(const state *s, float inverse)
-{
-    int count = 256;
-    while (count > 0 && s->table[count - 1] * inverse < 0.25f)
-        count--;
-    return count;
-}
-
-static int32_t log_value(const state *s, float offset, int32_t q)
-{
-    return tq_value_of_rounded(rintf(s->in_scale / s->out_scale * (float)q - offset), s->out_zero, s->out_low,
-                               s->out_high);
+    return quantized_share(share_rule_of(s), s->table[below] * r->share);
 }
 
 /* The quantized value for 0 to 255: the inverse of `ordered`. */
@@ -387,60 +409,117 @@ static int32_t quantized_of(const state *s, int32_t rank)
     return s->in_bias ? rank - 128 : rank;
 }
 
-/* A row of fewer than 256 elements, whose exponentials are looked up once. */
-TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
+/* rows: at least 1. */
+TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t rows, bool wide, void *out)
 {
     const share_rule rule = share_rule_of(s);
-    float exponentials[256], sum = 0;
-    uint8_t max = 0;
-    for (size_t i = 0; i < n; i++)
-        max = ordered(in[i], s) > max ? ordered(in[i], s) : max;
-    for (size_t i = 0; i < n; i++)
-        sum += exponentials[i] = s->table[(uint8_t)(max - ordered(in[i], s))];
-    const float share = 1.0f / (sum * s->out_scale);
-    for (size_t i = 0; i < n; i++)
-        put(out, wide, i, quantized_share(rule, exponentials[i] * share));
+    float exponentials[TOGETHER], shares[TOGETHER], sums[TOGETHER];
+    size_t r = 0;
+    do {
+        sums[r] = 0;
+        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->table, exponentials + r * n);
+    } while (++r < rows);
+    tq_sum_runs(sums, exponentials, n, rows);
+    for (r = 0; r < rows; r++) {
+        const float share = 1.0f / (sums[r] * s->out_scale);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            shares[i] = share;
+    }
+    for (size_t i = 0; i < rows * n; i++)
+        put(out, wide, i, quantized_share(rule, exponentials[i] * shares[i]));
 }
 
-#define SHARES_SHORT(isa, target)                                                                            \
-    target static void shares_short_##isa(const state *s, const uint8_t *in, size_t n, bool wide, void *out) \
-    {                                                                                                        \
-        wide ? shares_short(s, in, n, true, out) : shares_short(s, in, n, false, out);                       \
-    }
-TQ_EVERY_ISA(SHARES_SHORT)
-
-static void shares(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
+TQ_BODY void shares_long(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
 {
-    static void (*const bodies[TQ_ISAS])(const state *, const uint8_t *, size_t, bool, void *) =
-        TQ_ISA_FUNCTIONS(shares_short);
-    if (n < 256) {
-        bodies[tq_isa()](s, in, n, wide, out);
-        return;
-    }
+    int32_t values[256];
     const uint8_t max = max_of(s, in, n);
-    row_sum r = {.share = 1.0f / (sum_of_table(s, in, n, max) * s->out_scale)};
-    r.entries = entries_above_0(s, r.share);
-    write_row(s, in, max, n, share_value, &r, wide, out);
+    const row_sum r = {.share = 1.0f / (sum_of_table(s, in, n, max) * s->out_scale)};
+    for (int below = 0; below < 256; below++)
+        values[below] = share_value(s, &r, below);
+    write_row(s, in, max, n, values, wide, out);
 }
 
-static void shares_to_8(const state *s, const void *in, void *out, size_t n)
+static float log_offset(const state *s, uint8_t max, float sum)
 {
-    shares(s, in, n, false, out);
+    return (s->in_scale * (float)quantized_of(s, max) + logf(sum)) / s->out_scale;
 }
 
-static void shares_to_16(const state *s, const void *in, void *out, size_t n)
+/* The logarithms of n elements, one behind the other in memory as their offsets are; stride 0: of one offset.  NaN, of
+   absurd scales, gives the zero point. */
+TQ_BODY void write_logs(const state *s, const uint8_t *in, uint8_t *out, size_t n, const float *offsets, size_t stride)
 {
-    shares(s, in, n, true, out);
+    const float scale = s->in_scale / s->out_scale;
+    const int32_t zero = s->out_zero, bias = s->in_bias;
+    const float low = (float)(s->out_low - zero), high = (float)(s->out_high - zero);
+    TQ_EACH (i, n) {
+        const int32_t q = (uint8_t)(in[i] + bias) - bias;
+        const float log = scale * (float)q - offsets[i * stride];
+        out[i] = (uint8_t)(tq_lane_round_even(log != log ? 0 : log, low, high) + zero);
+    }
 }
 
-static void logs_to_8(const state *s, const void *in, void *out, size_t n)
+TQ_BODY void logs_long(const state *s, const uint8_t *in, uint8_t *out, size_t n)
 {
-    const uint8_t *from = in, max = max_of(s, from, n);
-    const float log_sum = logf(sum_of_table(s, from, n, max));
-    const float offset = (s->in_scale * (float)quantized_of(s, max) + log_sum) / s->out_scale;
-    TQ_EACH (i, n)
-        ((uint8_t *)out)[i] = (uint8_t)log_value(s, offset, quantized_of(s, ordered(from[i], s)));
+    const uint8_t max = max_of(s, in, n);
+    const float offset = log_offset(s, max, sum_of_table(s, in, n, max));
+    write_logs(s, in, out, n, &offset, 0);
 }
+
+/* rows: at least 1. */
+TQ_BODY void logs_short(const state *s, const uint8_t *in, uint8_t *out, size_t n, size_t rows)
+{
+    float exponentials[TOGETHER], sums[TOGETHER];
+    uint8_t max[TOGETHER];
+    size_t r = 0;
+    do {
+        sums[r] = 0;
+        max[r] = max_of(s, in + r * n, n);
+        LOOK_UP(s, in + r * n, n, max[r], s->table, exponentials + r * n);
+    } while (++r < rows);
+    tq_sum_runs(sums, exponentials, n, rows);
+    for (r = 0; r < rows; r++) {
+        const float offset = log_offset(s, max[r], sums[r]);
+        for (size_t i = r * n; i < (r + 1) * n; i++)
+            exponentials[i] = offset;
+    }
+    write_logs(s, in, out, rows * n, exponentials, 1);
+}
+
+#define ROW(target, name, call)                                                  \
+    target static void name(const state *s, const void *in, void *out, size_t n) \
+    {                                                                            \
+        call;                                                                    \
+    }
+#define ROWS(target, name, call)                                                              \
+    target static void name(const state *s, const void *in, void *out, size_t n, size_t rows) \
+    {                                                                                         \
+        call;                                                                                 \
+    }
+#define BYTES(isa, target)                                                         \
+    ROW(target, softmax_long_8_##isa, softmax_long(s, in, n, false, out))          \
+    ROW(target, softmax_long_16_##isa, softmax_long(s, in, n, true, out))          \
+    ROW(target, shares_long_8_##isa, shares_long(s, in, n, false, out))            \
+    ROW(target, shares_long_16_##isa, shares_long(s, in, n, true, out))            \
+    ROW(target, log_softmax_8_##isa, log_softmax_bytes(s, in, out, n))             \
+    ROW(target, logs_8_##isa, logs_long(s, in, out, n))                            \
+    ROWS(target, short_logs_8_##isa, logs_short(s, in, out, n, rows))              \
+    ROWS(target, softmax_short_8_##isa, softmax_short(s, in, n, rows, false, out)) \
+    ROWS(target, softmax_short_16_##isa, softmax_short(s, in, n, rows, true, out)) \
+    ROWS(target, shares_short_8_##isa, shares_short(s, in, n, rows, false, out))   \
+    ROWS(target, shares_short_16_##isa, shares_short(s, in, n, rows, true, out))
+TQ_EVERY_ISA(BYTES)
+
+/* By rule, the reference's or the optimized, and by output, of 8 bits or 16. */
+static const row_fn long_rows[2][2][TQ_ISAS] = {
+    {TQ_ISA_FUNCTIONS(softmax_long_8), TQ_ISA_FUNCTIONS(softmax_long_16)},
+    {TQ_ISA_FUNCTIONS(shares_long_8), TQ_ISA_FUNCTIONS(shares_long_16)},
+};
+static const rows_fn short_rows[2][2][TQ_ISAS] = {
+    {TQ_ISA_FUNCTIONS(softmax_short_8), TQ_ISA_FUNCTIONS(softmax_short_16)},
+    {TQ_ISA_FUNCTIONS(shares_short_8), TQ_ISA_FUNCTIONS(shares_short_16)},
+};
+static const rows_fn short_logs_8[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_logs_8);
+static const row_fn log_rows[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(log_softmax_8), TQ_ISA_FUNCTIONS(logs_8)};
 
 /* ---- rows of INT16 ---- */
 
@@ -482,12 +561,15 @@ typedef struct pairs {
 
 static void fill_pairs(const state *s, pairs *p)
 {
+    uint8_t in[2 * 256], out[2 * 256];
     for (int below = 0; below < 256; below++) {
-        const uint8_t in[2] = {(uint8_t)(255 - s->in_bias), (uint8_t)(255 - below - s->in_bias)};
-        uint8_t out[2];
-        s->row(s, in, out, 2);
-        p->greater[below] = out[0];
-        p->other[below] = out[1];
+        in[2 * below] = (uint8_t)(255 - s->in_bias);
+        in[2 * below + 1] = (uint8_t)(255 - below - s->in_bias);
+    }
+    s->rows(s, in, out, 2, 256);
+    for (int below = 0; below < 256; below++) {
+        p->greater[below] = out[2 * below];
+        p->other[below] = out[2 * below + 1];
     }
 }
 
@@ -508,12 +590,16 @@ typedef struct walk {
     const char *in;
     char *out;
     size_t depth, in_bytes, out_bytes; /* of a row */
+    rows_fn rows; /* NULL: one by one */
+    size_t at_once; /* rows */
     const pairs *pairs; /* NULL: rows are not two bytes, or few */
 } walk;
 
-/* Rows of floats that the nearest caches hold, and between which Ctrl-C is heard. */
-static size_t rows_at_once(size_t depth)
+/* Rows that the nearest caches hold, and between which Ctrl-C is heard. */
+static size_t rows_at_once(const state *s, size_t depth)
 {
+    if (s->together)
+        return TOGETHER / depth;
     return depth > TQ_CHUNK ? 1 : depth > TQ_CHUNK / TQ_SUM_RUNS ? 4 : TQ_SUM_RUNS;
 }
 
@@ -525,12 +611,12 @@ static void run_rows(void *context, size_t begin, size_t end)
         look_up_pairs(w->s, w->pairs, (const uint8_t *)w->in + 2 * begin, (uint8_t *)w->out + 2 * begin, end - begin);
         return;
     }
-    for (size_t i = begin, rows; i < end && !tq_stop_count(&work, w->depth); i += rows) {
+    for (size_t i = begin, rows; i < end && !tq_stop_count(&work, w->at_once * w->depth); i += rows) {
         const void *in = w->in + i * w->in_bytes;
         void *out = w->out + i * w->out_bytes;
-        rows = w->s->rows ? tq_min_size(end - i, rows_at_once(w->depth)) : 1;
-        if (w->s->rows)
-            w->s->rows(w->s, in, out, w->depth, rows);
+        rows = tq_min_size(end - i, w->at_once);
+        if (w->rows)
+            w->rows(w->s, in, out, w->depth, rows);
         else
             w->s->row(w->s, in, out, w->depth);
     }
@@ -543,10 +629,13 @@ static tq_status eval(tq_node *node, tq_error *error)
     state *s = node->state;
     s->points = node->prepacked;
     size_t count = tq_tensor_count(in), depth = (size_t)in->shape.dims[in->shape.rank - 1];
-    walk w = {s,   in->data, out->data, depth, depth * tq_element_bytes(in->type), depth * tq_element_bytes(out->type),
-              NULL};
     if (count == 0)
         return TQ_OK;
+    const size_t bytes = tq_element_bytes(in->type);
+    walk w = {.s = s, .in = in->data, .out = out->data, .depth = depth, .in_bytes = depth * bytes};
+    w.out_bytes = depth * tq_element_bytes(out->type);
+    w.rows = s->together && depth >= 256 ? NULL : s->rows;
+    w.at_once = w.rows ? rows_at_once(s, depth) : 1;
     pairs pairs;
     const bool is_softmax = node->row.code == TQ_BuiltinOperator_SOFTMAX;
     if (is_softmax && depth == 2 && w.in_bytes == 2 && w.out_bytes == 2 && count >= 4 * 256) {
@@ -653,20 +742,22 @@ tq_status tq_prepare_softmax(tq_node *node, tq_error *error)
     TQ_TRY(tq_check_output(node, 0, tq_type_set(type) | (is_bytes ? TQ_T(INT16) : 0), error));
     s->beta = (float)tq_get_scalar(&node->options.table, TQ_SoftmaxOptions_beta).f;
     if (type == TQ_TensorType_FLOAT32 || type == TQ_TensorType_FLOAT16) {
-        const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK, half = type == TQ_TensorType_FLOAT16;
-        s->row = half ? softmax_half : softmax_xnnpack[tq_isa()];
-        s->rows = half || by_xnnpack ? NULL : softmax_float[tq_isa()];
+        const bool by_xnnpack = node->numerics == TQ_NUMERICS_XNNPACK;
+        s->row = softmax_half;
+        s->rows = type == TQ_TensorType_FLOAT16 ? NULL : (by_xnnpack ? softmax_xnnpack : softmax_float)[tq_isa()];
         return TQ_OK;
     }
     if (!is_bytes)
         return prepare_int16(node, s, s->beta, error);
     if (type == TQ_TensorType_INT8 && node->out[0]->type == TQ_TensorType_INT8)
         TQ_TRY(check_softmax_output(node, 1.0f / 256, -128, error));
-    s->row = node->out[0]->type == TQ_TensorType_INT16 ? softmax_to_16 : softmax_to_8;
-    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED, wide = node->out[0]->type == TQ_TensorType_INT16;
+    s->row = long_rows[optimized][wide][tq_isa()];
+    s->rows = short_rows[optimized][wide][tq_isa()];
+    s->together = true;
+    if (optimized) {
         TQ_TRY(tq_check_output_divisor(node, error));
         prepare_table(node, s, s->beta);
-        s->row = node->out[0]->type == TQ_TensorType_INT16 ? shares_to_16 : shares_to_8;
     }
     return prepare_bytes(node, s, s->beta, error);
 }
@@ -679,15 +770,18 @@ tq_status tq_prepare_log_softmax(tq_node *node, tq_error *error)
     int32_t type = node->in[0]->type, zero_point = type == TQ_TensorType_INT8 ? 127 : 255;
     if (type == TQ_TensorType_FLOAT32) {
         s->row = log_softmax_float[tq_isa()];
+        s->rows = short_log_softmax[tq_isa()];
+        s->together = true;
         return TQ_OK;
     }
     if (tq_scale_of(node->out[0]) != 16.0f / 256 || tq_zero_point_of(node->out[0]) != zero_point)
         return tq_output_fail(node, 0, error, "has scale %.9g and zero point %d; LOG_SOFTMAX needs 16/256 and %d",
                               tq_scale_of(node->out[0]), tq_zero_point_of(node->out[0]), zero_point);
-    s->row = log_softmax_to_8;
-    if (node->numerics == TQ_NUMERICS_OPTIMIZED) {
+    const bool optimized = node->numerics == TQ_NUMERICS_OPTIMIZED;
+    s->row = log_rows[optimized][tq_isa()];
+    s->rows = optimized ? short_logs_8[tq_isa()] : NULL;
+    s->together = true;
+    if (optimized)
         prepare_table(node, s, 1);
-        s->row = logs_to_8;
-    }
     return prepare_bytes(node, s, 1.0, error);
 }
