@@ -90,7 +90,7 @@ static inline size_t index_at(const tq_tensor *indices, size_t at)
 /* `bytes`: of a run.  Short runs of whole cache lines, as rows of embeddings are, are copied without a call. */
 static void gather_runs(const gather *g, const unsigned char *from, unsigned char *to, size_t bytes)
 {
-    enum { LINE = 64, SHORT = 8 * LINE };
+    enum { LINE = 64, SHORT = 4 * LINE };
     const bool lines = bytes % LINE == 0 && bytes <= SHORT;
     size_t work = 0;
     for (size_t rest = 0; rest < g->runs / g->coordinates; rest++, from += g->dim * bytes) {
