@@ -30,8 +30,8 @@
 #include "ops/quantized.h"
 #include "ops/reductions/resize_lines.h"
 
-/* Columns whose samples are computed at once, on the stack. */
-#define COLUMNS 128
+/* Columns whose samples are computed at once, on the stack: a row of most pictures, which is written to its end. */
+#define COLUMNS 1024
 
 #define COST 120 /* picoseconds for an element of the output */
 
@@ -267,15 +267,16 @@ enum { FEW = 4 };
                 name(corners, &own.y, &right, y, n);                                                 \
         }                                                                                            \
     }
+
 /* UINT8 by way of floats: the pixels' products with the weights of the rows, which neighbouring columns share, then the
    sums of their products with those of the columns, then bytes. */
-enum { PRODUCTS = 2048 };
+enum { PRODUCTS = 2048, TOGETHER = 128 /* columns */ };
 
-/* `count` columns, whose pixels from `first` to the last one's `high` have at most PRODUCTS channels, as they have. */
+/* At most TOGETHER columns, which read at most PRODUCTS channels of neighbouring pixels, and write so many. */
 TQ_BODY void mix_u8_part(const line *l, const tq_sample *from, size_t count, uint8_t *restrict out, mix_fn mix)
 {
     float above[PRODUCTS], below[PRODUCTS], sums[PRODUCTS];
-    tq_sample columns[COLUMNS];
+    tq_sample columns[TOGETHER];
     const size_t n = l->depth, first = from[0].low, pixels = from[count - 1].high + 1 - first;
     const uint8_t *top = (const uint8_t *)l->top + first * n, *bottom = (const uint8_t *)l->bottom + first * n;
     const float upper = 1 - l->y.real, lower = l->y.real;
@@ -298,7 +299,7 @@ TQ_BODY void mix_u8_line(const line *l, uint8_t *out, mix_fn mix)
     const size_t n = l->depth, most = PRODUCTS / n;
     for (size_t x = 0, count; x < l->count; x += count, out += count * n) {
         const tq_sample *from = l->columns + x;
-        count = tq_min_size(l->count - x, most);
+        count = tq_min_size(tq_min_size(l->count - x, TOGETHER), most);
         while (count > 1 && from[count - 1].high + 1 - from[0].low > most)
             count--;
         if (count > 0 && from[count - 1].high + 1 - from[0].low <= most) {
