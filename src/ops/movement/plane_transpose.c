@@ -237,19 +237,20 @@ static size_t spread(ptrdiff_t step)
 }
 
 /* Lines whose distance is a multiple of a large power of two drive each other out of the cache.  In a square tile those
-   of the side where it is larger are read, or written, to their ends at once; where it is large on both sides, tiles
-   are as wide and high as a line is long. */
+   of the side where it is larger are read, or written, to their ends at once: as many columns as a line is long, or, of
+   the farthest, a block has.  Where it is large on both sides, tiles are as wide and high as a line is long. */
 static void copy_tiles(const plane *p, const blocks *b, const char *from, char *to)
 {
     enum { LINE = 64, LINES = 8, FAR = 512 }; /* 64 lines of this distance fill a cache of 8 ways */
-    const size_t spread_from = spread(p->column_from), spread_to = spread(p->row_to);
-    const size_t tile = (spread_from >= FAR && spread_to >= FAR ? LINE : LINES * LINE) / p->run;
+    const size_t spread_from = spread(p->column_from), spread_to = spread(p->row_to), side = LINE / p->run;
+    const bool far = spread_from >= FAR && spread_to >= FAR;
+    const size_t tile = far ? side : LINES * side, narrow = far || spread_from < 2 * FAR ? side : b->wide;
     for (size_t r = 0; r < p->rows; r += tile)
         for (size_t c = 0; c < p->columns; c += tile) {
             const size_t rows = tq_min_size(p->rows - r, tile), columns = tq_min_size(p->columns - c, tile);
-            const size_t wide = spread_from < spread_to ? columns : b->wide;
+            const size_t wide = spread_from < spread_to ? columns : narrow;
             for (size_t i = 0; i < columns; i += wide)
-                b->copy(p, from, to, r, c + i, rows, wide);
+                b->copy(p, from, to, r, c + i, rows, tq_min_size(columns - i, wide));
         }
 }
 
