@@ -45,6 +45,9 @@ def cases():
                 yield "SUM", type, [rows, length], [I32([1])], {}
         for order in ([0, 3, 1, 2], [0, 2, 3, 1], [3, 2, 1, 0]):
             yield "TRANSPOSE", type, [2, 61, 35, 67], [I32(order)], {}
+        for rows in (2, 3, 4, 5, 9, 15, 17):
+            for shape in ([rows, 1030], [1030, rows]):
+                yield "TRANSPOSE", type, shape, [I32([1, 0])], {}
         pads = I32([[0, 0], [3, 2], [0, 1], [0, 0]])
         yield "PAD", type, [1, 190, 191, 33], [pads], {}
         yield "SLICE", type, [3, 90, 91, 43], [I32([1, 2, 3, 1]), I32([2, 85, 80, 41])], {}
@@ -117,17 +120,18 @@ def test_threads_agree(threads, scalar):
     assert digest(threads) == scalar
 
 
-@pytest.mark.parametrize("type", ["float32", "int64", "bool"])
+@pytest.mark.parametrize("type", ["float32", "int64", "int16", "bool"])
 @pytest.mark.parametrize(
     "shape, order",
     [
         ([270, 300], [1, 0]),
-        ([261, 3], [1, 0]),
-        ([3, 261], [1, 0]),
+        *(([261, few], [1, 0]) for few in (2, 3, 4, 5, 12)),
+        *(([few, 261], [1, 0]) for few in (2, 3, 4, 5, 12)),
         ([2, 3, 7, 300], [0, 2, 3, 1]),
+        ([512, 130], [1, 0]),
+        ([130, 512], [1, 0]),
         ([6, 35, 4, 19], [3, 2, 1, 0]),
     ],
-    ids=["steps of over 1024 bytes", "3 columns", "3 rows", "3 channels", "reversed"],
 )
 def test_transpose_equals_numpy(type, shape, order):
     out = [shape[d] for d in order]

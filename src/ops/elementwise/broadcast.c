@@ -199,11 +199,28 @@ static void fill_tile(const tq_broadcast *plan, const void *from, char *tile)
         memcpy(tile, from, bytes);
 }
 
+/* Rows side by side in dimension 1; s: the first.  Only their places change from one to the next. */
+static void run_rows(const tq_broadcast *plan, tq_broadcast_run *s, size_t rows)
+{
+    const tq_broadcast_fn run = plan->run;
+    const size_t step = s->n * plan->out_bytes, first = plan->steps[0][1], second = plan->steps[1][1];
+    for (; rows > 1; rows--) {
+        run(s);
+        s->out = (char *)s->out + step;
+        s->in[0] = (const char *)s->in[0] + first;
+        s->in[1] = (const char *)s->in[1] + second;
+        if (plan->inputs > 2)
+            s->in[2] = (const char *)s->in[2] + plan->steps[2][1];
+    }
+    run(s);
+}
+
 /* Elements [begin, end) of the output. */
 static void run_range(void *context, size_t begin, size_t end)
 {
     const walk *w = context;
     const tq_broadcast *plan = w->plan;
+    enum { TOGETHER = 1 << 16 }; /* elements, between which Ctrl-C is not heard */
     const size_t inner = plan->dims[0];
     size_t row = begin ? begin / inner : 0, column = begin ? begin % inner : 0; /* a division takes as long as a row */
     size_t at[TQ_DIMS], offset[TQ_OPERANDS] = {0};
@@ -216,18 +233,23 @@ static void run_range(void *context, size_t begin, size_t end)
     tq_broadcast_run s = {.params = plan->params};
     for (int i = 0; i < plan->inputs; i++)
         s.scalar[i] = plan->steps[i][0] == 0;
-    while (begin < end && !tq_stop_after(inner)) {
-        s.n = inner - column < end - begin ? inner - column : end - begin;
+    for (size_t rows; begin < end; begin += s.n * rows, column = 0) {
+        s.n = tq_min_size(inner - column, end - begin);
+        rows = 1;
+        if (s.n == inner && plan->rank > 1)
+            rows = tq_min_size(tq_min_size(plan->dims[1] - at[1], (end - begin) / inner), 1 + TOGETHER / inner);
         for (int i = 0; i < plan->inputs; i++)
             s.in[i] = w->in[i] + offset[i] + column * plan->steps[i][0];
         s.out = w->out + begin * plan->out_bytes;
-        plan->run(&s);
-        begin += s.n;
-        column = 0;
-        for (int d = 1; d < plan->rank; d++) { /* the next row */
+        if (tq_stop_after(s.n * rows))
+            return;
+        run_rows(plan, &s, rows);
+        size_t steps = rows;
+        for (int d = 1; d < plan->rank; d++, steps = 1) { /* to the next row */
             for (int i = 0; i < plan->inputs; i++)
-                offset[i] += plan->steps[i][d];
-            if (++at[d] < plan->dims[d])
+                offset[i] += steps * plan->steps[i][d];
+            at[d] += steps;
+            if (at[d] < plan->dims[d])
                 break;
             for (int i = 0; i < plan->inputs; i++)
                 offset[i] -= at[d] * plan->steps[i][d];

@@ -42,19 +42,12 @@ static void NAME(transpose)(const plane *p, const unsigned char *restrict from, 
         }
 }
 
-#if BYTES == 1
-#define TRANSPOSE transpose_bytes
-#elif BYTES == 4 && TQ_X86
-#define TRANSPOSE transpose_words
-#else
-#define TRANSPOSE NAME(transpose)
-#endif
-
 static void NAME(plane)(const plane *p, const unsigned char *from, unsigned char *to)
 {
     const bool dense_to = p->column_to == BYTES;
     if (dense_to && p->row_from == BYTES && p->rows > 1) {
-        TRANSPOSE(p, from, to);
+        if (!tq_plane_transpose(p, from, to))
+            NAME(transpose)(p, from, to);
         return;
     }
     for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)
@@ -67,5 +60,4 @@ static void NAME(plane)(const plane *p, const unsigned char *from, unsigned char
 #undef JOIN
 #undef EXPAND
 #undef NAME
-#undef TRANSPOSE
 #undef BYTES

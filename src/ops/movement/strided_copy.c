@@ -9,14 +9,10 @@
 
 #include <string.h>
 
-#include "base/cpu.h"
 #include "base/sizes.h"
 #include "base/stop.h"
+#include "ops/movement/plane.h"
 #include "ops/parallel.h"
-
-#if TQ_X86
-#include <emmintrin.h>
-#endif
 
 /* Picoseconds for a byte, and for a run. */
 #define BYTE_COST 20
@@ -90,11 +86,7 @@ ptrdiff_t tq_strided_source(const tq_strided *copy, size_t index, size_t bytes)
     return at;
 }
 
-/* rows x columns runs of `run` bytes, and the steps in bytes between them. */
-typedef struct plane {
-    size_t rows, columns, run;
-    ptrdiff_t row_from, row_to, column_from, column_to;
-} plane;
+typedef tq_plane plane;
 
 typedef void (*plane_fn)(const plane *p, const unsigned char *from, unsigned char *to);
 
@@ -117,14 +109,6 @@ static void plane_long_runs(const plane *p, const unsigned char *from, unsigned 
                     from + (ptrdiff_t)r * p->row_from + (ptrdiff_t)c * p->column_from, p->run);
 }
 
-#if TQ_X86
-static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
-static void transpose_words(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
-#else
-static void transpose_eights(const plane *p, const unsigned char *restrict from, unsigned char *restrict to);
-#define transpose_bytes transpose_eights
-#endif
-
 #define BYTES 1
 #include "ops/movement/plane_template.h"
 #define BYTES 3
@@ -137,131 +121,6 @@ static void transpose_eights(const plane *p, const unsigned char *restrict from,
 #include "ops/movement/plane_template.h"
 #define BYTES 16
 #include "ops/movement/plane_template.h"
-
-/* Transposes 8 rows of 8 bytes, each row a little-endian uint64: swaps halves, then quarters, then bytes. */
-static void swap_parts(uint64_t *a, uint64_t *b, int shift, uint64_t mask)
-{
-    uint64_t moved = (*a >> shift ^ *b) & mask;
-    *b ^= moved;
-    *a ^= moved << shift;
-}
-
-static void transpose_8x8(uint64_t w[8])
-{
-    for (int i = 0; i < 4; i++)
-        swap_parts(&w[i], &w[i + 4], 32, UINT64_C(0x00000000FFFFFFFF));
-    for (int i = 0; i < 8; i += i % 4 == 1 ? 3 : 1)
-        swap_parts(&w[i], &w[i + 2], 16, UINT64_C(0x0000FFFF0000FFFF));
-    for (int i = 0; i < 8; i += 2)
-        swap_parts(&w[i], &w[i + 1], 8, UINT64_C(0x00FF00FF00FF00FF));
-}
-
-/* The columns from `columns` on, and the rows from `rows` on, by `transpose`: the others are written already. */
-static void transpose_rest(const plane *p, size_t rows, size_t columns, plane_fn transpose, const unsigned char *from,
-                           unsigned char *to)
-{
-    plane right = *p, below = *p;
-    right.columns = p->columns - columns;
-    transpose(&right, from + (ptrdiff_t)columns * p->column_from, to + columns * p->run);
-    below.rows = p->rows - rows;
-    below.columns = columns;
-    transpose(&below, from + rows * p->run, to + (ptrdiff_t)rows * p->row_to);
-}
-
-/* Transposes runs of one byte: whole blocks of 8 by 8. */
-static void transpose_eights(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
-{
-    size_t rows = p->rows / 8 * 8, columns = p->columns / 8 * 8;
-    for (size_t r = 0; r < rows; r += 8)
-        for (size_t c = 0; c < columns; c += 8) {
-            uint64_t w[8];
-            const unsigned char *f = from + r + (ptrdiff_t)c * p->column_from;
-            unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
-            for (int i = 0; i < 8; i++)
-                memcpy(&w[i], f + i * p->column_from, 8);
-            transpose_8x8(w);
-            for (int i = 0; i < 8; i++)
-                memcpy(t + i * p->row_to, &w[i], 8);
-        }
-    transpose_rest(p, rows, columns, transpose_1, from, to);
-}
-
-#if TQ_X86
-/* Transposes 16 rows of 16 bytes: four rounds, after each of which rows i and i + 8 lie interleaved in 2 i and 2 i + 1.
- */
-static inline void transpose_16x16(__m128i w[16])
-{
-    for (int round = 0; round < 4; round++) {
-        __m128i next[16];
-        for (int i = 0; i < 8; i++) {
-            next[2 * i] = _mm_unpacklo_epi8(w[i], w[i + 8]);
-            next[2 * i + 1] = _mm_unpackhi_epi8(w[i], w[i + 8]);
-        }
-        memcpy(w, next, sizeof next);
-    }
-}
-
-/* The same by whole blocks of 16 by 16. */
-static void transpose_bytes(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
-{
-    const size_t rows = p->rows / 16 * 16, columns = p->columns / 16 * 16;
-    for (size_t r = 0; r < rows; r += 16)
-        for (size_t c = 0; c < columns; c += 16) {
-            __m128i w[16];
-            const unsigned char *f = from + r + (ptrdiff_t)c * p->column_from;
-            unsigned char *t = to + (ptrdiff_t)r * p->row_to + (ptrdiff_t)c;
-            for (int i = 0; i < 16; i++)
-                w[i] = _mm_loadu_si128((const __m128i *)(const void *)(f + i * p->column_from));
-            transpose_16x16(w);
-            for (int i = 0; i < 16; i++)
-                _mm_storeu_si128((__m128i *)(void *)(t + i * p->row_to), w[i]);
-        }
-    transpose_rest(p, rows, columns, transpose_eights, from, to);
-}
-#endif
-
-#if TQ_X86
-static ptrdiff_t distance(ptrdiff_t step)
-{
-    return step < 0 ? -step : step;
-}
-
-/* Transposes runs of four bytes: blocks of 4 by 4. */
-static inline void transpose_4x4(const float *from, ptrdiff_t from_step, float *to, ptrdiff_t to_step)
-{
-    __m128 w[4];
-    for (int i = 0; i < 4; i++)
-        w[i] = _mm_loadu_ps((const float *)(const void *)((const char *)from + i * from_step));
-    _MM_TRANSPOSE4_PS(w[0], w[1], w[2], w[3]);
-    for (int i = 0; i < 4; i++)
-        _mm_storeu_ps((float *)(void *)((char *)to + i * to_step), w[i]);
-}
-
-/* The same in square tiles.  Lines whose distance is a power of two drive each other out of the cache: in a tile, those
-   on the side with the longer steps are read, or written, to their ends at once; where steps are long on both sides,
-   tiles are as wide and high as a line is long. */
-static void transpose_words(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
-{
-    enum { LINE = 64, LONG = 1024 }; /* with longer steps, TILE lines share a quarter of a cache's sets at most */
-    const size_t rows = p->rows / 4 * 4, columns = p->columns / 4 * 4;
-    const ptrdiff_t step_from = distance(p->column_from), step_to = distance(p->row_to);
-    const size_t tile = step_from >= LONG && step_to >= LONG ? LINE / 4 : TILE;
-    const bool along_rows = step_from > step_to;
-    for (size_t r0 = 0; r0 < rows; r0 += tile)
-        for (size_t c0 = 0; c0 < columns; c0 += tile) {
-            const size_t high = tq_min_size(rows - r0, tile), wide = tq_min_size(columns - c0, tile);
-            const unsigned char *f = from + r0 * 4 + (ptrdiff_t)c0 * p->column_from;
-            unsigned char *t = to + (ptrdiff_t)r0 * p->row_to + c0 * 4;
-            for (size_t i = 0; i < (along_rows ? wide : high); i += 4)
-                for (size_t k = 0; k < (along_rows ? high : wide); k += 4) {
-                    const ptrdiff_t r = (ptrdiff_t)(along_rows ? k : i), c = (ptrdiff_t)(along_rows ? i : k);
-                    transpose_4x4((const float *)(const void *)(f + r * 4 + c * p->column_from), p->column_from,
-                                  (float *)(void *)(t + r * p->row_to + c * 4), p->row_to);
-                }
-        }
-    transpose_rest(p, rows, columns, transpose_4, from, to);
-}
-#endif
 
 static plane_fn plane_of(size_t run)
 {

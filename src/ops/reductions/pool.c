@@ -72,20 +72,29 @@ enum { MOST_scalar = 16, MOST_avx2 = 16, MOST_avx512 = 32 };
     for (size_t top = n < some ? 0 : n - some, at = 0, more = 1; more; \
          more = at < top, at = tq_min_size(at + some, top))
 
-/* A filter of up to nine cells. */
-TQ_BODY void average_nine_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
-                               size_t count, const size_t some)
+/* The cells of a filter, column by column, at most `count`: zeros for padding, and behind the last.  move: elements to
+   the same cell of the next window. */
+TQ_BODY void find_cells(const pool *p, const window *w, const float *in, size_t count, const float **x, size_t *move)
 {
-    const float *x[9], inverse = 1 / (float)w->cells;
-    size_t move[9] = {0};
-    for (int k = 0; k < 9; k++)
+    for (size_t k = 0; k < count; k++) {
         x[k] = zeros;
+        move[k] = 0;
+    }
     for (int64_t c = 0; c < w->width; c++)
         for (int64_t y = 0; y < w->height; y++) {
             const int64_t k = (w->left + c) * p->filter_h + w->top + y;
             x[k] = in + (size_t)y * w->row_step + (size_t)c * w->step;
             move[k] = w->move;
         }
+}
+
+/* A filter of up to nine cells. */
+TQ_BODY void average_nine_some(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
+                               size_t count, const size_t some)
+{
+    const float *x[9], inverse = 1 / (float)w->cells;
+    size_t move[9];
+    find_cells(p, w, in, 9, x, move);
     for (; count > 0; count--, out += w->step) {
         const float *const now[9] = {x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8]}; /* in registers */
         EACH_SOME (at)
@@ -156,11 +165,38 @@ TQ_BODY void average_many(const pool *p, const window *w, const float *restrict 
         out[i] = clamp_float(p, sum[i] * inverse);
 }
 
+/* A filter of 10 to 9 NINES cells: they are found once for all windows. */
+enum { NINES = 4 };
+TQ_BODY void average_some_nines(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n)
+{
+    const size_t cells = (size_t)(p->filter_h * p->filter_w);
+    const float *x[9 * NINES], inverse = 1 / (float)w->cells;
+    size_t move[9 * NINES];
+    find_cells(p, w, in, 9 * NINES, x, move);
+    for (size_t count = w->count; count > 0; count--, out += w->step) {
+        float sum[CHANNELS];
+        memset(sum, 0, n * sizeof *sum);
+        for (size_t k = 0; k < cells; k += 9) {
+            const float *const now[9] = {x[k],     x[k + 1], x[k + 2], x[k + 3], x[k + 4],
+                                         x[k + 5], x[k + 6], x[k + 7], x[k + 8]};
+            for (size_t i = 0; i < n; i++)
+                sum[i] += SUM_NINE(now, i);
+        }
+        for (size_t i = 0; i < n; i++)
+            out[i] = clamp_float(p, sum[i] * inverse);
+        for (size_t k = 0; k < cells; k++)
+            x[k] += move[k];
+    }
+}
+
 TQ_BODY void average_xnnpack(const pool *p, const window *w, const float *restrict in, float *restrict out, size_t n,
                              const size_t most)
 {
-    if (p->filter_h * p->filter_w <= 9)
+    const int64_t cells = p->filter_h * p->filter_w;
+    if (cells <= 9)
         average_nine(p, w, in, out, n, most);
+    else if (cells <= 9 * NINES)
+        average_some_nines(p, w, in, out, n);
     else
         for (size_t i = 0; i < w->count; i++, in += w->move, out += w->step)
             average_many(p, w, in, out, n);

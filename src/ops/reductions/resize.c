@@ -30,8 +30,8 @@
 #include "ops/quantized.h"
 #include "ops/reductions/resize_lines.h"
 
-/* Columns whose samples are computed at once, on the stack. */
-#define COLUMNS 128
+/* Columns whose samples are computed at once, on the stack: a row of most pictures, which is written to its end. */
+#define COLUMNS 1024
 
 #define COST 120 /* picoseconds for an element of the output */
 
@@ -131,6 +131,15 @@ TQ_BODY void mix_f32(const void *const corners[4], const tq_sample *y, const tq_
     CORNERS(float);
     for (size_t i = 0; i < n; i++)
         y_out[i] = REAL_SUM + 0.0f;
+}
+
+/* The same of a (1 - y) and b y for a and b, c (1 - y) and d y for c and d: see mix_u8_line. */
+TQ_BODY void mix_products(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
+{
+    CORNERS(float);
+    (void)y;
+    for (size_t i = 0; i < n; i++)
+        y_out[i] = a[i] * (1 - x->real) + b[i] * (1 - x->real) + c[i] * x->real + d[i] * x->real + 0.5f;
 }
 
 TQ_BODY void mix_u8(const void *const corners[4], const tq_sample *y, const tq_sample *x, void *out, size_t n)
@@ -258,14 +267,68 @@ enum { FEW = 4 };
                 name(corners, &own.y, &right, y, n);                                                 \
         }                                                                                            \
     }
-#define MIXES(isa, target)                  \
-    MIX(isa, target, mix_f32, float, 8)     \
-    MIX(isa, target, mix_u8, uint8_t, 16)   \
-    MIX(isa, target, mix_i16, int16_t, 16)  \
-    MIX(isa, target, weigh_f32, float, 8)   \
-    MIX(isa, target, weigh_u8, uint8_t, 16) \
-    MIX(isa, target, up_i16, int16_t, 16)   \
-    MIX(isa, target, halve_f32, float, 8)   \
+
+/* UINT8 by way of floats: the pixels' products with the weights of the rows, which neighbouring columns share, then the
+   sums of their products with those of the columns, then bytes. */
+enum { PRODUCTS = 2048, TOGETHER = 128 /* columns */ };
+
+/* At most TOGETHER columns, which read at most PRODUCTS channels of neighbouring pixels, and write so many. */
+TQ_BODY void mix_u8_part(const line *l, const tq_sample *from, size_t count, uint8_t *restrict out, mix_fn mix)
+{
+    float above[PRODUCTS], below[PRODUCTS], sums[PRODUCTS];
+    tq_sample columns[TOGETHER];
+    const size_t n = l->depth, first = from[0].low, pixels = from[count - 1].high + 1 - first;
+    const uint8_t *top = (const uint8_t *)l->top + first * n, *bottom = (const uint8_t *)l->bottom + first * n;
+    const float upper = 1 - l->y.real, lower = l->y.real;
+    for (size_t i = 0; i < pixels * n; i++)
+        above[i] = (float)top[i] * upper;
+    for (size_t i = 0; i < pixels * n; i++)
+        below[i] = (float)bottom[i] * lower;
+    for (size_t k = 0; k < count; k++)
+        columns[k] = (tq_sample){from[k].low - first, from[k].high - first, from[k].real, 0};
+    const line products = {(const char *)above, (const char *)below, l->y, columns, count, pixels, n};
+    mix(&products, sums);
+    for (size_t i = 0; i < count * n; i++) {
+        const float sum = sums[i] < 0 ? 0 : sums[i], least = sum > 255 ? 255 : sum;
+        out[i] = (uint8_t)(int32_t)least;
+    }
+}
+
+TQ_BODY void mix_u8_line(const line *l, uint8_t *out, mix_fn mix)
+{
+    const size_t n = l->depth, most = PRODUCTS / n;
+    for (size_t x = 0, count; x < l->count; x += count, out += count * n) {
+        const tq_sample *from = l->columns + x;
+        count = tq_min_size(tq_min_size(l->count - x, TOGETHER), most);
+        while (count > 1 && from[count - 1].high + 1 - from[0].low > most)
+            count--;
+        if (count > 0 && from[count - 1].high + 1 - from[0].low <= most) {
+            mix_u8_part(l, from, count, out, mix);
+            continue;
+        }
+        const uint8_t *top = (const uint8_t *)l->top, *bottom = (const uint8_t *)l->bottom;
+        const void *const corners[4] = {top + from->low * n, bottom + from->low * n, top + from->high * n,
+                                        bottom + from->high * n};
+        mix_u8(corners, &l->y, from, out, n);
+        count = 1;
+    }
+}
+
+#define MIX_U8(isa, target)                                   \
+    target static void mix_u8_##isa(const line *l, void *out) \
+    {                                                         \
+        mix_u8_line(l, out, mix_products_##isa);              \
+    }
+
+#define MIXES(isa, target)                   \
+    MIX(isa, target, mix_f32, float, 8)      \
+    MIX(isa, target, mix_products, float, 8) \
+    MIX_U8(isa, target)                      \
+    MIX(isa, target, mix_i16, int16_t, 16)   \
+    MIX(isa, target, weigh_f32, float, 8)    \
+    MIX(isa, target, weigh_u8, uint8_t, 16)  \
+    MIX(isa, target, up_i16, int16_t, 16)    \
+    MIX(isa, target, halve_f32, float, 8)    \
     MIX(isa, target, even_f32, float, 8)
 TQ_EVERY_ISA(MIXES)
 

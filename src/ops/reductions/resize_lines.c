@@ -10,9 +10,36 @@
 #include "base/stop.h"
 #include "kernels/isa.h"
 
-enum { COLUMNS = 128, MOST = 2048 /* elements of a line */, BLOCK = 16 };
+enum { COLUMNS = 128, FEW = 4 /* channels */, MOST = 2048 /* elements of a line */, BLOCK = 16 };
+
+typedef struct part {
+    tq_sample columns[COLUMNS];
+    size_t column, columns_count, channel, channels;
+    int32_t weights[COLUMNS * FEW]; /* of each channel's second pixel; of few channels alone */
+} part;
 
 /* ---- sums by columns ---- */
+
+/* Few channels of all columns: their pixels are copied side by side first. */
+#define COPY_PIXELS(count)                                                    \
+    for (size_t k = 0; k < n; k++) {                                          \
+        memcpy(low + k * count, row + p->columns[k].low * r->depth, count);   \
+        memcpy(high + k * count, row + p->columns[k].high * r->depth, count); \
+    }
+TQ_BODY void mix_few(const tq_resize_lines *r, const part *p, const uint8_t *row, int32_t *restrict line)
+{
+    uint8_t low[COLUMNS * FEW], high[COLUMNS * FEW];
+    const size_t n = p->columns_count;
+    const int32_t one = 1 << r->mix.bits, flip = r->mix.flip;
+    switch (p->channels) {
+    case 1: COPY_PIXELS(1); break;
+    case 2: COPY_PIXELS(2); break;
+    case 3: COPY_PIXELS(3); break;
+    case 4: COPY_PIXELS(4); break;
+    }
+    for (size_t i = 0; i < n * p->channels; i++)
+        line[i] = ((low[i] ^ flip) - flip) * (one - p->weights[i]) + ((high[i] ^ flip) - flip) * p->weights[i];
+}
 
 /* `count` channels of two pixels.  Inlined with a constant count: a vector. */
 TQ_BODY void mix_pixels(const uint8_t *low, const uint8_t *high, const tq_sample *x, const tq_fixed_mix *m,
@@ -23,10 +50,6 @@ TQ_BODY void mix_pixels(const uint8_t *low, const uint8_t *high, const tq_sample
         line[i] = ((low[i] ^ flip) - flip) * first + ((high[i] ^ flip) - flip) * second;
 }
 
-#define EACH_COLUMN(count)                        \
-    for (size_t k = 0; k < n; k++, line += count) \
-        mix_pixels(row + columns[k].low * depth, row + columns[k].high * depth, &columns[k], &mix, line, count);
-
 /* `count` channels of n columns; row: those channels of the first pixel.  More than a block of channels: blocks, of
    which the last may overlap the one before. */
 TQ_BODY void mix_columns(const tq_resize_lines *r, const uint8_t *row, const tq_sample *columns, size_t n, size_t count,
@@ -34,14 +57,9 @@ TQ_BODY void mix_columns(const tq_resize_lines *r, const uint8_t *row, const tq_
 {
     const tq_fixed_mix mix = r->mix;
     const size_t depth = r->depth;
-    switch (count) {
-    case 1: EACH_COLUMN(1); return;
-    case 2: EACH_COLUMN(2); return;
-    case 3: EACH_COLUMN(3); return;
-    case 4: EACH_COLUMN(4); return;
-    }
     if (count < BLOCK) {
-        EACH_COLUMN(count);
+        for (size_t k = 0; k < n; k++, line += count)
+            mix_pixels(row + columns[k].low * depth, row + columns[k].high * depth, &columns[k], &mix, line, count);
         return;
     }
     for (size_t k = 0; k < n; k++, line += count)
@@ -68,11 +86,6 @@ TQ_BODY void mix_lines(const int32_t *low, const int32_t *high, int32_t fixed, c
 
 /* ---- a part of the width ---- */
 
-typedef struct part {
-    tq_sample columns[COLUMNS];
-    size_t column, columns_count, channel, channels;
-} part;
-
 TQ_BODY void run_part(const tq_resize_lines *r, const part *p, size_t begin, size_t end)
 {
     int32_t lines[2][MOST];
@@ -90,8 +103,11 @@ TQ_BODY void run_part(const tq_resize_lines *r, const part *p, size_t begin, siz
             if (held[at[k]] == wanted[k])
                 continue;
             held[at[k]] = wanted[k];
-            mix_columns(r, r->in + wanted[k] * line_bytes + p->channel, p->columns, p->columns_count, p->channels,
-                        lines[at[k]]);
+            const uint8_t *in = r->in + wanted[k] * line_bytes + p->channel;
+            if (p->channels <= FEW)
+                mix_few(r, p, in, lines[at[k]]);
+            else
+                mix_columns(r, in, p->columns, p->columns_count, p->channels, lines[at[k]]);
         }
         uint8_t *out = r->out + (row * r->out_width + p->column) * r->depth + p->channel;
         mix_lines(lines[at[0]], lines[at[1]], y.fixed, &r->mix, out, n);
@@ -117,6 +133,8 @@ void tq_resize_lines_run(const tq_resize_lines *r, size_t begin, size_t end)
             for (size_t k = 0; k < p.columns_count; k++)
                 p.columns[k] =
                     r->find(r->context, (int64_t)(p.column + k), (int64_t)r->in_width, (int64_t)r->out_width);
+            for (size_t i = 0; p.channels <= FEW && i < p.columns_count * p.channels; i++)
+                p.weights[i] = p.columns[i / p.channels].fixed;
             bodies[tq_isa()](r, &p, begin, end);
         }
     }
