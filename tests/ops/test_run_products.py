@@ -167,8 +167,20 @@ def transposed_by_pixels(channels, outputs, taps, stride):
     return build_model(tensors, [operator("TRANSPOSE_CONV", [1, 2, 0, 3], [4], **options)], [0], [4])
 
 
-# a constant shape of the output: no other batch
+def embedding(table, output):
+    """EMBEDDING_LOOKUP of rows of 5 vectors and a remainder."""
+    codes = np.random.default_rng(1).integers(0, 255, (4, 83)).astype({"INT8": np.int8, "UINT8": np.uint8}[table])
+    tensors = [tensor("x", [4], "INT32"), tensor("w", [4, 83], table, data=codes, **scales(4, 0))]
+    tensors.append(tensor("y", [4, 83], output))
+    return build_model(tensors, [operator("EMBEDDING_LOOKUP", [0, 1], [2], version=4)], [0], [2])
+
+
+# models of one batch: of a constant shape of the output, or of indices
 ONE_BATCH = {
+    f"embedding, {table} to {output}": embedding(table, output)
+    for table in ("INT8", "UINT8")
+    for output in ("FLOAT32", "FLOAT16")
+} | {
     f"hybrid, transposed by pixels, {outputs} of {channels}": transposed_by_pixels(channels, outputs, taps, stride)
     for channels, outputs, taps, stride in [(5, 1, 5, 2), (8, 3, 4, 2), (1, 6, 3, 1), (16, 19, 2, 2)]
 }
@@ -199,6 +211,8 @@ def values(data):
     rng = np.random.default_rng(5)
     if tensor.dtype == np.float32:
         return rng.standard_normal(tensor.shape).astype(np.float32)
+    if tensor.dtype == np.int32:
+        return np.arange(tensor.shape[0], dtype=np.int32)  # rows of a table
     info = np.iinfo(tensor.dtype)
     return rng.integers(info.min, info.max, tensor.shape, endpoint=True).astype(tensor.dtype)
 
