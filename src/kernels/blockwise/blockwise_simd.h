@@ -26,6 +26,7 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
 {
     const size_t blocks = plan->blocks, steps = plan->steps, next = blocks * (steps / 2) * VECTOR, n = panels * rows;
+    const size_t second = rows == 1 ? n : 0; /* sums of high bits: those of one row would wait for each other */
     const uint8_t *w = panel->values;
     size_t at = 0;
     vf sum[MOST];
@@ -33,20 +34,23 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         sum[i] = splat_f32(0);
     for (size_t b = 0; b < blocks; b++) {
         vi acc[MOST];
-        EACH (i, n)
+        EACH (i, n) {
+            acc[second + i] = splat_s32(0);
             acc[i] = splat_s32(row[i / panels].offsets[b * TQ_BLOCKWISE_PARTS]);
+        }
         for (size_t s = 0; s < steps; s += 2, w += VECTOR, at += 2 * STEP)
             EACH (p, panels) {
                 const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
                 EACH (r, rows) {
                     const size_t i = r * panels + p;
                     acc[i] = multiply(acc[i], low, row[r].values + at);
-                    acc[i] = multiply(acc[i], high, row[r].values + at + STEP);
+                    acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
                 }
             }
-        EACH (i, n)
-            sum[i] =
-                add_f32(sum[i], mul_f32(to_f32(acc[i]), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
+        EACH (i, n) {
+            const vi all = second ? add_s32(acc[i], acc[second + i]) : acc[i];
+            sum[i] = add_f32(sum[i], mul_f32(to_f32(all), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
+        }
     }
     EACH (i, n) {
         const size_t r = i / panels, p = i % panels;
