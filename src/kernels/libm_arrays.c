@@ -112,9 +112,72 @@ TQ_TARGET_AVX2 static void look_up_avx2(const uint32_t *index, size_t count, dou
 LOGARITHM_VALUES(avx2, TQ_TARGET_AVX2)
 LOGARITHM_VALUES(avx512, TQ_TARGET_AVX512)
 VALUES(avx2, TQ_TARGET_AVX2, tq_sine)
-VALUES(avx512, TQ_TARGET_AVX512, tq_sine)
 VALUES(avx2, TQ_TARGET_AVX2, tq_cosine)
-VALUES(avx512, TQ_TARGET_AVX512, tq_cosine)
+
+enum { PARTS = 4, STEP = 8 * PARTS };
+#define EACH_PART _Pragma("GCC unroll 4") for (int i = 0; i < PARTS; i++)
+#define DOUBLES _mm512_set1_pd
+
+TQ_TARGET_AVX512 TQ_BODY __m512d chosen(__mmask8 is_even, double even, double odd)
+{
+    return _mm512_mask_mov_pd(DOUBLES(odd), is_even, DOUBLES(even));
+}
+
+/* tq_sine_of of STEP floats: compilers finish one vector's steps before they begin the next one's. */
+TQ_TARGET_AVX512 TQ_BODY void sines_of(const float *x, uint64_t quarters, float *y)
+{
+    const __m512d round = DOUBLES(0x1.8p52);
+    __m512d r[PARTS], square[PARTS], sum[PARTS], p[PARTS];
+    __m512i turn[PARTS];
+    __mmask8 even[PARTS];
+    EACH_PART
+    {
+        const __m512d real = _mm512_cvtps_pd(_mm256_loadu_ps(x + 8 * i));
+        const __m512d shifted = _mm512_fmadd_pd(real, DOUBLES(TQ_SINE_PER_QUARTER), round);
+        r[i] = _mm512_fmadd_pd(_mm512_sub_pd(round, shifted), DOUBLES(TQ_SINE_QUARTER), real);
+        turn[i] = _mm512_add_epi64(_mm512_castpd_si512(shifted), _mm512_set1_epi64((int64_t)quarters));
+        even[i] = _mm512_test_epi64_mask(turn[i], _mm512_set1_epi64(1));
+    }
+    EACH_PART square[i] = _mm512_mul_pd(r[i], r[i]);
+    EACH_PART
+    {
+        const __m512d start = _mm512_fmadd_pd(square[i], DOUBLES(TQ_SINE_START), DOUBLES(1));
+        p[i] = _mm512_mul_pd(_mm512_mask_mov_pd(r[i], even[i], square[i]), square[i]);
+        sum[i] = _mm512_mask_mov_pd(r[i], even[i], start);
+    }
+    EACH_PART sum[i] = _mm512_fmadd_pd(p[i], chosen(even[i], TQ_SINE_C), sum[i]);
+    EACH_PART
+    {
+        const __m512d last = _mm512_fmadd_pd(square[i], chosen(even[i], TQ_SINE_A), chosen(even[i], TQ_SINE_B));
+        sum[i] = _mm512_fmadd_pd(_mm512_mul_pd(p[i], square[i]), last, sum[i]);
+    }
+    EACH_PART
+    {
+        const __m512i sign = _mm512_and_si512(_mm512_slli_epi64(turn[i], 62), _mm512_set1_epi64(INT64_MIN));
+        const __m512d value = _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(sum[i]), sign));
+        _mm256_storeu_ps(y + 8 * i, _mm512_cvtpd_ps(value));
+    }
+}
+
+TQ_TARGET_AVX512 static void tq_cosine_avx512(const float *x, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + STEP <= n; i += STEP)
+        sines_of(x + i, 1, y + i);
+    for (; i < n; i++)
+        y[i] = tq_cosine(x[i]);
+}
+
+TQ_TARGET_AVX512 static void tq_sine_avx512(const float *x, float *y, size_t n)
+{
+    size_t i = 0;
+    for (; i + STEP <= n; i += STEP)
+        sines_of(x + i, 0, y + i);
+    for (; i < n; i++)
+        y[i] = tq_sine_of(x[i], 0);
+    for (i = 0; i < n; i++)
+        y[i] = tq_sine_kept(x[i], y[i]);
+}
 
 #define FUNCTION(name, of_one, libm)                                               \
     CALLS(name, libm)                                                              \

@@ -74,28 +74,44 @@ TQ_BODY int tq_sine_takes(float x)
 /* sin(x + quarters pi / 2): x = n pi / 2 + r with |r| <= pi / 4; an odd or an even polynomial in r, by the parity of n.
    Both have the form start + c p + p r^2 (b + a r^2): one of them is computed, from chosen coefficients.  The nearest
    n is the lowest bits of a sum with 1.5 * 2^52. */
+#define TQ_SINE_PER_QUARTER 0x1.45F306DC9C883p-1
+#define TQ_SINE_QUARTER 0x1.921FB54442D18p0
+#define TQ_SINE_START (-0x1.ffffffd0c621cp-2) /* of the even polynomial: 1 + this times r^2 */
+/* Of the even and of the odd polynomial. */
+#define TQ_SINE_A 0x1.99343027bf8c3p-16, -0x1.994eb3774cf24p-13
+#define TQ_SINE_B -0x1.6c087e89a359dp-10, 0x1.1107605230bc4p-7
+#define TQ_SINE_C 0x1.55553e1068f19p-5, -0x1.555545995a603p-3
+
+TQ_BODY double tq_sine_choose(int is_even, double even, double odd)
+{
+    return is_even ? even : odd;
+}
+
 TQ_BODY float tq_sine_of(float x, uint64_t quarters)
 {
-    const double round = 0x1.8p52, shifted = fma((double)x, 0x1.45F306DC9C883p-1, round);
-    const double r = fma(round - shifted, 0x1.921FB54442D18p0, (double)x), square = r * r;
+    const double round = 0x1.8p52, shifted = fma((double)x, TQ_SINE_PER_QUARTER, round);
+    const double r = fma(round - shifted, TQ_SINE_QUARTER, (double)x), square = r * r;
     uint64_t turn, bits;
     memcpy(&turn, &shifted, sizeof turn);
     turn += quarters;
     const int is_even = turn & 1;
-    const double start = is_even ? fma(square, -0x1.ffffffd0c621cp-2, 1) : r, p = (is_even ? square : r) * square;
-    const double a = is_even ? 0x1.99343027bf8c3p-16 : -0x1.994eb3774cf24p-13;
-    const double b = is_even ? -0x1.6c087e89a359dp-10 : 0x1.1107605230bc4p-7;
-    const double c = is_even ? 0x1.55553e1068f19p-5 : -0x1.555545995a603p-3;
+    const double start = is_even ? fma(square, TQ_SINE_START, 1) : r, p = (is_even ? square : r) * square;
+    const double a = tq_sine_choose(is_even, TQ_SINE_A), b = tq_sine_choose(is_even, TQ_SINE_B);
+    const double c = tq_sine_choose(is_even, TQ_SINE_C);
     double y = fma(p * square, fma(square, a, b), fma(p, c, start));
     memcpy(&bits, &y, sizeof bits);
     bits ^= turn << 62 & (uint64_t)1 << 63; /* the other half of a turn */
     memcpy(&y, &bits, sizeof y);
     return (float)y;
 }
+/* y, but x itself where it is small: it keeps -0. */
+TQ_BODY float tq_sine_kept(float x, float y)
+{
+    return fabsf(x) < 0x1p-12f ? x : y;
+}
 TQ_BODY float tq_sine(float x)
 {
-    const float y = tq_sine_of(x, 0);
-    return fabsf(x) < 0x1p-12f ? x : y; /* keeps -0 */
+    return tq_sine_kept(x, tq_sine_of(x, 0));
 }
 TQ_BODY float tq_cosine(float x)
 {

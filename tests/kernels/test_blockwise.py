@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every row of blockwise.def against the scalar row, on whole operators."""
 
+import itertools
+
 import numpy as np
 import pytest
 from models import build_model, operator, tensor
@@ -50,6 +52,27 @@ def test_a_row_equals_the_scalar_row(isa, numerics):
         x.flat[:: max(1, 5 - case % 7)] *= -1
         expected = run("scalar", content, x, numerics)
         assert run(isa, content, x, numerics).tobytes() == expected.tobytes(), (case, rows, units, columns, block)
+
+
+@pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
+@pytest.mark.parametrize("isa", ISAS)
+def test_one_row_of_weights_without_blocks_equals_the_matrix_kernel(isa, numerics):
+    """Up to the most columns whose sums floats hold, with the greatest sums; one more column is the matrix kernel's."""
+    if isa not in AVAILABLE:
+        pytest.skip(f"this processor has no {isa}")
+    rng = np.random.default_rng(8)
+    for columns, units, dtype in itertools.product((1, 7, 64, 1000, 16384, 16385), (1, 16, 39), ("INT4", "INT2")):
+        codes = rng.integers(*((-8, 8) if dtype == "INT4" else (-2, 2)), [units, columns], np.int8)
+        codes[0] = codes.min()
+        scale = rng.uniform(0.01, 0.1, 1 if units == 16 else units)
+        weights = tensor("w", codes.shape, dtype, codes, scale=scale, zero_point=[0] * len(scale))
+        parts = [tensor("x", [1, columns]), weights, tensor("y", [1, units])]
+        parts.append(tensor("bias", [units], data=rng.normal(size=units).astype(np.float32)))
+        inputs, options = [0, 1] + [3] * (columns > 7), {"asymmetric_quantize_inputs": columns % 2 == 0}
+        content = build_model(parts, [operator("FULLY_CONNECTED", inputs, [2], version=9, **options)], [0], [2])
+        for x in (rng.normal(size=[1, columns]), rng.uniform(1, 2, [1, columns]), np.full([1, columns], np.nan)):
+            expected = run("scalar", content, x.astype(np.float32), numerics)
+            np.testing.assert_array_equal(run(isa, content, x.astype(np.float32), numerics), expected)
 
 
 def test_threads_do_not_change_the_result():

@@ -12,6 +12,7 @@ import tq
 
 # numerics: the resolver of the same kernels
 RESOLVERS = {"reference": "BUILTIN_REF", "xnnpack": "AUTO"}
+RULES = ("SAME", "VALID")
 DEPTHWISE = list(itertools.product((1, 3, 8, 12, 16, 24, 40, 72), ((3, 3), (1, 5), (5, 2))))
 LONG = [((70, 1), (211, 2)), ((2, 66), (4, 140))]  # filters of one channel, and images
 CONVOLUTIONS = list(itertools.product((2, 7, 8, 24, 40, 72), ((1, 1), (3, 2))))
@@ -66,6 +67,39 @@ def test_few_channels_give_litert_bits_on_one_thread_and_two(operator, numerics)
     for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
         for threads in (1, 2):
             np.testing.assert_array_equal(result(data, x, numerics, threads), answer[0][output])
+
+
+def transposed(outputs, channels, taps, stride, padding, shape):
+    """A model of one TRANSPOSE_CONV with int8 weights of a scale each, two images, and an input."""
+    rng = np.random.default_rng(outputs)
+    sides = [n * stride if padding == "SAME" else (n - 1) * stride + k for n, k in zip(shape, taps, strict=True)]
+    build = tq.ModelBuilder()
+    x = build.input("x", (2, *shape, channels), "FLOAT32")
+    filters = rng.integers(-127, 128, (outputs, *taps, channels)).astype(np.int8)
+    scale = dict(scale=rng.uniform(0.001, 0.1, outputs), zero_point=[0] * outputs, quantized_dimension=0)
+    inputs = [
+        build.tensor("shape", data=np.array([2, *sides, outputs], np.int32)),
+        build.tensor("w", data=filters, **scale),
+    ]
+    y = build.tensor("y", (2, *sides, outputs), "FLOAT32")
+    bias = build.tensor("bias", data=rng.standard_normal(outputs).astype(np.float32))
+    build.operator("TRANSPOSE_CONV", [*inputs, x, bias], [y], padding=padding, stride_h=stride, stride_w=stride)
+    build.output(y)
+    return build.to_bytes(), rng.standard_normal(x.shape).astype(np.float32)
+
+
+def test_transposed_convolutions_of_int8_weights_give_litert_bits_on_one_thread_and_two():
+    """By vectors of pixels: images whose rows end within a vector, and more phases than taps of a phase."""
+    cases = []
+    for outputs, channels in itertools.product((1, 2, 3, 5, 18), (1, 4, 17)):
+        for (taps, stride), padding in itertools.product((((3, 3), 1), ((5, 4), 2), ((2, 2), 2), ((7, 4), 4)), RULES):
+            for shape in ((1, 1), (5, 3), (9, 37)):
+                data, x = transposed(outputs, channels, taps, stride, padding, shape)
+                cases.append((data, x, tq.Model(data).outputs[0].index))
+    questions = [(data, "BUILTIN_REF", [{0: x}], {}, [output]) for data, x, output in cases]
+    for (data, x, output), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
+        for threads in (1, 2):
+            np.testing.assert_array_equal(result(data, x, "reference", threads), answer[0][output])
 
 
 @pytest.mark.parametrize("numerics", RESOLVERS)

@@ -149,6 +149,41 @@ WIDE = {"x": {"type": "INT16", "zero_point": 0}, "y": {"type": "INT16", "zero_po
 FLOATS = {key: {"type": "FLOAT32", "scale": None, "zero_point": None} for key in "xwby"}
 HYBRID = {key: FLOATS[key] for key in "xby"}
 LARGE = {**FLOATS["x"], "shape": [1, 97, 87, 4]}  # quantized by several threads, with a remainder of blocks
+
+
+def transposed_by_pixels(channels, outputs, taps, stride):
+    """One TRANSPOSE_CONV of a 7 by 23 image of floats with int8 weights."""
+    rng = np.random.default_rng(outputs)
+    shape = [1, 7 * stride, 23 * stride, outputs]
+    tensors = [
+        tensor("x", [1, 7, 23, channels]),
+        tensor("shape", [4], "INT32", data=np.array(shape, np.int32)),
+        tensor("w", [outputs, taps, taps, channels], "INT8", **scales(outputs, 0),
+               data=rng.integers(-127, 128, (outputs, taps, taps, channels)).astype(np.int8)),
+        tensor("b", [outputs], data=rng.standard_normal(outputs).astype(np.float32)),
+        tensor("y", shape),
+    ]  # fmt: skip
+    options = {"padding": "SAME", "stride_w": stride, "stride_h": stride}
+    return build_model(tensors, [operator("TRANSPOSE_CONV", [1, 2, 0, 3], [4], **options)], [0], [4])
+
+
+def embedding(table, output):
+    """EMBEDDING_LOOKUP of rows of 5 vectors and a remainder."""
+    codes = np.random.default_rng(1).integers(0, 255, (4, 83)).astype({"INT8": np.int8, "UINT8": np.uint8}[table])
+    tensors = [tensor("x", [4], "INT32"), tensor("w", [4, 83], table, data=codes, **scales(4, 0))]
+    tensors.append(tensor("y", [4, 83], output))
+    return build_model(tensors, [operator("EMBEDDING_LOOKUP", [0, 1], [2], version=4)], [0], [2])
+
+
+# models of one batch: of a constant shape of the output, or of indices
+ONE_BATCH = {
+    f"embedding, {table} to {output}": embedding(table, output)
+    for table in ("INT8", "UINT8")
+    for output in ("FLOAT32", "FLOAT16")
+} | {
+    f"hybrid, transposed by pixels, {outputs} of {channels}": transposed_by_pixels(channels, outputs, taps, stride)
+    for channels, outputs, taps, stride in [(5, 1, 5, 2), (8, 3, 4, 2), (1, 6, 3, 1), (16, 19, 2, 2)]
+}
 CASES = {
     "conv": conv(),
     "conv by channel": conv(w=scales(6, 0)),
@@ -176,8 +211,17 @@ def values(data):
     rng = np.random.default_rng(5)
     if tensor.dtype == np.float32:
         return rng.standard_normal(tensor.shape).astype(np.float32)
+    if tensor.dtype == np.int32:
+        return np.arange(tensor.shape[0], dtype=np.int32)  # rows of a table
     info = np.iinfo(tensor.dtype)
     return rng.integers(info.min, info.max, tensor.shape, endpoint=True).astype(tensor.dtype)
+
+
+@pytest.mark.parametrize("case", ONE_BATCH)
+def test_threads_change_nothing(case):
+    data, x = ONE_BATCH[case], values(ONE_BATCH[case])
+    one, many = (run(data, x, numerics="reference", num_threads=n) for n in (1, 4))
+    np.testing.assert_array_equal(many, one)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -204,8 +248,9 @@ def test_instruction_sets_change_nothing(tmp_path):
         "import sys, numpy as np\n"
         f"sys.path[:0] = {import_path(__file__)!r}\n"
         "import test_run_products as t\n"
-        "for name, data in t.CASES.items():\n"
-        "    print(name, t.run(data, t.values(data)).tobytes().hex())\n"
+        "for name, data in (t.CASES | t.ONE_BATCH).items():\n"
+        "    numerics = {'numerics': 'reference'} if name in t.ONE_BATCH else {}\n"
+        "    print(name, t.run(data, t.values(data), **numerics).tobytes().hex())\n"
     )
 
     def answer(disabled):
@@ -215,7 +260,7 @@ def test_instruction_sets_change_nothing(tmp_path):
         return done.stdout
 
     plain = answer("avx2,neon")
-    assert plain.count("\n") == len(CASES)
+    assert plain.count("\n") == len(CASES | ONE_BATCH)
     for disabled in ("", "avx512vnni", "avx512", "avx512,avxvnni", "dotprod"):
         assert answer(disabled) == plain, disabled
 

@@ -31,6 +31,11 @@ static const tq_blockwise_kernel *find_body(void)
     return found;
 }
 
+bool tq_blockwise_has_vectors(void)
+{
+    return find_body() != &tq_blockwise__scalar;
+}
+
 bool tq_blockwise_variant(size_t i, tq_variant *row)
 {
     if (i >= sizeof bodies / sizeof *bodies)

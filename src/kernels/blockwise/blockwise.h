@@ -54,6 +54,9 @@ typedef struct tq_blockwise_row {
     float scale, zero_point;
 } tq_blockwise_row;
 
+/* Whether the chosen body is one of vectors. */
+bool tq_blockwise_has_vectors(void);
+
 /* Plans a product: units >= 0; columns >= block >= 1, a multiple of it; block <= TQ_BLOCKWISE_MOST; fused: a multiple
    of 16.  TQ_NO_MEMORY: the packed weights would exceed the address space. */
 tq_status tq_blockwise_plan(tq_blockwise *plan, size_t units, size_t columns, size_t block, bool fused,

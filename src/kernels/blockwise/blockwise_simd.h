@@ -10,7 +10,7 @@
  */
 #include "base/names.h"
 
-enum { STEP = 4, VECTOR = LANES * STEP };
+enum { STEP = 4, VECTOR = LANES * STEP, FUSED = LANES > 8 ? 4 : 2 };
 
 /* Products of a call, side by side: rows by panels.  Weights are unpacked once for all rows, values of a row loaded
    once for all panels. */
@@ -26,6 +26,7 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
 {
     const size_t blocks = plan->blocks, steps = plan->steps, next = blocks * (steps / 2) * VECTOR, n = panels * rows;
+    const size_t second = rows == 1 ? n : 0; /* sums of high bits: those of one row would wait for each other */
     const uint8_t *w = panel->values;
     size_t at = 0;
     vf sum[MOST];
@@ -33,20 +34,23 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         sum[i] = splat_f32(0);
     for (size_t b = 0; b < blocks; b++) {
         vi acc[MOST];
-        EACH (i, n)
+        EACH (i, n) {
+            acc[second + i] = splat_s32(0);
             acc[i] = splat_s32(row[i / panels].offsets[b * TQ_BLOCKWISE_PARTS]);
+        }
         for (size_t s = 0; s < steps; s += 2, w += VECTOR, at += 2 * STEP)
             EACH (p, panels) {
                 const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
                 EACH (r, rows) {
                     const size_t i = r * panels + p;
                     acc[i] = multiply(acc[i], low, row[r].values + at);
-                    acc[i] = multiply(acc[i], high, row[r].values + at + STEP);
+                    acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
                 }
             }
-        EACH (i, n)
-            sum[i] =
-                add_f32(sum[i], mul_f32(to_f32(acc[i]), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
+        EACH (i, n) {
+            const vi all = second ? add_s32(acc[i], acc[second + i]) : acc[i];
+            sum[i] = add_f32(sum[i], mul_f32(to_f32(all), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
+        }
     }
     EACH (i, n) {
         const size_t r = i / panels, p = i % panels;
@@ -56,52 +60,72 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
     }
 }
 
+/* Two steps of two parts. */
+INLINE void add_steps(vi *low, vi *high, const uint8_t *w, size_t next, const tq_blockwise_row *row, size_t at,
+                      const size_t panels, const size_t rows)
+{
+    EACH (p, panels) {
+        const vi two = load_bytes(w + p * next);
+        EACH (r, rows) {
+            const size_t i = r * panels + p;
+            low[i] = multiply(low[i], low_bits(two), row[r].values + at);
+            high[i] = multiply(high[i], high_bits(two), row[r].values + at + STEP);
+        }
+    }
+}
+
+/* A block's parts by twos, those of a vector's low and high bits: registers hold two integer sums and four float ones
+   of up to FUSED products. */
 INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
+                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows,
+                       const size_t groups)
+{
+    enum { PARTS = TQ_BLOCKWISE_PARTS, GROUP = PARTS * STEP };
+    const size_t blocks = plan->blocks, steps = groups ? groups * PARTS : plan->steps;
+    const size_t next = blocks * (steps / 2) * VECTOR, n = panels * rows;
+    vf sum[FUSED][PARTS];
+    EACH (i, n) {
+        sum[i][0] = mul_f32(load_f32(panel->sums + i % panels * LANES), splat_f32(row[i / panels].zero_point));
+        sum[i][1] = sum[i][2] = sum[i][3] = splat_f32(0);
+    }
+    for (size_t b = 0; b < blocks; b++)
+        EACH (part, PARTS / 2) {
+            const uint8_t *w = panel->values + (b * steps / 2 + part) * VECTOR;
+            const size_t at = b * steps * STEP + 2 * part * STEP;
+            vi low[FUSED], high[FUSED];
+            EACH (i, n) {
+                const int32_t *offset = row[i / panels].offsets + b * PARTS + 2 * part;
+                low[i] = splat_s32(offset[0]), high[i] = splat_s32(offset[1]);
+            }
+            if (groups) /* constant */
+                EACH (g, groups)
+                    add_steps(low, high, w + g * 2 * VECTOR, next, row, at + g * GROUP, panels, rows);
+            else
+                for (size_t g = 0; g < steps / PARTS; g++)
+                    add_steps(low, high, w + g * 2 * VECTOR, next, row, at + g * GROUP, panels, rows);
+            EACH (i, n) {
+                const vf scale = load_f32(panel->scales + (i % panels * blocks + b) * LANES);
+                sum[i][2 * part] = fma_f32(to_f32(low[i]), scale, sum[i][2 * part]);
+                sum[i][2 * part + 1] = fma_f32(to_f32(high[i]), scale, sum[i][2 * part + 1]);
+            }
+        }
+    EACH (i, n) {
+        const vf all = add_f32(add_f32(sum[i][0], sum[i][1]), add_f32(sum[i][2], sum[i][3]));
+        save_f32(out + i / panels * out_stride + i % panels * LANES,
+                 fma_f32(all, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
+    }
+}
+
+/* The usual blocks, of 32 and of 64 columns, have loops of their own. */
+INLINE void fused_rows(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
 {
-    const size_t blocks = plan->blocks, steps = plan->steps, next = blocks * (steps / 2) * VECTOR, n = panels * rows;
-    const uint8_t *w = panel->values;
-    size_t at = 0;
-    vf sum0[2], sum1[2], sum2[2], sum3[2];
-    EACH (i, n) {
-        sum0[i] = mul_f32(load_f32(panel->sums + i % panels * LANES), splat_f32(row[i / panels].zero_point));
-        sum1[i] = sum2[i] = sum3[i] = splat_f32(0);
-    }
-    for (size_t b = 0; b < blocks; b++) {
-        vi acc0[2], acc1[2], acc2[2], acc3[2];
-        EACH (i, n) {
-            const int32_t *offset = row[i / panels].offsets + b * TQ_BLOCKWISE_PARTS;
-            acc0[i] = splat_s32(offset[0]), acc1[i] = splat_s32(offset[1]);
-            acc2[i] = splat_s32(offset[2]), acc3[i] = splat_s32(offset[3]);
-        }
-        size_t s = 0;
-        do {
-            EACH (p, panels) {
-                const vi first = load_bytes(w + p * next), last = load_bytes(w + p * next + VECTOR);
-                EACH (r, rows) {
-                    const size_t i = r * panels + p;
-                    const int8_t *x = row[r].values + at;
-                    acc0[i] = multiply(acc0[i], low_bits(first), x);
-                    acc1[i] = multiply(acc1[i], high_bits(first), x + STEP);
-                    acc2[i] = multiply(acc2[i], low_bits(last), x + 2 * STEP);
-                    acc3[i] = multiply(acc3[i], high_bits(last), x + 3 * STEP);
-                }
-            }
-            w += 2 * VECTOR, at += 4 * STEP, s += TQ_BLOCKWISE_PARTS;
-        } while (s < steps);
-        EACH (i, n) {
-            const vf scale = load_f32(panel->scales + (i % panels * blocks + b) * LANES);
-            sum0[i] = fma_f32(to_f32(acc0[i]), scale, sum0[i]);
-            sum1[i] = fma_f32(to_f32(acc1[i]), scale, sum1[i]);
-            sum2[i] = fma_f32(to_f32(acc2[i]), scale, sum2[i]);
-            sum3[i] = fma_f32(to_f32(acc3[i]), scale, sum3[i]);
-        }
-    }
-    EACH (i, n) {
-        const vf sum = add_f32(add_f32(sum0[i], sum1[i]), add_f32(sum2[i], sum3[i]));
-        save_f32(out + i / panels * out_stride + i % panels * LANES,
-                 fma_f32(sum, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
-    }
+    if (plan->block == 32)
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 2);
+    else if (plan->block == 64)
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 4);
+    else
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 0);
 }
 
 #define RUN(name, body, panels, rows)                                                                                 \
@@ -114,19 +138,22 @@ RUN(run_plain, plain_body, 1, 1)
 RUN(run_two_plain, plain_body, 2, 1)
 RUN(run_rows_plain, plain_body, 1, TQ_BLOCKWISE_ROWS)
 RUN(run_two_rows_plain, plain_body, 2, TQ_BLOCKWISE_ROWS)
-RUN(run_fused, fused_body, 1, 1)
-RUN(run_two_fused, fused_body, 2, 1)
+RUN(run_fused, fused_rows, 1, 1)
+RUN(run_two_fused, fused_rows, 2, 1)
 
-/* Four sums a row: registers hold those of two rows of a panel. */
-static TARGET void run_rows_fused(const tq_blockwise *plan, const tq_blockwise_weights *panel,
-                                  const tq_blockwise_row *row, const float *bias, float *out, size_t out_stride)
-{
-    for (size_t r = 0; r < TQ_BLOCKWISE_ROWS; r += 2)
-        fused_body(plan, panel, row + r, bias, out + r * out_stride, out_stride, 1, 2);
-}
+/* FUSED products at once. */
+#define RUN_ROWS_FUSED(name, panels)                                                                                  \
+    static TARGET void name(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row, \
+                            const float *bias, float *out, size_t out_stride)                                         \
+    {                                                                                                                 \
+        for (size_t r = 0; r < TQ_BLOCKWISE_ROWS; r += FUSED / (panels))                                              \
+            fused_rows(plan, panel, row + r, bias, out + r * out_stride, out_stride, panels, FUSED / (panels));       \
+    }
+RUN_ROWS_FUSED(run_rows_fused, 1)
+RUN_ROWS_FUSED(run_two_rows_fused, 2)
 
 const tq_blockwise_kernel TQ_GLUE(tq_blockwise__, BLOCKWISE_ISA) = {
     TQ_TEXT(BLOCKWISE_ISA),
     LANES,
     {{run_plain, run_two_plain}, {run_rows_plain, LANES > 8 ? run_two_rows_plain : NULL}},
-    {{run_fused, run_two_fused}, {run_rows_fused, NULL}}};
+    {{run_fused, run_two_fused}, {run_rows_fused, LANES > 8 ? run_two_rows_fused : NULL}}};

@@ -10,7 +10,9 @@
  */
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/half.h"
+#include "kernels/isa.h"
 #include "ops/check.h"
 
 enum { IDS, TABLE };
@@ -21,6 +23,7 @@ typedef struct lookup {
     const tq_tensor *scales; /* blockwise */
 } lookup;
 
+/* The scale of a row's columns from `column` on, up to the end of its block. */
 static float scale_at(const tq_node *node, const lookup *l, size_t row, size_t column)
 {
     if (l->block)
@@ -28,19 +31,51 @@ static float scale_at(const tq_node *node, const lookup *l, size_t row, size_t c
     return tq_scale_at(node->in[TABLE], row);
 }
 
+/* Rows are short: the kernels of elementwise.def take whole blocks of four vectors. */
+TQ_BODY void scale_values(const uint8_t *quantized, bool is_unsigned, float scale, float *out, size_t n)
+{
+    if (is_unsigned)
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)quantized[i] * scale;
+    else
+        for (size_t i = 0; i < n; i++)
+            out[i] = (float)(int8_t)quantized[i] * scale;
+}
+
+#define SCALE_VALUES(isa, target)                                                                                 \
+    target static void scale_##isa(const uint8_t *quantized, bool is_unsigned, float scale, float *out, size_t n) \
+    {                                                                                                             \
+        scale_values(quantized, is_unsigned, scale, out, n);                                                      \
+    }
+TQ_EVERY_ISA(SCALE_VALUES)
+
+/* n values from element `at` of the output on, which share a scale. */
+static void dequantize_part(const tq_tensor *out, bool is_unsigned, const uint8_t *quantized, float scale, size_t at,
+                            size_t n)
+{
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, bool, float, float *, size_t) = TQ_ISA_FUNCTIONS(scale);
+    enum { PART = 256 };
+    if (out->type == TQ_TensorType_FLOAT32) {
+        bodies[tq_isa()](quantized, is_unsigned, scale, (float *)out->data + at, n);
+        return;
+    }
+    float part[PART];
+    for (size_t i = 0; i < n; i += PART) {
+        const size_t count = tq_min_size(n - i, PART);
+        bodies[tq_isa()](quantized + i, is_unsigned, scale, part, count);
+        for (size_t k = 0; k < count; k++)
+            ((uint16_t *)out->data)[at + i + k] = tq_float_to_half(part[k]);
+    }
+}
+
 static void dequantize_row(const tq_node *node, const lookup *l, size_t row, size_t at)
 {
-    const tq_tensor *table = node->in[TABLE], *out = node->out[0];
-    const uint8_t *quantized = (const uint8_t *)table->data + row * l->columns;
-    bool is_unsigned = table->type == TQ_TensorType_UINT8;
-    TQ_EACH (c, l->columns) {
-        int32_t q = is_unsigned ? quantized[c] : (int8_t)quantized[c];
-        float value = (float)q * scale_at(node, l, row, c);
-        if (out->type == TQ_TensorType_FLOAT32)
-            ((float *)out->data)[at * l->columns + c] = value;
-        else
-            ((uint16_t *)out->data)[at * l->columns + c] = tq_float_to_half(value);
-    }
+    const uint8_t *quantized = (const uint8_t *)node->in[TABLE]->data + row * l->columns;
+    const bool is_unsigned = node->in[TABLE]->type == TQ_TensorType_UINT8;
+    const size_t each = tq_min_size(l->block ? l->block : l->columns, TQ_CHUNK);
+    for (size_t c = 0; c < l->columns && !tq_stop_after(each); c += each)
+        dequantize_part(node->out[0], is_unsigned, quantized + c, scale_at(node, l, row, c), at * l->columns + c,
+                        tq_min_size(each, l->columns - c));
 }
 
 static tq_status eval(tq_node *node, tq_error *error)

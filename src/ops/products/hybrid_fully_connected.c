@@ -24,6 +24,7 @@
 #include "ops/check.h"
 #include "ops/products/blockwise_fully_connected.h"
 #include "ops/products/hybrid.h"
+#include "ops/products/hybrid_row.h"
 #include "ops/products/product.h"
 #include "ops/parallel.h"
 #include "ops/scratch.h"
@@ -160,12 +161,18 @@ static tq_status eval(tq_node *node, tq_error *error)
     return TQ_OK;
 }
 
+/* Whether the file stores the weights sparse, for numerics that tell these apart. */
+static bool is_sparse(const tq_node *node, tq_hybrid_rule rule)
+{
+    return rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+}
+
 static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
     TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
     p->constant = tq_is_constant(node->in[1]);
-    p->sparse = p->rule != tq_hybrid_even && tq_get_table(&node->in[1]->table, TQ_Tensor_sparsity).at != 0;
+    p->sparse = is_sparse(node, p->rule);
     uint64_t prepacked = 0;
     tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
@@ -192,11 +199,11 @@ static tq_status check(const tq_node *node, int64_t activation, tq_error *error)
 }
 
 /* Whether the optimized kernel of 4-bit weights computes the node. */
-static bool has_kernel_of_4_bits(const tq_node *node, const product *p)
+static bool has_kernel_of_4_bits(const tq_node *node, size_t rows, size_t cols, size_t units)
 {
     const tq_tensor *weights = node->in[1];
     return node->numerics == TQ_NUMERICS_OPTIMIZED && weights->type == TQ_TensorType_INT4 && tq_is_constant(weights) &&
-           weights->quantization.count > 0 && p->rows > 0 && p->cols % 2 == 0 && p->cols >= 32 && p->units >= 4;
+           weights->quantization.count > 0 && rows > 0 && cols % 2 == 0 && cols >= 32 && units >= 4;
 }
 
 tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t units, int64_t activation,
@@ -205,13 +212,19 @@ tq_status tq_prepare_hybrid_rows(tq_node *node, size_t rows, size_t cols, size_t
     const tq_affine *q = &node->in[1]->quantization;
     if (q->count == 0 && q->block_size)
         return tq_prepare_blockwise_rows(node, rows, cols, units, activation, error);
+    const tq_hybrid_rule rule =
+        has_kernel_of_4_bits(node, rows, cols, units) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
+    if (rows == 1 && rule != tq_hybrid_away && !is_sparse(node, rule) && tq_hybrid_row_suits(node, cols)) {
+        TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
+        return tq_prepare_hybrid_row(node, cols, units, activation, rule, error);
+    }
     product *p;
     TQ_TRY(tq_node_state(node, sizeof *p, &p, error));
     p->rows = rows;
     p->cols = cols;
     p->units = units;
     p->activation = activation;
-    p->rule = has_kernel_of_4_bits(node, p) ? tq_hybrid_away : tq_hybrid_rule_of(node, asymmetric);
+    p->rule = rule;
     uint64_t total = 0;
     p->rows_at = tq_scratch_part(&total, p->rows, sizeof(tq_hybrid_row));
     p->quantized_at = tq_scratch_part(&total, p->rows, p->cols);

@@ -4,8 +4,8 @@
  *
  * Input pixel (y, x) adds to output pixels (y * stride - pad + ky, x * stride - pad + kx).  A convolution of the
  * output, with this padding and stride, has the input's size.  This file checks the contract and chooses the
- * arithmetic.  transpose_conv_gemm.h computes the output where weights and shape are constant, else
- * transpose_conv_gather.h.
+ * arithmetic.  Where weights and shape are constant, transpose_conv_gemm.h computes the output, or
+ * transpose_conv_pixels.h the reference's float32 x int8; else transpose_conv_gather.h.
  *
  *     float32            sum x * w, + bias, act; XNNPACK's as kernels/gemm/gemm.h says, taps from the first on
  *     float32 x int8     each image quantized asymmetrically; sum of f32(f32((q - z) * w) * s_w[o]) * s_x, + bias, act
@@ -26,6 +26,7 @@
 #include "ops/products/transpose_conv.h"
 #include "ops/products/transpose_conv_gather.h"
 #include "ops/products/transpose_conv_gemm.h"
+#include "ops/products/transpose_conv_pixels.h"
 #include "ops/quantized.h"
 
 enum { SHAPE, WEIGHTS = TQ_TRANSPOSE_CONV_WEIGHTS, INPUT, BIAS }; /* the inputs */
@@ -35,6 +36,7 @@ typedef struct transpose_conv {
     tq_requantize_rule rule;
     size_t double_channels; /* the last channels, so many, have the rule DOUBLE */
     tq_transpose_conv_gemm gemm;
+    tq_transpose_conv_pixels pixels;
 } transpose_conv;
 
 /* node->state and the sizes of a convolution of these inputs. */
@@ -332,6 +334,34 @@ static tq_status prepare_gemm(tq_node *node, transpose_conv *s, tq_error *error)
     return tq_node_scratch(node, total, error);
 }
 
+/* ---- by vectors of pixels ---- */
+
+static void pack_pixels(tq_node *node)
+{
+    const transpose_conv *s = node->state;
+    tq_transpose_conv_pixels_pack(node, &s->pixels);
+}
+
+static tq_status eval_pixels(tq_node *node, tq_error *error)
+{
+    (void)error;
+    const transpose_conv *s = node->state;
+    tq_transpose_conv_pixels_eval(node, &s->pixels);
+    return TQ_OK;
+}
+
+static bool suits_pixels(const tq_node *node, transpose_conv *s)
+{
+    return s->conv.form == TQ_TRANSPOSE_CONV_HYBRID && tq_is_constant(node->in[WEIGHTS]) &&
+           tq_transpose_conv_pixels_suit(&s->pixels, &s->conv);
+}
+
+static tq_status prepare_pixels(tq_node *node, transpose_conv *s, tq_error *error)
+{
+    node->eval = eval_pixels;
+    return tq_transpose_conv_pixels_prepare(node, &s->pixels, pack_pixels, error);
+}
+
 /* ---- prepare ---- */
 
 tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
@@ -343,9 +373,12 @@ tq_status tq_prepare_transpose_conv(tq_node *node, tq_error *error)
     int64_t activation = tq_get_int(&node->options.table, TQ_TransposeConvOptions_fused_activation_function);
     TQ_TRY(choose_form(node, s, activation, error));
     TQ_TRY(tq_shape_from_values(node, 1u << SHAPE, fit, error));
-    return tq_is_constant(node->in[SHAPE]) && suits_gemm(node, &s->conv)
-               ? prepare_gemm(node, s, error)
-               : tq_transpose_conv_gather_prepare(node, &s->conv, error);
+    const bool is_sized = tq_is_constant(node->in[SHAPE]);
+    if (is_sized && suits_gemm(node, &s->conv))
+        return prepare_gemm(node, s, error);
+    if (is_sized && suits_pixels(node, s))
+        return prepare_pixels(node, s, error);
+    return tq_transpose_conv_gather_prepare(node, &s->conv, error);
 }
 
 tq_status tq_transpose_conv_prepare_fused(tq_node *node, int input, int bias, const tq_window *y, const tq_window *x,
