@@ -147,10 +147,13 @@ static TARGET void gemm_store_f32(const tq_tile_store *t)
         size_t c = 0;
         for (; c + LANES <= t->channels; c += LANES)
             store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
-        if (c < t->channels) {
+        if (c < t->channels && t->channels >= LANES) { /* the last vector overlaps the one before */
+            c = t->channels - LANES;
+            store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
+        } else if (c < t->channels) {
             float part[LANES];
-            store_f32(part, clamp_f32(load_f32(sums + c), low, high));
-            memcpy(y + c, part, (t->channels - c) * sizeof *y);
+            store_f32(part, clamp_f32(load_f32(sums), low, high));
+            memcpy(y, part, t->channels * sizeof *y);
         }
     }
 }
