@@ -125,16 +125,24 @@ static void repeat_groups(const tq_depthwise *d, const float *from, size_t pixel
         }
 }
 
-/* Whether output pixels up to `last` can read the last pixels. */
-static bool reads_last_pixels(const struct run *run, size_t last)
+/* Pixels of a line that output pixels up to `last` of a line read: all, or up to its last tap. */
+static size_t reach(const tq_scan *s, size_t last)
+{
+    const int64_t x = (int64_t)last * s->stride_w - s->pad_w + (int64_t)(s->filter_w - 1) * s->dilation_w + 1;
+    return x < 0 ? 0 : x < s->in_w ? (size_t)x : (size_t)s->in_w;
+}
+
+/* Whether output pixels from `first` to `last` can read the last pixels. */
+static bool reads_last_pixels(const struct run *run, size_t first, size_t last)
 {
     const tq_scan *s = run->scan;
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
     int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
     y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
-    size_t lines =
-        last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* lines of all images up to the last one read */
-    return run->data + lines * (size_t)s->in_w * run->stride > run->last_pixels;
+    const size_t lines =
+        last / out_w / out_h * (size_t)s->in_h + (size_t)y; /* of all images, before the last one read */
+    const size_t pixels = first / out_w == last / out_w ? reach(s, last % out_w) : (size_t)s->in_w;
+    return run->data + (lines * (size_t)s->in_w + pixels) * run->stride > run->last_pixels;
 }
 
 /* Fills the indirection buffer for output pixels [first, first + count); the last pixels are read from their copy. */
@@ -145,7 +153,7 @@ static void fill_indirection(const struct run *run, const void **table, size_t f
         tq_depthwise_point(d, run->data, first, count, table, run->block);
     else
         tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
+    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first, first + count - 1))
         return;
     const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;
     for (size_t t = 0; t < d->taps; t++)
