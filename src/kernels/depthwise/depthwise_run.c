@@ -105,25 +105,42 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
         }
 }
 
-/* The same for groups.  of_group: a constant where compilers are to write a group's channels at once. */
-TQ_BODY void repeat_groups_of(const tq_depthwise *d, const float *from, size_t groups, float *to, size_t of_group)
+/* The same for groups.  of_group, depth: constants where compilers are to write several groups' channels at once. */
+TQ_BODY void repeat_groups_of(const tq_depthwise *d, const float *restrict from, size_t groups, float *restrict to,
+                              size_t of_group, size_t depth)
 {
-    for (size_t k = 0; k < d->depth; k++, to += d->channels)
+    for (size_t k = 0; k < depth; k++, to += d->channels)
         for (size_t g = 0; g < groups; g++)
             for (size_t c = 0; c < of_group; c++)
-                to[g * of_group + c] = from[g * d->depth + k];
+                to[g * of_group + c] = from[g * depth + k];
 }
 
-static void repeat_groups(const tq_depthwise *d, const float *from, size_t pixels, size_t stride, float *to)
+TQ_BODY void repeat_pixel_groups(const tq_depthwise *d, const float *from, size_t groups, float *to)
 {
-    const size_t groups = d->channels / d->multiplier, expanded = d->channels * d->depth;
-    for (size_t p = 0; p < pixels && !tq_stop_after(expanded); p++, from += stride, to += expanded)
-        switch (d->multiplier) {
-        case 2: repeat_groups_of(d, from, groups, to, 2); break;
-        case 4: repeat_groups_of(d, from, groups, to, 4); break;
-        default: repeat_groups_of(d, from, groups, to, d->multiplier); break;
-        }
+    const size_t of_group = d->multiplier, depth = d->depth;
+    if (of_group == 2 && depth == 2)
+        repeat_groups_of(d, from, groups, to, 2, 2);
+    else if (of_group == 3 && depth == 3)
+        repeat_groups_of(d, from, groups, to, 3, 3);
+    else if (of_group == 4 && depth == 4)
+        repeat_groups_of(d, from, groups, to, 4, 4);
+    else if (of_group == 2)
+        repeat_groups_of(d, from, groups, to, 2, depth);
+    else if (of_group == 4)
+        repeat_groups_of(d, from, groups, to, 4, depth);
+    else
+        repeat_groups_of(d, from, groups, to, of_group, depth);
 }
+
+#define REPEAT_GROUPS(isa, target)                                                                                 \
+    target static void repeat_groups_##isa(const tq_depthwise *d, const float *from, size_t pixels, size_t stride, \
+                                           float *to)                                                              \
+    {                                                                                                              \
+        const size_t groups = d->channels / d->multiplier, expanded = d->channels * d->depth;                      \
+        for (size_t p = 0; p < pixels && !tq_stop_after(expanded); p++, from += stride, to += expanded)            \
+            repeat_pixel_groups(d, from, groups, to);                                                              \
+    }
+TQ_EVERY_ISA(REPEAT_GROUPS)
 
 /* Pixels of a line that output pixels up to `last` of a line read: all, or up to its last tap. */
 static size_t reach(const tq_scan *s, size_t last)
@@ -315,6 +332,8 @@ static void run_jobs(void *context, size_t begin, size_t end)
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads)
 {
+    static void (*const bodies[TQ_ISAS])(const tq_depthwise *, const float *, size_t, size_t, float *) =
+        TQ_ISA_FUNCTIONS(repeat_groups);
     const tq_scan *w = &depthwise->scan;
     const size_t size = tq_element_size(depthwise->in);
     if (!rows->count || !depthwise->channels)
@@ -341,7 +360,7 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     char *at = run.scratch + run.job_bytes * run.jobs;
     if (expands(depthwise)) {
         if (depthwise->depth > 1)
-            repeat_groups(depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
+            bodies[tq_isa()](depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
         else
             repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
