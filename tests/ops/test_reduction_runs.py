@@ -129,7 +129,7 @@ def added_in_lanes(run):
     return (sum[0] + sum[2]) + (sum[1] + sum[3])
 
 
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 23, 31, 33, 63, 70, 1030, 40009])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 23, 31, 33, 63, 70, 1030, 40009])
 def test_xnnpack_adds_a_run_in_four_accumulators_of_eight_lanes(length):
     rng = np.random.default_rng(length)
     for rows in (1, 3, 70):
@@ -151,3 +151,19 @@ def test_xnnpack_scales_each_pass_over_the_innermost_reduced_dimension(channels)
             sums += image[:, x]
         expected += sums * (np.float32(1) / np.float32(66))
     np.testing.assert_array_equal(invoked("MEAN", values, [0, 2], (3, channels), "xnnpack"), expected)
+
+
+@pytest.mark.parametrize("length", [1, 4, 7, 33])
+@pytest.mark.parametrize("groups", [1, 3, 16, 37])
+def test_neighbouring_runs_meet_each_pass_together(length, groups):
+    rng = np.random.default_rng(length)
+    values = rng.standard_normal((2, 5, groups, length), np.float32)
+    sums = np.zeros((2, groups), np.float32)
+    totals = np.zeros((2, groups), np.float32)
+    for line in range(5):
+        for x in range(length):
+            sums += values[:, line, :, x]
+        runs = np.float32([[added_in_lanes(run) for run in image[line]] for image in values])
+        totals += runs * (np.float32(1) / np.float32(5 * length))
+    np.testing.assert_array_equal(invoked("SUM", values, [1, 3], (2, groups), "reference"), sums)
+    np.testing.assert_array_equal(invoked("MEAN", values, [1, 3], (2, groups), "xnnpack"), totals)

@@ -50,16 +50,18 @@ static void find_taps(const tq_depthwise *d, size_t y, const char *ring, const c
 {
     const tq_scan *s = &d->scan;
     const size_t h = (size_t)s->filter_h, w = (size_t)s->filter_w;
-    for (size_t t = 0; t < d->taps; t++) {
-        const size_t i = s->columns_first ? t % h : t / w, j = s->columns_first ? t / h : t % w;
+    const size_t step = (size_t)s->dilation_w * d->channels * sizeof(float);
+    const size_t down = s->columns_first ? 1 : w, right = s->columns_first ? h : 1;
+    for (size_t i = 0; i < h; i++) {
         const int64_t in_y = (int64_t)y * s->stride_h - s->pad_h + (int64_t)i * s->dilation_h;
         const size_t line = in_y >= 0 && in_y < s->in_h ? (size_t)in_y % d->lines.ring : d->lines.ring;
-        first[t] = ring + line * d->lines.line_bytes + j * (size_t)s->dilation_w * d->channels * sizeof(float);
+        for (size_t j = 0; j < w; j++)
+            first[i * down + j * right] = ring + line * d->lines.line_bytes + j * step;
     }
 }
 
-/* Blocks [at, at + count) of an output line. */
-static void run_blocks(const tq_depthwise *d, const char *const *first, size_t at, size_t count,
+/* Blocks [at, at + count) of an output line, the first `vectors` of each. */
+static void run_blocks(const tq_depthwise *d, const char *const *first, size_t at, size_t count, size_t vectors,
                        const tq_gemm_store *store, const void **table, char *out)
 {
     const size_t block = d->lines.vectors * d->kernel->lanes * sizeof(float);
@@ -71,7 +73,7 @@ static void run_blocks(const tq_depthwise *d, const char *const *first, size_t a
         .step = BLOCKS,
         .taps = d->taps,
         .rows = count,
-        .vectors = d->lines.vectors,
+        .vectors = vectors,
         .weights = d->weights,
         .vector_bytes = tq_depthwise_vector_bytes(d),
         .bias = d->bias,
@@ -90,6 +92,7 @@ void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t firs
     const size_t out_h = (size_t)s->out_h, pixel = d->channels * sizeof(float), line = (size_t)s->out_w * pixel;
     const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * pixel;
     const size_t block = l->vectors * d->kernel->lanes * sizeof(float), whole = line / block;
+    const size_t last_vectors = tq_divide_up(line - whole * block, d->kernel->lanes * sizeof(float));
     char *last = scratch + (l->ring + 1) * l->line_bytes;
     const char **taps = (const char **)(void *)(last + block);
     const void **table = (const void **)(void *)(taps + d->taps);
@@ -105,9 +108,9 @@ void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t firs
         find_taps(d, y, scratch, taps);
         char *to = out + row * line;
         for (size_t b = 0; b < whole; b += BLOCKS)
-            run_blocks(d, taps, b, tq_min_size(BLOCKS, whole - b), store, table, to + b * block);
+            run_blocks(d, taps, b, tq_min_size(BLOCKS, whole - b), l->vectors, store, table, to + b * block);
         if (whole < l->blocks) {
-            run_blocks(d, taps, whole, 1, store, table, last);
+            run_blocks(d, taps, whole, 1, last_vectors, store, table, last);
             memcpy(to + whole * block, last, line - whole * block);
         }
     }

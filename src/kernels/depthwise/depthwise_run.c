@@ -105,36 +105,61 @@ static void repeat_channels(const tq_depthwise *d, const char *from, size_t pixe
         }
 }
 
-/* The same for groups.  of_group: a constant where compilers are to write a group's channels at once. */
-TQ_BODY void repeat_groups_of(const tq_depthwise *d, const float *from, size_t groups, float *to, size_t of_group)
+/* The same for groups.  of_group, depth: constants where compilers are to write several groups' channels at once. */
+TQ_BODY void repeat_groups_of(const tq_depthwise *d, const float *restrict from, size_t groups, float *restrict to,
+                              size_t of_group, size_t depth)
 {
-    for (size_t k = 0; k < d->depth; k++, to += d->channels)
+    for (size_t k = 0; k < depth; k++, to += d->channels)
         for (size_t g = 0; g < groups; g++)
             for (size_t c = 0; c < of_group; c++)
-                to[g * of_group + c] = from[g * d->depth + k];
+                to[g * of_group + c] = from[g * depth + k];
 }
 
-static void repeat_groups(const tq_depthwise *d, const float *from, size_t pixels, size_t stride, float *to)
+TQ_BODY void repeat_pixel_groups(const tq_depthwise *d, const float *from, size_t groups, float *to)
 {
-    const size_t groups = d->channels / d->multiplier, expanded = d->channels * d->depth;
-    for (size_t p = 0; p < pixels && !tq_stop_after(expanded); p++, from += stride, to += expanded)
-        switch (d->multiplier) {
-        case 2: repeat_groups_of(d, from, groups, to, 2); break;
-        case 4: repeat_groups_of(d, from, groups, to, 4); break;
-        default: repeat_groups_of(d, from, groups, to, d->multiplier); break;
-        }
+    const size_t of_group = d->multiplier, depth = d->depth;
+    if (of_group == 2 && depth == 2)
+        repeat_groups_of(d, from, groups, to, 2, 2);
+    else if (of_group == 3 && depth == 3)
+        repeat_groups_of(d, from, groups, to, 3, 3);
+    else if (of_group == 4 && depth == 4)
+        repeat_groups_of(d, from, groups, to, 4, 4);
+    else if (of_group == 2)
+        repeat_groups_of(d, from, groups, to, 2, depth);
+    else if (of_group == 4)
+        repeat_groups_of(d, from, groups, to, 4, depth);
+    else
+        repeat_groups_of(d, from, groups, to, of_group, depth);
 }
 
-/* Whether output pixels up to `last` can read the last pixels. */
-static bool reads_last_pixels(const struct run *run, size_t last)
+#define REPEAT_GROUPS(isa, target)                                                                                 \
+    target static void repeat_groups_##isa(const tq_depthwise *d, const float *from, size_t pixels, size_t stride, \
+                                           float *to)                                                              \
+    {                                                                                                              \
+        const size_t groups = d->channels / d->multiplier, expanded = d->channels * d->depth;                      \
+        for (size_t p = 0; p < pixels && !tq_stop_after(expanded); p++, from += stride, to += expanded)            \
+            repeat_pixel_groups(d, from, groups, to);                                                              \
+    }
+TQ_EVERY_ISA(REPEAT_GROUPS)
+
+/* Pixels of a line that output pixels up to `last` of a line read: all, or up to its last tap. */
+static size_t reach(const tq_scan *s, size_t last)
+{
+    const int64_t x = (int64_t)last * s->stride_w - s->pad_w + (int64_t)(s->filter_w - 1) * s->dilation_w + 1;
+    return x < 0 ? 0 : x < s->in_w ? (size_t)x : (size_t)s->in_w;
+}
+
+/* Whether output pixels from `first` to `last` can read the last pixels. */
+static bool reads_last_pixels(const struct run *run, size_t first, size_t last)
 {
     const tq_scan *s = run->scan;
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h;
     int64_t y = (int64_t)(last / out_w % out_h) * s->stride_h - s->pad_h + (int64_t)(s->filter_h - 1) * s->dilation_h;
     y = y < 0 ? 0 : y < s->in_h ? y : s->in_h - 1;
-    size_t lines =
-        last / out_w / out_h * (size_t)s->in_h + (size_t)y + 1; /* lines of all images up to the last one read */
-    return run->data + lines * (size_t)s->in_w * run->stride > run->last_pixels;
+    const size_t lines =
+        last / out_w / out_h * (size_t)s->in_h + (size_t)y; /* of all images, before the last one read */
+    const size_t pixels = first / out_w == last / out_w ? reach(s, last % out_w) : (size_t)s->in_w;
+    return run->data + (lines * (size_t)s->in_w + pixels) * run->stride > run->last_pixels;
 }
 
 /* Fills the indirection buffer for output pixels [first, first + count); the last pixels are read from their copy. */
@@ -145,7 +170,7 @@ static void fill_indirection(const struct run *run, const void **table, size_t f
         tq_depthwise_point(d, run->data, first, count, table, run->block);
     else
         tq_scan_pixels(run->scan, run->data, run->stride, first, count, d->padding, table, run->block);
-    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first + count - 1))
+    if (d->channels % d->kernel->lanes == 0 || !reads_last_pixels(run, first, first + count - 1))
         return;
     const uintptr_t last_pixels = (uintptr_t)run->last_pixels, end = (uintptr_t)run->last_end;
     for (size_t t = 0; t < d->taps; t++)
@@ -307,6 +332,8 @@ static void run_jobs(void *context, size_t begin, size_t end)
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                       size_t out_stride, void *scratch, int threads)
 {
+    static void (*const bodies[TQ_ISAS])(const tq_depthwise *, const float *, size_t, size_t, float *) =
+        TQ_ISA_FUNCTIONS(repeat_groups);
     const tq_scan *w = &depthwise->scan;
     const size_t size = tq_element_size(depthwise->in);
     if (!rows->count || !depthwise->channels)
@@ -333,7 +360,7 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     char *at = run.scratch + run.job_bytes * run.jobs;
     if (expands(depthwise)) {
         if (depthwise->depth > 1)
-            repeat_groups(depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
+            bodies[tq_isa()](depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
         else
             repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;

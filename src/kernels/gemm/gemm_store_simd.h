@@ -76,26 +76,31 @@ INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
 
 #include "kernels/gemm/gemm_store_8bit_simd.h"
 
-/* ---- 16-bit values: the fixed-point rules, on vectors ---- */
+/* ---- 16-bit values: the fixed-point rules and float64-away, on vectors ---- */
 
-INLINE vi store_i16_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel)
+/* The real multipliers of a tile's channels, and 0 for the lanes behind them. */
+INLINE void load_reals(const tq_tile_store *t, double real[TQ_TILE_CHANNELS])
+{
+    for (size_t c = 0; c < (t->channels + LANES - 1) / LANES * LANES; c++)
+        real[c] = c < t->channels ? t->store->multiplier[t->first + c].f64 : 0;
+}
+
+/* real: of rule float64-away; NULL of the others. */
+INLINE vi store_i16_of(const tq_gemm_store *s, const int32_t *sums, vi adjust, size_t channel, const double *real)
 {
     const vi zero_point = splat_s32(s->zero_point);
+    const vi least = sub_s32(splat_s32(s->low), zero_point), most = sub_s32(splat_s32(s->high), zero_point);
+    vi sum = add_s32(load_s32(sums), adjust);
+    if (real)
+        return add_s32(mul_f64_away(sum, load_f64(real), least, most), zero_point);
     vi left = load_s32(s->left + channel), right = load_s32(s->right + channel);
-    vi sum = shift_left_saturating(add_s32(load_s32(sums), adjust), left);
-    vi high = high_mul(sum, load_s32(s->fixed + channel));
+    vi high = high_mul(shift_left_saturating(sum, left), load_s32(s->fixed + channel));
     vi value = s->rule == TQ_REQUANTIZE_DOUBLE ? shift_away(high, right) : shift_up(high, right);
-    vi least = sub_s32(splat_s32(s->low), zero_point), most = sub_s32(splat_s32(s->high), zero_point);
     return add_s32(clamp_s32(value, least, most), zero_point);
 }
 
-static TARGET void gemm_store_i16(const tq_tile_store *t)
+INLINE void store_rows_i16(const tq_tile_store *t, const double *real)
 {
-    const tq_gemm_store *s = t->store;
-    if (s->rule != TQ_REQUANTIZE_DOUBLE && s->rule != TQ_REQUANTIZE_UP) {
-        tq_store_integers_scalar(t);
-        return;
-    }
     for (size_t r = 0; r < t->rows; r++) {
         const int32_t *sums = (const int32_t *)t->sums + r * t->sums_stride;
         int16_t *y = (int16_t *)t->out + r * t->out_stride;
@@ -103,9 +108,11 @@ static TARGET void gemm_store_i16(const tq_tile_store *t)
         for (size_t c = 0; c < t->channels; c += 4 * LANES) {
             const size_t n = t->channels - c;
             vi v[4];
-            for (size_t k = 0; k < 4; k++)
-                v[k] = k * LANES < n ? store_i16_of(s, sums + c + k * LANES, adjust, t->first + c + k * LANES)
+            for (size_t k = 0; k < 4; k++) {
+                const size_t at = c + k * LANES;
+                v[k] = k * LANES < n ? store_i16_of(t->store, sums + at, adjust, t->first + at, real ? real + at : NULL)
                                      : splat_s32(0);
+            }
             if (n >= 4 * LANES) {
                 store4_i16(y + c, v, false);
             } else {
@@ -114,6 +121,20 @@ static TARGET void gemm_store_i16(const tq_tile_store *t)
                 memcpy(y + c, part, n * sizeof *y);
             }
         }
+    }
+}
+
+static TARGET void gemm_store_i16(const tq_tile_store *t)
+{
+    double real[TQ_TILE_CHANNELS];
+    switch (t->store->rule) {
+    case TQ_REQUANTIZE_FLOAT64_AWAY:
+        load_reals(t, real);
+        store_rows_i16(t, real);
+        break;
+    case TQ_REQUANTIZE_DOUBLE:
+    case TQ_REQUANTIZE_UP: store_rows_i16(t, NULL); break;
+    default: tq_store_integers_scalar(t);
     }
 }
 
@@ -126,34 +147,46 @@ static TARGET void gemm_store_f32(const tq_tile_store *t)
         size_t c = 0;
         for (; c + LANES <= t->channels; c += LANES)
             store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
-        if (c < t->channels) {
+        if (c < t->channels && t->channels >= LANES) { /* the last vector overlaps the one before */
+            c = t->channels - LANES;
+            store_f32(y + c, clamp_f32(load_f32(sums + c), low, high));
+        } else if (c < t->channels) {
             float part[LANES];
-            store_f32(part, clamp_f32(load_f32(sums + c), low, high));
-            memcpy(y + c, part, (t->channels - c) * sizeof *y);
+            store_f32(part, clamp_f32(load_f32(sums), low, high));
+            memcpy(y, part, t->channels * sizeof *y);
         }
     }
 }
 
 /* ---- 64-bit sums: tq_multiply_i64, WIDE_LANES at a time by wide_values ---- */
 
-static TARGET void gemm_store_wide(const tq_tile_store *t)
+INLINE void store_rows_wide(const tq_tile_store *t, const double *real)
 {
-    const tq_gemm_store *s = t->store;
-    if (s->rule == TQ_REQUANTIZE_FLOAT64_AWAY) {
-        tq_store_wide_scalar(t);
-        return;
-    }
     for (size_t r = 0; r < t->rows; r++) {
         const int64_t *sums = (const int64_t *)t->sums + r * t->sums_stride;
         int16_t *y = (int16_t *)t->out + r * t->out_stride;
         for (size_t c = 0; c < t->channels; c += WIDE_LANES) {
             const size_t n = t->channels - c;
-            int16_t part[WIDE_LANES];
-            wide_values(s, sums + c, t->first + c, n >= WIDE_LANES ? y + c : part);
+            int16_t part[WIDE_LANES], *to = n >= WIDE_LANES ? y + c : part;
+            if (real)
+                wide_away(t->store, sums + c, real + c, to);
+            else
+                wide_values(t->store, sums + c, t->first + c, to);
             if (n < WIDE_LANES)
                 memcpy(y + c, part, n * sizeof *y);
         }
     }
+}
+
+static TARGET void gemm_store_wide(const tq_tile_store *t)
+{
+    double real[TQ_TILE_CHANNELS];
+    if (t->store->rule != TQ_REQUANTIZE_FLOAT64_AWAY) {
+        store_rows_wide(t, NULL);
+        return;
+    }
+    load_reals(t, real);
+    store_rows_wide(t, real);
 }
 
 #define GLUE_STORES_(isa) tq_stores__##isa

@@ -119,4 +119,21 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
     __m128i four = _mm_unpacklo_epi32(_mm256_castsi256_si128(value), _mm256_extracti128_si256(value, 1));
     _mm_storel_epi64((__m128i *)out, four);
 }
+/* x as float64, rounded once: bits that stand for 2^52 + its low half, and for 2^84 + 2^63 + the others. */
+INLINE __m256d f64_of_s64(vi x)
+{
+    const vi low = _mm256_blend_epi32(x, _mm256_set1_epi64x(0x4330000000000000), 0xAA);
+    const vi high = _mm256_xor_si256(_mm256_srli_epi64(x, 32), _mm256_set1_epi64x(0x4530000080000000));
+    const __m256d bias = _mm256_set1_pd(0x1p84 + 0x1p63 + 0x1p52);
+    return _mm256_add_pd(_mm256_sub_pd(_mm256_castsi256_pd(high), bias), _mm256_castsi256_pd(low));
+}
+/* clamp(away(f64(sum) * by) + zero point), on 4 sums. */
+INLINE void wide_away(const tq_gemm_store *s, const int64_t *sums, const double *by, int16_t *out)
+{
+    __m256d product = _mm256_mul_pd(f64_of_s64(_mm256_loadu_si256((const __m256i *)sums)), _mm256_loadu_pd(by));
+    __m128i value = away_half(product, _mm256_set1_pd((double)s->low - s->zero_point),
+                              _mm256_set1_pd((double)s->high - s->zero_point));
+    value = _mm_add_epi32(value, _mm_set1_epi32(s->zero_point));
+    _mm_storel_epi64((__m128i *)out, _mm_packs_epi32(value, value));
+}
 /* clang-format on */

@@ -147,4 +147,13 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
     value = _mm512_add_epi64(value, _mm512_set1_epi64(s->zero_point));
     _mm_storeu_si128((__m128i *)out, _mm512_cvtepi64_epi16(value));
 }
+/* clamp(away(f64(sum) * by) + zero point), on 8 sums. */
+INLINE void wide_away(const tq_gemm_store *s, const int64_t *sums, const double *by, int16_t *out)
+{
+    __m512d product = _mm512_mul_pd(_mm512_cvtepi64_pd(_mm512_loadu_si512(sums)), _mm512_loadu_pd(by));
+    __m256i value = away_half(product, _mm512_set1_pd((double)s->low - s->zero_point),
+                              _mm512_set1_pd((double)s->high - s->zero_point));
+    value = _mm256_add_epi32(value, _mm256_set1_epi32(s->zero_point));
+    _mm_storeu_si128((__m128i *)out, _mm256_cvtepi32_epi16(value));
+}
 /* clang-format on */

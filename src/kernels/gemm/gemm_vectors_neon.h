@@ -81,4 +81,14 @@ INLINE void wide_values(const tq_gemm_store *s, const int64_t *sums, size_t chan
         out[i] = (int16_t)(value + s->zero_point);
     }
 }
+/* clamp(away(f64(sum) * by) + zero point). */
+INLINE void wide_away(const tq_gemm_store *s, const int64_t *sums, const double *by, int16_t *out)
+{
+    const double least = (double)s->low - s->zero_point, most = (double)s->high - s->zero_point;
+    for (size_t i = 0; i < WIDE_LANES; i++) {
+        double value = (double)sums[i] * by[i];
+        value = value < least ? least : value > most ? most : value;
+        out[i] = (int16_t)(vcvtad_s64_f64(value) + s->zero_point);
+    }
+}
 /* clang-format on */

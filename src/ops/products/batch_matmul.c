@@ -14,10 +14,9 @@
  * Source: LiteRT f6745779, tflite/kernels/batch_matmul.cc, internal/reference/batch_matmul.h.  In LiteRT,
  * hybrid products of several batches read the wrong row sums, and only hybrid products use scales along b's columns.
  */
-#include <string.h>
-
 #include "kernels/gemm/gemm.h"
 #include "ops/check.h"
+#include "ops/movement/strided_copy.h"
 #include "ops/products/hybrid.h"
 #include "ops/parallel.h"
 #include "ops/quantized.h"
@@ -41,6 +40,8 @@ typedef struct product {
     tq_fixed *multipliers; /* one, or one a column */
     size_t multiplier_step;
 
+    tq_strided transposed_a, transposed_b; /* where a is swapped; where int16 products need columns of b */
+
     size_t jobs; /* parts of the batches, each computed by one thread; 1: all threads share every product */
     uint64_t job_bytes; /* scratch of a job */
     uint64_t a_at, b_at, quantized_at, rows_at, work_at; /* in a job's scratch */
@@ -55,12 +56,13 @@ typedef struct product {
     tq_hybrid_row *rows;
 } product;
 
-/* to: [cols][rows] elements of `size` bytes; from: [rows][cols]. */
-static void transpose(const char *from, size_t rows, size_t cols, size_t size, char *to)
+/* From [rows][cols] elements of `size` bytes to [cols][rows]. */
+static void plan_transposition(tq_strided *copy, size_t rows, size_t cols, size_t size)
 {
-    for (size_t c = 0; c < cols && !tq_stop_after(rows); c++)
-        for (size_t r = 0; r < rows; r++, to += size)
-            memcpy(to, from + (r * cols + c) * size, size);
+    tq_strided_begin(copy, size);
+    tq_strided_dim(copy, cols, (ptrdiff_t)size, (ptrdiff_t)(rows * size));
+    tq_strided_dim(copy, rows, (ptrdiff_t)(cols * size), (ptrdiff_t)size);
+    tq_strided_end(copy);
 }
 
 /* ---- by the matrix kernel: b holds its weights, one channel for each column ---- */
@@ -155,7 +157,7 @@ static void prepare_a(product *p, size_t matrix)
     if (!p->swap_a)
         return;
     char *transposed = p->scratch + p->a_at;
-    transpose(a, p->k, p->m, p->size_a, transposed);
+    tq_strided_copy(&p->transposed_a, a, transposed, p->threads);
     p->a = transposed;
 }
 
@@ -165,7 +167,7 @@ static void prepare_b(product *p, size_t matrix)
     char *scratch = p->scratch + p->b_at;
     p->b = b;
     if (p->is_int16 && !p->swap_b) {
-        transpose(b, p->k, p->n, p->size_b, scratch);
+        tq_strided_copy(&p->transposed_b, b, scratch, p->threads);
         p->b = scratch;
     } else if (p->constant)
         p->gemm = ((const tq_gemm *)p->node->prepacked)[matrix];
@@ -405,6 +407,8 @@ tq_status tq_prepare_batch_matmul(tq_node *node, tq_error *error)
     TQ_TRY(choose(node, p, error));
     uint64_t total = 0, all = 0;
     p->jobs = jobs_of(node, p);
+    plan_transposition(&p->transposed_a, p->k, p->m, p->size_a);
+    plan_transposition(&p->transposed_b, p->k, p->n, p->size_b);
     p->a_at = tq_scratch_part(&total, p->swap_a ? (uint64_t)p->m * p->k : 0, p->size_a);
     if (p->is_int16)
         p->b_at = tq_scratch_part(&total, p->swap_b ? 0 : (uint64_t)p->n * p->k, p->size_b);

@@ -5,7 +5,7 @@
  *
  *     integers   acc = sum (x - z_x) * (w - z_w) + bias; out = clamp(away(f64(acc) * (s_x * s_w / s_out)) + z_out), s_w
  *                is one scale, or one for each unit (then zero points of weights are ignored)
- *                INT16 input: acc in 64 bits, unless quantized_bias_type is INT32
+ *                INT16 input: acc in 64 bits, unless quantized_bias_type is INT32 or 32 bits have the same values
  *                UINT8 input: the output may be INT16, with zero point 0
  *                optimized: the rule UP (quant/rounding.def); s_x * s_w in float32 where there is one s_w; acc in 32
  *                bits, with an INT64 bias in 64
@@ -117,6 +117,19 @@ static tq_status prepare_int16(tq_node *node, tq_requantize_rule rule, tq_error 
 
 /* ---- all other types ---- */
 
+/* Whether sums of int16 rows and the bias fit 32 bits, so that accumulators of 32 bits have the values of wide ones. */
+static bool fits_int32(const tq_node *node, size_t depth)
+{
+    const int64_t most = INT32_MAX - ((int64_t)depth << 22); /* of a bias; |x * w| <= 2^15 * 2^7 */
+    const tq_tensor *bias = node->in_count > 2 ? node->in[2] : NULL;
+    if (depth >= 512 || (bias && !tq_is_constant(bias)))
+        return false;
+    for (size_t c = 0; bias && c < tq_tensor_count(bias); c++)
+        if (tq_integer_at(bias, c) > most || tq_integer_at(bias, c) < -most)
+            return false;
+    return true;
+}
+
 /* Whether the optimized kernel computes the node.  Its accumulators have 32 bits: with INT16 inputs it takes neither an
    INT64 bias nor zero points. */
 static bool has_optimized_kernel(const tq_node *node)
@@ -189,6 +202,7 @@ tq_status tq_prepare_fully_connected(tq_node *node, tq_error *error)
     if (plan.wide && !plan.ignores_zero_point && tq_zero_point_of(node->in[1]) != 0)
         return prepare_int16(node, plan.rule, error);
     TQ_TRY(fit(node, &plan, error));
+    plan.wide = plan.wide && !fits_int32(node, plan.depth);
     plan.channel_stride = plan.depth;
     plan.row_stride = plan.depth;
     return tq_prepare_product(node, &plan, error);

@@ -29,6 +29,7 @@
 typedef struct convolution {
     tq_scan scan;
     size_t batches, in_pixels, out_pixels; /* of an image */
+    size_t together; /* images of a product: 1, or all where these are small and no window reads padding */
     size_t channels, out_channels, groups, depth; /* depth: channels of a group */
     size_t merged; /* groups of the file in one of these */
     tq_hybrid_rule rule;
@@ -36,12 +37,12 @@ typedef struct convolution {
     tq_gemm plan;  /* of each group */
     tq_gemm *gemm; /* [groups]: at the front of node->prepacked; for weights that are not constant, in node memory */
     bool constant, grouped; /* grouped: the file has several groups */
-    uint64_t quantized_at, padding_at, work_at; /* offsets in scratch */
+    uint64_t quantized_at, rows_at, padding_at, work_at; /* offsets in scratch */
     uint64_t packed_at, spread_at;              /* constant: offsets in node->prepacked; else in scratch */
     /* set by eval */
     const tq_node *node;
     tq_scale_order order;
-    tq_hybrid_row image;
+    const tq_hybrid_row *rows; /* of an image: one; of several: one for each output pixel */
     size_t each; /* channels of a group */
     float *out;  /* of an image */
 } convolution;
@@ -92,10 +93,11 @@ static void eval_group(const convolution *c, const int8_t *quantized, size_t gro
     const tq_node *node = c->node;
     const size_t first = group * c->each;
     tq_gemm padded =
-        tq_gemm_with_padding(&c->gemm[group], (int8_t)c->image.zero_point, tq_scratch_at(node, c->padding_at));
-    tq_gemm_rows rows = {quantized + group * c->depth, c->out_pixels, c->channels, &c->scan};
+        tq_gemm_with_padding(&c->gemm[group], (int8_t)c->rows->zero_point, tq_scratch_at(node, c->padding_at));
+    tq_gemm_rows rows = {quantized + group * c->depth, c->together * c->out_pixels, c->channels, &c->scan};
     tq_gemm_scaling scaling = tq_hybrid_scaling(c->order, node->in[1], node->in_count > 2 ? node->in[2] : NULL, first);
-    scaling.row = &c->image;
+    scaling.row = c->rows;
+    scaling.row_step = c->together > 1;
     scaling.weight_sums = tq_gemm_weight_sums(&padded);
     const tq_gemm_store store = {.out = TQ_f32, .floor = c->low, .ceiling = c->high, .scaling = &scaling};
     tq_gemm_run(&padded, &rows, &store, c->out + first, c->out_channels, tq_scratch_at(node, c->work_at),
@@ -108,12 +110,28 @@ static bool has_optimized_kernel(const tq_node *node, const convolution *c)
     return node->numerics == TQ_NUMERICS_OPTIMIZED && !c->grouped;
 }
 
+/* Quantizes `together` images from image b on. */
+static void quantize_images(convolution *c, size_t b, int8_t *quantized)
+{
+    const size_t size = c->in_pixels * c->channels;
+    const float *values = (const float *)c->node->in[0]->data + b * size;
+    tq_hybrid_row *rows = tq_scratch_at(c->node, c->rows_at), *images = rows + c->together * c->out_pixels;
+    c->rows = rows;
+    if (c->together == 1) {
+        *rows = c->rule(values, size, c->node->threads, quantized);
+        return;
+    }
+    tq_hybrid_quantize(c->rule, values, c->together, size, c->node->threads, quantized, images);
+    for (size_t i = 0; i < c->together; i++)
+        for (size_t k = 0; k < c->out_pixels; k++)
+            *rows++ = images[i];
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
     convolution c = *(const convolution *)node->state;
     int8_t *quantized = tq_scratch_at(node, c.quantized_at);
-    size_t size = c.in_pixels * c.channels;
     if (c.out_pixels == 0)
         return TQ_OK;
     if (c.constant)
@@ -125,8 +143,8 @@ static tq_status eval(tq_node *node, tq_error *error)
               : c.rule != tq_hybrid_symmetric && !has_optimized_kernel(node, &c) ? TQ_SCALE_ROW_LAST
                                                                                  : TQ_SCALE_PLAIN;
     c.each = c.out_channels / c.groups;
-    for (size_t b = 0; b < c.batches; b++) {
-        c.image = c.rule((const float *)node->in[0]->data + b * size, size, node->threads, quantized);
+    for (size_t b = 0; b < c.batches; b += c.together) {
+        quantize_images(&c, b, quantized);
         c.out = (float *)node->out[0]->data + b * c.out_pixels * c.out_channels;
         for (size_t g = 0; g < c.groups && !tq_stop_after(1); g++)
             eval_group(&c, quantized, g);
@@ -206,6 +224,14 @@ static bool is_fully_connected(const tq_node *node, const convolution *c)
            c->scan.stride_h == 1 && c->scan.stride_w == 1 && c->groups == 1 && c->channels + c->out_channels > 2;
 }
 
+/* Images of a product; a pixel's parameters take as long as those of a small image. */
+static size_t together_of(const tq_node *node, const convolution *c)
+{
+    enum { SMALL = 64 };
+    const bool pads = tq_get_int(&node->options.table, TQ_Conv2DOptions_padding) != TQ_Padding_VALID;
+    return pads || c->out_pixels > SMALL || c->batches == 0 ? 1 : c->batches;
+}
+
 /* Plans the product of a group, or of merged ones. */
 static tq_status plan_group(convolution *c, tq_error *error)
 {
@@ -215,7 +241,7 @@ static tq_status plan_group(convolution *c, tq_error *error)
     c->groups /= c->merged, c->depth *= c->merged;
     if (c->merged > 1)
         TQ_TRY(tq_gemm_plan(&c->plan, TQ_i8, each * c->merged, taps, c->depth, 0, error));
-    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels, 1);
+    tq_gemm_plan_windows(&c->plan, &c->scan, c->channels, c->together);
     return TQ_OK;
 }
 
@@ -233,6 +259,7 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     tq_activation_range_f32(node, activation, &c->low, &c->high);
     c->rule = tq_hybrid_rule_of(node, c->groups != 1 || scales_differ(&node->in[1]->quantization));
     c->grouped = c->groups != 1;
+    c->together = together_of(node, c);
     TQ_TRY(plan_group(c, error));
     c->constant = tq_is_constant(node->in[1]);
     uint64_t total = 0, prepacked = 0;
@@ -241,7 +268,8 @@ tq_status tq_prepare_conv_2d_hybrid(tq_node *node, tq_error *error)
     else
         TQ_TRY(tq_node_memory(node, c->groups, sizeof *c->gemm, &c->gemm, error));
     c->work_at = tq_scratch_part(&total, tq_gemm_scratch_bytes(&c->plan, node->threads), 1);
-    c->quantized_at = tq_scratch_part(&total, c->in_pixels * c->channels, 1);
+    c->quantized_at = tq_scratch_part(&total, c->together * c->in_pixels, c->channels);
+    c->rows_at = tq_scratch_part(&total, c->together * (c->out_pixels + 1), sizeof(tq_hybrid_row));
     uint64_t *of_weights = c->constant ? &prepacked : &total;
     c->packed_at = tq_scratch_part(of_weights, c->groups, packed_bytes(c));
     if (c->merged > 1)

@@ -111,14 +111,19 @@ TQ_BODY void add_eight(eight *sum, const float *x)
     *sum += more;
 }
 
-/* The same of n < 8. */
-TQ_BODY void add_rest(eight *sum, const float *x, size_t n)
+/* The same of n < 8, to a vector in halves: a run of fewer lanes is no longer than its additions. */
+TQ_BODY void add_rest(four *halves, const float *x, size_t n)
 {
-    float lanes[8];
-    memcpy(lanes, sum, sizeof lanes);
-    for (size_t k = 0; k < n; k++)
-        lanes[k] += x[k];
-    memcpy(sum, lanes, sizeof lanes);
+    const size_t whole = n & 4;
+    if (whole) {
+        four more;
+        memcpy(&more, x, sizeof more);
+        halves[0] += more;
+    }
+    x += whole;
+    n -= whole;
+    const four rest = {n > 0 ? x[0] : 0, n > 1 ? x[1] : 0, n > 2 ? x[2] : 0, 0};
+    halves[whole ? 1 : 0] += rest;
 }
 
 /* The last whole vectors go to the first accumulators, the inputs behind them to the sum of the four. */
@@ -142,10 +147,10 @@ TQ_BODY float sum_in_lanes(const float *x, size_t n)
         add_eight(&c, x + i + 2 * LANES);
     a = (a + c) + (b + d);
     i += left * LANES;
-    if (i < n)
-        add_rest(&a, x + i, n - i);
     four halves[2];
     memcpy(halves, &a, sizeof a);
+    if (i < n)
+        add_rest(halves, x + i, n - i);
     const four s = halves[0] + halves[1];
     return (s[0] + s[2]) + (s[1] + s[3]);
 }

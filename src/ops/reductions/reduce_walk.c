@@ -10,6 +10,8 @@
 #include "ops/parallel.h"
 
 #define COST 80 /* picoseconds for an input */
+/* Runs that are folded together: one behind the other, and of a line in several passes, which threads share. */
+enum { SOME_RUNS = 64, LINE_RUNS = 16 };
 
 void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *shape, uint32_t axes)
 {
@@ -45,6 +47,10 @@ void tq_reduction_plan(tq_reduction *r, const tq_reducer *how, const tq_shape *s
         (cut[d] ? r->cut : r->kept)[*count] = dims[d];
         (cut[d] ? r->cut_step : r->kept_step)[(*count)++] = step;
     }
+    /* the dimension around reduced runs is kept */
+    r->line_rank = !r->row && r->cut_rank > 0 && r->fold_runs && r->inner <= TQ_CHUNK;
+    r->line = r->row ? r->inner : r->line_rank ? r->kept[0] : 1;
+    r->line_step = r->row ? 1 : r->inner;
 }
 
 /* fold_run, between whose pieces Ctrl-C is heard. */
@@ -59,22 +65,32 @@ static void fold_run(const tq_reduction *r, void *acc, const void *in, size_t n)
     r->fold_run(r, acc, from, n);
 }
 
-/* Folds all inputs of the outputs at `in`: n outputs where rows are folded, else one.  cut_rank: at least 1. */
+/* Folds a pass of n outputs of a line, whose inputs lie at `in`. */
+static void fold_line(const tq_reduction *r, void *acc, const void *in, size_t n)
+{
+    if (r->row)
+        r->fold_row(r, acc, in, n);
+    else if (r->line_rank)
+        r->fold_runs(r, acc, in, r->inner, n);
+    else
+        fold_run(r, acc, in, r->inner);
+}
+
+/* Folds all inputs of n outputs of a line, whose inputs lie at `in`.  cut_rank: at least 1. */
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
     enum { PIECE = 32 }; /* folds between two looks */
-    const tq_fold_fn run = r->row ? r->fold_row : r->inner > TQ_CHUNK ? fold_run : r->fold_run;
     const tq_fold_fn rows = r->row ? r->fold_rows : NULL;
     const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
-    size_t work = 0, at[TQ_DIMS] = {0}, width = r->row ? n : r->inner;
+    size_t work = 0, at[TQ_DIMS] = {0}, width = n * r->line_step;
     for (int d = 0; d < r->cut_rank;) {
         const unsigned char *from = in;
         for (size_t i = 0; i < count;) {
             const size_t end = count - i < PIECE ? count : i + PIECE;
             for (; rows && i + TQ_REDUCE_ROWS <= end; i += TQ_REDUCE_ROWS, from += TQ_REDUCE_ROWS * step)
-                rows(r, acc, from, width);
+                rows(r, acc, from, n);
             for (; i < end; i++, from += step)
-                run(r, acc, from, width);
+                fold_line(r, acc, from, n);
             if (tq_stop_count(&work, PIECE * width))
                 return;
         }
@@ -94,7 +110,7 @@ typedef struct job {
     const tq_reduction *r;
     const unsigned char *in;
     unsigned char *out;
-    size_t chunks; /* of a row */
+    size_t chunks, chunk; /* of a line; outputs of each but the last */
 } job;
 
 #define START(type)                                              \
@@ -118,11 +134,10 @@ static void start(const tq_reduction *r, uint64_t *acc, size_t n)
 /* Runs that lie one behind the other: stored together, since a call takes as long as a short fold. */
 static void reduce_runs(const tq_reduction *r, const unsigned char *in, unsigned char *out, size_t count)
 {
-    enum { SOME = 64 };
-    _Alignas(64) uint64_t acc[SOME];
+    _Alignas(64) uint64_t acc[SOME_RUNS];
     const size_t in_bytes = r->inner * r->how->in_bytes, acc_bytes = r->how->acc_bytes;
-    for (size_t n; count > 0 && !tq_stop_after(SOME * r->inner); count -= n) {
-        n = count < SOME ? count : SOME;
+    for (size_t n; count > 0 && !tq_stop_after(SOME_RUNS * r->inner); count -= n) {
+        n = count < SOME_RUNS ? count : SOME_RUNS;
         start(r, acc, n);
         if (r->fold_runs)
             r->fold_runs(r, acc, in, r->inner, n);
@@ -148,24 +163,23 @@ static void reduce_part(void *context, size_t begin, size_t end)
     _Alignas(64) uint64_t acc[TQ_REDUCE_ROW]; /* each fold reads the stores of the one before: in whole cache lines */
     for (size_t unit = begin; unit < end && !tq_stop_count(&work, 1); unit++) {
         const bool whole = j->chunks == 1; /* divisions take as long as short folds */
-        size_t outer = whole ? unit : unit / j->chunks, chunk = whole ? 0 : unit % j->chunks * TQ_REDUCE_ROW;
-        size_t width = r->row ? r->inner : 1, n = width - chunk < TQ_REDUCE_ROW ? width - chunk : TQ_REDUCE_ROW;
-        size_t from = chunk, rest = outer;
-        for (int d = 0; d < r->kept_rank - 1; d++) {
+        size_t outer = whole ? unit : unit / j->chunks, chunk = whole ? 0 : unit % j->chunks * j->chunk;
+        size_t n = r->line - chunk < j->chunk ? r->line - chunk : j->chunk;
+        size_t from = chunk * r->line_step, rest = outer;
+        for (int d = r->line_rank; d < r->kept_rank - 1; d++) {
             from += rest % r->kept[d] * r->kept_step[d];
             rest /= r->kept[d];
         }
-        if (r->kept_rank > 0)
+        if (r->kept_rank > r->line_rank)
             from += rest * r->kept_step[r->kept_rank - 1];
         start(r, acc, n);
         /* Without a reduced dimension outside of the innermost, one fold is enough. */
+        const unsigned char *inputs = j->in + from * how->in_bytes;
         if (r->cut_rank > 0)
-            fold(r, acc, j->in + from * how->in_bytes, n);
-        else if (r->row)
-            r->fold_row(r, acc, j->in + from * how->in_bytes, n);
+            fold(r, acc, inputs, n);
         else
-            fold_run(r, acc, j->in + from * how->in_bytes, r->inner);
-        how->store(r, acc, j->out + (outer * width + chunk) * how->out_bytes, n);
+            fold_line(r, acc, inputs, n);
+        how->store(r, acc, j->out + (outer * r->line + chunk) * how->out_bytes, n);
     }
 }
 
@@ -199,8 +213,8 @@ void tq_reduction_run(const tq_reduction *r, const void *in, void *out, int thre
         reduce_all(r, in, out);
         return;
     }
-    job j = {r, in, out, r->row ? (r->inner + TQ_REDUCE_ROW - 1) / TQ_REDUCE_ROW : 1};
-    size_t outer = r->outputs / (r->row ? r->inner : 1);
-    const size_t parts = outer * j.chunks;
+    const size_t chunk = r->row ? TQ_REDUCE_ROW : LINE_RUNS;
+    job j = {r, in, out, (r->line + chunk - 1) / chunk, chunk};
+    const size_t parts = r->outputs / r->line * j.chunks;
     tq_parallel_for(parts, 1, tq_paying_threads(r->outputs * r->each, COST, threads), reduce_part, &j);
 }

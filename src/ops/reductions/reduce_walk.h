@@ -4,9 +4,10 @@
  *
  * Dimensions of 1 are dropped, and neighbours that are both reduced, or both kept, are merged, so that reduced and
  * kept dimensions alternate.  If the innermost is kept, a whole row of outputs is folded at once, element by element;
- * if it is reduced, a run of inputs is folded into one output.  Either way an output meets its inputs in the order in
- * which they lie.  That is the reference's order, so that float sums round alike.  XNNPACK keeps dimensions of 1, and
- * scales float sums after each pass over the innermost reduced dimension.
+ * if it is reduced, a run of inputs is folded into one output, and the runs of neighbouring outputs together.  Either
+ * way an output meets its inputs in the order in which they lie.  That is the reference's order, so that float sums
+ * round alike.  XNNPACK keeps dimensions of 1, and scales float sums after each pass over the innermost reduced
+ * dimension.
  */
 #ifndef TQ_OPS_REDUCTIONS_REDUCE_H
 #define TQ_OPS_REDUCTIONS_REDUCE_H
@@ -37,8 +38,8 @@ typedef struct tq_reducer {
 struct tq_reduction {
     const tq_reducer *how;
     tq_fold_fn fold_row, fold_run; /* how's, for this machine */
-    /* fold_run into acc[0] to acc[runs - 1] of runs of n inputs each, one behind the other; set by the caller; NULL:
-       one by one */
+    /* fold_run into acc[0] to acc[runs - 1] of runs of n inputs each, one behind the other; set by the caller before
+       planning; NULL: one by one */
     void (*fold_runs)(const tq_reduction *r, void *acc, const void *in, size_t n, size_t runs);
     /* of n accumulators, after each pass over the innermost reduced dimension; set by the caller before planning, or
        NULL.  With it, dimensions of 1 stay, and fold_run meets a run whole and hears Ctrl-C. */
@@ -51,6 +52,9 @@ struct tq_reduction {
     size_t kept[TQ_DIMS], kept_step[TQ_DIMS], cut[TQ_DIMS], cut_step[TQ_DIMS];
     bool row; /* the innermost dimension is kept */
     size_t inner; /* its size */
+    size_t line, line_step; /* neighbouring outputs that fold together: a row, or runs in several passes; and the
+                               elements from the inputs of each to the next */
+    int line_rank; /* kept dimensions of a line but the innermost: 1 of runs */
     bool all; /* every dimension is reduced */
     size_t outputs, each; /* outputs, and inputs of each output */
 
