@@ -2,10 +2,14 @@
 """Every row of gemm.def and depthwise.def that this machine can run gives the scalar row's bits, in the operators that
 stand on it.  Kernels by themselves, of other machines too: test_variants_c.py."""
 
+import itertools
+from types import SimpleNamespace
+
 import differential
 import generators
 import numpy as np
 import pytest
+from models import build_model, operator, tensor
 
 import tq
 
@@ -38,11 +42,54 @@ def test_every_row_gives_the_bits_of_the_scalar_one(isa):
     generators.rows()
     for name in sorted({row["name"] for row in ROWS if row["isa"] == isa}):
         family, kind = name.split("_", 1)
-        for operator in ["DEPTHWISE_CONV_2D"] if family == "depthwise" else ["CONV_2D", "FULLY_CONNECTED"]:
+        for code in ["DEPTHWISE_CONV_2D"] if family == "depthwise" else ["CONV_2D", "FULLY_CONNECTED"]:
             for number in range(CASES):
-                case = differential.draw(operator, KINDS[kind], 4, number)
+                case = differential.draw(code, KINDS[kind], 4, number)
                 numerics = "xnnpack" if kind == "f32_fused" else "reference"
                 assert outputs(case, isa, numerics) == outputs(case, "scalar", numerics), (name, str(case))
+
+
+def depthwise(kind, channels, stride, dilation):
+    """A 3 x 3 filter over an image whose rows fill several vectors; every element may have any value."""
+    random = np.random.default_rng(channels)
+    info = np.iinfo(kind)
+    type, shape = kind.upper(), [1, 5, 18, channels]
+    weights, x = (random.integers(info.min, info.max + 1, size).astype(kind) for size in ([1, 3, 3, channels], shape))
+    quantized = {"scale": [0.01] * channels, "zero_point": [0] * channels, "quantized_dimension": 3}
+    if kind == "uint8":
+        quantized = {"scale": 0.01, "zero_point": 121}
+    model = build_model(
+        tensors=[
+            tensor("x", shape, type, scale=0.05, zero_point=3),
+            tensor("w", [1, 3, 3, channels], type, weights, **quantized),
+            tensor("b", [channels], "INT32", np.arange(channels, dtype=np.int32), scale=0.0005),
+            tensor("y", [1, -(-5 // stride), -(-18 // stride), channels], type, scale=0.3, zero_point=3),
+        ],
+        operators=[
+            operator(
+                "DEPTHWISE_CONV_2D",
+                [0, 1, 2],
+                [3],
+                padding="SAME",
+                stride_w=stride,
+                stride_h=stride,
+                depth_multiplier=1,
+                dilation_w_factor=dilation,
+                dilation_h_factor=dilation,
+            )
+        ],
+        inputs=[0],
+        outputs=[3],
+    )
+    return SimpleNamespace(model=model, shapes={}, runs=[{0: x}])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_depthwise_filters_of_three_columns_give_the_bits_of_the_scalar_row(isa):
+    channels = (1, 3, 8, 16, 24, 48, 100, 208, 384)
+    for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
+        case = depthwise(kind, n, stride, dilation)
+        assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
 
 
 def test_listing():
