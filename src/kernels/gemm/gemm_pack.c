@@ -69,14 +69,23 @@ static inline void transpose_block(const char *from, size_t from_stride, char *t
 #endif
 }
 
-/* to: n groups of four bytes, each a column of four rows that lie `stride` bytes apart, their bits flipped by `flip`.
- */
+/* n words of four bytes, at to[i * step], each a column of four rows that lie `stride` bytes apart, their bits flipped
+   by `flip`. */
+TQ_BODY void interleave(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, const size_t step)
+{
+    const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;
+    for (size_t i = 0; i < n; i++)
+        to[i * step] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;
+}
+
 #define INTERLEAVE(isa, target)                                                                                    \
-    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to) \
+    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, \
+                                        size_t step)                                                               \
     {                                                                                                              \
-        const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;                                \
-        for (size_t i = 0; i < n; i++)                                                                             \
-            to[i] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;             \
+        if (step == 1)                                                                                             \
+            interleave(from, stride, n, flip, to, 1);                                                              \
+        else                                                                                                       \
+            interleave(from, stride, n, flip, to, step);                                                           \
     }
 TQ_EVERY_ISA(INTERLEAVE)
 
@@ -84,13 +93,13 @@ TQ_EVERY_ISA(INTERLEAVE)
    its first row.  Returns the weights of a channel that are packed. */
 static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel)
 {
-    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *, size_t) =
         TQ_ISA_FUNCTIONS(interleave);
-    const size_t stride = g->lanes * 4;
+    const size_t group = g->kernel->group, whole = g->length / group * group;
     size_t k = 0;
-    for (; k + 4 <= g->length && !tq_stop_after(n); k += 4)
+    for (; k < whole && !tq_stop_after(n); k += 4)
         bodies[tq_isa()](from + k * w->k_stride, w->k_stride, n, flip_of(w) * 0x01010101u,
-                         (uint32_t *)(void *)(panel + k / 4 * stride));
+                         (uint32_t *)(void *)(panel + k / group * g->lanes * group + k % group), group / 4);
     return k;
 }
 
@@ -104,12 +113,13 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride) {
-        const bool columns = group == 4 && w->channel_stride == 1 && w->k_stride != 1;
+        const bool columns = group % 4 == 0 && w->channel_stride == 1 && w->k_stride != 1;
         const size_t packed = columns ? pack_columns(g, w, from, n, panel) : 0;
         for (size_t line = packed; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
             const size_t some = tq_min_size(LINE, g->length - line);
-            const bool words = group == 4 && w->k_stride == 1;
-            const size_t block = words ? some / 16 * 16 : 0, blocks = n / BLOCK * BLOCK; /* these by transposition */
+            const bool words = group % 4 == 0 && w->k_stride == 1;
+            const size_t block = words && group == 4 ? some / 16 * 16 : 0;
+            const size_t blocks = n / BLOCK * BLOCK; /* these by transposition */
             for (size_t c = 0; c < blocks; c += BLOCK)
                 for (size_t k = 0; k < block; k += 4 * BLOCK)
                     transpose_block((const char *)from + c * w->channel_stride + line + k, w->channel_stride,
@@ -119,12 +129,13 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
                 char *to = panel + (line + k) / group * stride + c * group;
                 if (words)
-                    for (; k + 4 <= some; k += 4, to += stride) {
-                        uint32_t four;
-                        memcpy(&four, weight + k, sizeof four);
-                        four ^= flip * 0x01010101u;
-                        memcpy(to, &four, sizeof four);
-                    }
+                    for (; k + group <= some; k += group, to += stride)
+                        for (size_t i = 0; i < group; i += 4) {
+                            uint32_t four;
+                            memcpy(&four, weight + k + i, sizeof four);
+                            four ^= flip * 0x01010101u;
+                            memcpy(to + i, &four, sizeof four);
+                        }
                 for (; k < some; k += group, to += stride)
                     for (size_t i = 0; i < group && k + i < some; i++)
                         to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);

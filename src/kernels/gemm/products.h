@@ -97,6 +97,7 @@ struct tq_gemm_kernel {
                                                        `rows`, and TQ_TALL_ROWS */
     tq_tile_fn (*half_tile)(size_t rows, size_t panels); /* the same where the last panel has at most half as many
                                                             channels as lanes; NULL: as others */
+    const tq_gemm_kernel *half_panels; /* the same operation in panels of half the channels; NULL: there is none */
     const tq_stores *stores;
     /* integers: the dot product of n flipped elements and weights that lie side by side, in whole panels, behind the
        last 0; NULL: there is none */
