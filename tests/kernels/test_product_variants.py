@@ -19,11 +19,11 @@ KINDS = {"i8": "int8", "u8": "uint8", "i16": "int16", "f32": "float32", "f32_fus
 CASES = 12
 
 
-def outputs(case, isa, numerics):
+def outputs(case, isa, numerics, threads=1):
     """The outputs of a model, as bytes, with the kernels of this instruction set."""
     tq._core._force_isa(isa)
     try:
-        interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=1)
+        interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=threads)
         for index, shape in case.shapes.items():
             interpreter.resize_tensor_input(index, shape)
         interpreter.allocate_tensors()
@@ -90,6 +90,40 @@ def test_depthwise_filters_of_three_columns_give_the_bits_of_the_scalar_row(isa)
     for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
         case = depthwise(kind, n, stride, dilation)
         assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
+
+
+def one_row(kind, inputs, units):
+    """A FULLY_CONNECTED of one row; tq packs its weights in another order than those of several rows."""
+    random = np.random.default_rng(units)
+    type = kind.upper()
+    quantized = [{}, {}, {}, {}]
+    weights, bias, x = (random.normal(0, 1, size).astype(np.float32) for size in ((units, inputs), units, (1, inputs)))
+    if kind != "float32":
+        quantized = [{"scale": s, "zero_point": 0} for s in (0.02, 0.01, 0.0002, 0.3)]
+        weights, x = ((50 * value).clip(-127, 127).astype(np.int8) for value in (weights, x))
+        bias = (1000 * bias).astype(np.int32)
+    model = build_model(
+        tensors=[
+            tensor("x", [1, inputs], type, **quantized[0]),
+            tensor("w", [units, inputs], type, weights, **quantized[1]),
+            tensor("b", [units], "FLOAT32" if kind == "float32" else "INT32", bias, **quantized[2]),
+            tensor("y", [1, units], type, **quantized[3]),
+        ],
+        operators=[operator("FULLY_CONNECTED", [0, 1, 2], [3])],
+        inputs=[0],
+        outputs=[3],
+    )
+    return SimpleNamespace(model=model, shapes={}, runs=[{0: x}])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_one_row_gives_the_bits_of_the_scalar_row(isa, threads):
+    # 24 to 70 panels: of tiles that are full and not, of whole and part panels and groups, of one part and of three
+    for kind, inputs, units in itertools.product(("int8", "float32"), (33, 300), (24, 130, 200, 280, 1100)):
+        for numerics in ("reference", "xnnpack"):
+            case = one_row(kind, inputs, units)
+            assert outputs(case, isa, numerics, threads) == outputs(case, "scalar", numerics), (kind, inputs, units)
 
 
 def test_listing():

@@ -138,6 +138,8 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                tq_mul_u64(width, g.panels, &weights) && weights <= PTRDIFF_MAX / 2;
     }
     if (fits) {
+        if (flags & TQ_GEMM_ONE_ROW && taps == 1 && !wide && !g.narrow && !g.dots)
+            g.row_panels = tq_gemm_fair_share(g.panels, g.kernel->wide_panels);
         g.short_row = is_short_row(&g);
         g.panel_bytes = (size_t)width;
         g.packed_bytes = tq_gemm_packed_bytes(&g);

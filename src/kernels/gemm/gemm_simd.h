@@ -73,7 +73,7 @@
             __builtin_prefetch(panel + ahead);                    \
         EACH (r, rows)                                            \
             ADD_ROW(r, load);                                     \
-        panel += PANEL_GROUP;                                     \
+        panel += rows == 1 ? group_bytes : PANEL_GROUP;           \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
@@ -86,27 +86,27 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
     const row_t flip = flip_of(t->flip);
     (void)flip;
     const char *panel = t->panel;
-    const size_t panel_bytes = t->panel_bytes;
+    const size_t panel_bytes = t->panel_bytes, group_bytes = t->group_bytes;
     EACH (p, panels)
         EACH (i, PARTS)
             sums[i][p] = i ? splat_s32(0) : first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at = tq_tile_run(t, run, 0), *const end = at + t->length / GROUP * STEP_BYTES;
-        for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * PANEL_GROUP)
+        for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * group_bytes)
             EACH (i, PARTS) {
                 const row_t x = load_row(at + i * STEP_BYTES, flip);
                 EACH (p, panels)
                     sums[i][p] =
-                        multiply(sums[i][p], load_weights(panel + i * PANEL_GROUP + (size_t)p * panel_bytes), x);
+                        multiply(sums[i][p], load_weights(panel + i * group_bytes + (size_t)p * panel_bytes), x);
             }
-        for (; at < end; at += STEP_BYTES, panel += PANEL_GROUP)
+        for (; at < end; at += STEP_BYTES, panel += group_bytes)
             EACH (p, panels)
                 sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), load_row(at, flip));
         if (t->length % GROUP) {
             const row_t x = load_row_part(at, t->length % GROUP, flip);
             EACH (p, panels)
                 sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), x);
-            panel += PANEL_GROUP;
+            panel += group_bytes;
         }
     }
     EACH (p, panels)
@@ -128,7 +128,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
     const row_t flip = flip_of(t->flip);
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
-    const size_t panel_bytes = t->panel_bytes, ahead = t->ahead;
+    const size_t panel_bytes = t->panel_bytes, group_bytes = t->group_bytes, ahead = t->ahead;
     EACH (p, panels)
         EACH (r, rows)
             sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);

@@ -41,7 +41,8 @@ typedef struct tq_tile {
     size_t step, down;         /* from a run to the next, in row: pointers; behind the pointer: bytes */
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
-    size_t panel_bytes;
+    size_t panel_bytes; /* from a panel to the next */
+    size_t group_bytes; /* from a panel's group to its next, for tiles of one row; others: those of a group */
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
