@@ -2,10 +2,14 @@
 """Every row of gemm.def and depthwise.def that this machine can run gives the scalar row's bits, in the operators that
 stand on it.  Kernels by themselves, of other machines too: test_variants_c.py."""
 
+import itertools
+from types import SimpleNamespace
+
 import differential
 import generators
 import numpy as np
 import pytest
+from models import build_model, operator, tensor
 
 import tq
 
@@ -15,11 +19,11 @@ KINDS = {"i8": "int8", "u8": "uint8", "i16": "int16", "f32": "float32", "f32_fus
 CASES = 12
 
 
-def outputs(case, isa, numerics):
+def outputs(case, isa, numerics, threads=1):
     """The outputs of a model, as bytes, with the kernels of this instruction set."""
     tq._core._force_isa(isa)
     try:
-        interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=1)
+        interpreter = tq.Interpreter(model_content=case.model, numerics=numerics, num_threads=threads)
         for index, shape in case.shapes.items():
             interpreter.resize_tensor_input(index, shape)
         interpreter.allocate_tensors()
@@ -38,9 +42,9 @@ def test_every_row_gives_the_bits_of_the_scalar_one(isa):
     generators.rows()
     for name in sorted({row["name"] for row in ROWS if row["isa"] == isa}):
         family, kind = name.split("_", 1)
-        for operator in ["DEPTHWISE_CONV_2D"] if family == "depthwise" else ["CONV_2D", "FULLY_CONNECTED"]:
+        for code in ["DEPTHWISE_CONV_2D"] if family == "depthwise" else ["CONV_2D", "FULLY_CONNECTED"]:
             for number in range(CASES):
-                case = differential.draw(operator, KINDS[kind], 4, number)
+                case = differential.draw(code, KINDS[kind], 4, number)
                 numerics = "xnnpack" if kind == "f32_fused" else "reference"
                 assert outputs(case, isa, numerics) == outputs(case, "scalar", numerics), (name, str(case))
 
@@ -79,6 +83,83 @@ def test_sums_of_int16_rows_have_64_bits_where_32_are_too_few(isa, depth, most):
         finally:
             tq._core._force_isa(None)
         np.testing.assert_array_equal(run.get_tensor(run.get_output_details()[0]["index"]), expected)
+
+
+def depthwise(kind, channels, stride, dilation):
+    """A 3 x 3 filter over an image whose rows fill several vectors; every element may have any value."""
+    random = np.random.default_rng(channels)
+    info = np.iinfo(kind)
+    type, shape = kind.upper(), [1, 5, 18, channels]
+    weights, x = (random.integers(info.min, info.max + 1, size).astype(kind) for size in ([1, 3, 3, channels], shape))
+    quantized = {"scale": [0.01] * channels, "zero_point": [0] * channels, "quantized_dimension": 3}
+    if kind == "uint8":
+        quantized = {"scale": 0.01, "zero_point": 121}
+    model = build_model(
+        tensors=[
+            tensor("x", shape, type, scale=0.05, zero_point=3),
+            tensor("w", [1, 3, 3, channels], type, weights, **quantized),
+            tensor("b", [channels], "INT32", np.arange(channels, dtype=np.int32), scale=0.0005),
+            tensor("y", [1, -(-5 // stride), -(-18 // stride), channels], type, scale=0.3, zero_point=3),
+        ],
+        operators=[
+            operator(
+                "DEPTHWISE_CONV_2D",
+                [0, 1, 2],
+                [3],
+                padding="SAME",
+                stride_w=stride,
+                stride_h=stride,
+                depth_multiplier=1,
+                dilation_w_factor=dilation,
+                dilation_h_factor=dilation,
+            )
+        ],
+        inputs=[0],
+        outputs=[3],
+    )
+    return SimpleNamespace(model=model, shapes={}, runs=[{0: x}])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_depthwise_filters_of_three_columns_give_the_bits_of_the_scalar_row(isa):
+    channels = (1, 3, 8, 16, 24, 48, 100, 208, 384)
+    for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
+        case = depthwise(kind, n, stride, dilation)
+        assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
+
+
+def one_row(kind, inputs, units):
+    """A FULLY_CONNECTED of one row; tq packs its weights in another order than those of several rows."""
+    random = np.random.default_rng(units)
+    type = kind.upper()
+    quantized = [{}, {}, {}, {}]
+    weights, bias, x = (random.normal(0, 1, size).astype(np.float32) for size in ((units, inputs), units, (1, inputs)))
+    if kind != "float32":
+        quantized = [{"scale": s, "zero_point": 0} for s in (0.02, 0.01, 0.0002, 0.3)]
+        weights, x = ((50 * value).clip(-127, 127).astype(np.int8) for value in (weights, x))
+        bias = (1000 * bias).astype(np.int32)
+    model = build_model(
+        tensors=[
+            tensor("x", [1, inputs], type, **quantized[0]),
+            tensor("w", [units, inputs], type, weights, **quantized[1]),
+            tensor("b", [units], "FLOAT32" if kind == "float32" else "INT32", bias, **quantized[2]),
+            tensor("y", [1, units], type, **quantized[3]),
+        ],
+        operators=[operator("FULLY_CONNECTED", [0, 1, 2], [3])],
+        inputs=[0],
+        outputs=[3],
+    )
+    return SimpleNamespace(model=model, shapes={}, runs=[{0: x}])
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_one_row_gives_the_bits_of_the_scalar_row(isa, threads):
+    # 24 to 70 panels: of tiles that are full and not, of whole and part panels and groups, of one part and of three
+    for kind, inputs, units in itertools.product(("int8", "float32"), (33, 300), (24, 130, 200, 280, 1100)):
+        for numerics in ("reference", "xnnpack"):
+            case = one_row(kind, inputs, units)
+            assert outputs(case, isa, numerics, threads) == outputs(case, "scalar", numerics), (kind, inputs, units)
 
 
 def test_listing():

@@ -189,15 +189,16 @@ INLINE vi add_products(vi sums, vi bytes, pair_weights w)
 #undef load_weights
 #undef EACH
 
-/* Beyond these channels `slide` is as fast. */
-#define COLUMNS(flip) .columns = columns, .columns_channels = 192, .columns_flip = flip, .interleave = interleave,
+/* Beyond `most` channels `slide` is as fast: uint8 columns have two parts of weights. */
+#define COLUMNS(flip, most) \
+    .columns = columns, .columns_channels = most, .columns_flip = flip, .interleave = interleave,
 
 #define DEPTH_ISA avx2
 #define DEPTH_STORES tq_stores__avx2
 
 #define IN i8
 #define SLIDE_TILE(t) slide_tile(t, TQ_i8)
-#define COLUMN_FIELDS COLUMNS(0x80)
+#define COLUMN_FIELDS COLUMNS(0x80, 640)
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1
@@ -213,7 +214,7 @@ INLINE vi add_products(vi sums, vi bytes, pair_weights w)
 
 #define IN u8
 #define SLIDE_TILE(t) slide_tile(t, TQ_u8)
-#define COLUMN_FIELDS COLUMNS(0)
+#define COLUMN_FIELDS COLUMNS(0, 192)
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 2
 #define IN_BYTES 1

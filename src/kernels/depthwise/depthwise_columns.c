@@ -18,10 +18,12 @@
 #include "kernels/depthwise/depthwise_parts.h"
 
 #define LANES 16
-#define CHUNK_BYTES (16 << 10) /* of a chunk's columns: half of the first-level cache */
+#define CHUNK_BYTES (16 << 10) /* of a chunk's columns: a third to half of the first-level cache */
+#define ROW_BYTES (24 << 10)   /* of the columns of a row that is one chunk: chunks repeat columns of their neighbours \
+                                */
 #define LEAST_PIXELS 8
 #define COLUMN 4 /* bytes of a column: four rows */
-#define SLACK 64 /* bytes that a vector may reach past columns and sums */
+#define SLACK 128 /* bytes that a vector may reach past columns and sums */
 
 /* Columns of the input that `pixels` outputs read. */
 static size_t columns_of(const tq_scan *s, size_t pixels)
@@ -46,7 +48,8 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
     c.rows = s->stride_h == 1 && s->dilation_h == 1 && s->filter_h % 4 ? 2 : 1;
     c.run = s->stride_w == 1 && period <= 2 * vectors + 3;
     c.period = c.run ? period : vectors;
-    c.pixels = CHUNK_BYTES / COLUMN / channels;
+    const bool whole = columns_of(s, (size_t)s->out_w) <= ROW_BYTES / COLUMN / channels;
+    c.pixels = whole ? (size_t)s->out_w : CHUNK_BYTES / COLUMN / channels;
     c.pixels = c.pixels < LEAST_PIXELS ? LEAST_PIXELS : c.pixels > TQ_COLUMN_PIXELS ? TQ_COLUMN_PIXELS : c.pixels;
     c.pixels = tq_min_size(c.pixels, (size_t)s->out_w);
     c.pixels = tq_divide_up((size_t)s->out_w, tq_divide_up((size_t)s->out_w, c.pixels)); /* nearly equal chunks */

@@ -56,9 +56,38 @@ INLINE void small_filter(const tq_column_tile *t, const int groups, const int wi
     }
 }
 
+/* All sums of a filter of 3 columns and one group whose outputs begin one column apart: each column is read once, for
+   three sums. */
+INLINE void slide_columns(const tq_column_tile *t, const size_t parts)
+{
+    const weights_t w0 = load_weights(t->weights, parts), w1 = load_weights(t->weights + parts * 64, parts),
+                    w2 = load_weights(t->weights + parts * 128, parts);
+    const vi bias = load_vector(t->bias);
+    const char *column = t->columns;
+    int32_t *to = t->sums;
+    vi last = dot(bias, load_vector(column), w0); /* the sum that lacks one column; `next` lacks two */
+    column += t->step;
+    vi next = dot(bias, load_vector(column), w0);
+    last = dot(last, load_vector(column), w1);
+    for (size_t left = t->count; left > 0; left--, to += t->sums_step) {
+        column += t->step;
+        const vi x = load_vector(column);
+        save_s32(to, dot(last, x, w2));
+        last = dot(next, x, w1);
+        next = dot(bias, x, w0);
+    }
+}
+
 INLINE void all_columns(const tq_column_tile *t)
 {
     size_t n = 0;
+    if (t->groups == 1 && t->width == 3 && PARTS_AT_ONCE(t->parts) == t->parts && t->step == t->column_bytes) {
+        if (t->parts == 1)
+            slide_columns(t, 1);
+        else
+            slide_columns(t, 2);
+        return;
+    }
     if (t->groups == 1 && t->width == 3) {
         if (t->parts == 1)
             small_filter(t, 1, 3, 1);

@@ -51,8 +51,8 @@ struct tq_depthwise_kernel {
     uint16_t columns_channels; /* the most channels for which columns of a 3 x 3 filter pay, larger filters' never; 0:
                                   columns always pay */
     uint8_t columns_flip; /* exclusive-ors the bytes of columns: signed elements are 128 more there */
-    /* to[4 * i + k] = row[k][i * step[k]] ^ flip, for i < n; step: 0 (of a row whose first 16 bytes are equal) or 1.
-       Up to 64 bytes more may be written. */
+    /* to[4 * i + k] = row[k][i * step[k]] ^ flip, for i < n; step: 0 (of a row whose first 32 bytes are equal) or 1.
+       Up to 128 bytes more may be written. */
     void (*interleave)(const char *const row[4], const size_t step[4], size_t n, uint8_t flip, char *to);
     const tq_stores *stores;
 };

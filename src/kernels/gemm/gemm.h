@@ -35,6 +35,8 @@ typedef struct tq_gemm {
     size_t channels, taps, depth; /* as planned */
     size_t runs, length;          /* a row as the kernel reads it: `runs` contiguous runs of `length` elements */
     size_t panels, panel_bytes;
+    size_t row_panels; /* of a tile of the only row: their groups of weights alternate, so that the tile reads one
+                          stream; 0: a panel's weights are contiguous */
     size_t in_bytes;   /* of an element of rows: 1, 2 or 4 */
     bool wide, fused;  /* the flags */
     bool copies;       /* rows are copied into the kernel's form */
@@ -73,7 +75,8 @@ typedef struct tq_gemm_weights {
 
 enum {
     TQ_GEMM_WIDE = 1, /* int16 rows with 64-bit sums */
-    TQ_GEMM_FUSED = 2 /* float rows: the fused order */
+    TQ_GEMM_FUSED = 2, /* float rows: the fused order */
+    TQ_GEMM_ONE_ROW = 4 /* the product has one row in every run */
 };
 
 /* Plans a product of `in` rows (i8, u8, i16 or f32).  channels, taps, depth: 0 and more; flags: TQ_GEMM_x bits.

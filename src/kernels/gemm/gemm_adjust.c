@@ -21,6 +21,7 @@ static void sum_rows(const tq_gemm_call *call, const tq_gemm_space *space, size_
         .length = call->reads_lines ? call->length : g->length,
         .panel = (const char *)g->panel + g->panels * g->panel_bytes,
         .panel_bytes = g->panel_bytes,
+        .group_bytes = tq_gemm_group_bytes(g),
         .bias = zeros,
         .flip = tq_gemm_flip(g),
         .sums = sums,

@@ -37,6 +37,69 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
     return (int32_t)_mm512_reduce_add_epi64(sums);
 }
 
+/* Panels of 8 channels whose groups are 8 bytes of a row: a lane has four of them, so that a channel's sum stands in
+   two lanes.  One panel of gemm_i8 takes a load of a row for each vpdpbusd, and processors begin as many loads of
+   vectors as vpdpbusd; two half panels share the load. */
+
+INLINE vi load_eight(const void *p)
+{
+    int64_t eight;
+    memcpy(&eight, p, sizeof eight);
+    return _mm512_set1_epi64(eight);
+}
+
+/* n bytes, 1 to 7, and zeros. */
+INLINE vi load_up_to_seven(const void *p, size_t n)
+{
+    uint32_t four;
+    if (n < 4)
+        return _mm512_set1_epi64(tq_few_bytes(p, n));
+    memcpy(&four, p, sizeof four);
+    const uint64_t rest = n > 4 ? tq_few_bytes((const char *)p + 4, n - 4) : 0;
+    return _mm512_set1_epi64((int64_t)(rest << 32 | four));
+}
+
+INLINE void save_pairs(void *p, vi sums)
+{
+    IN_REGISTER(sums);
+    const vi both = add_s32(sums, _mm512_srli_epi64(sums, 32));
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi64_epi32(both));
+}
+
+INLINE void save_two_panels(void *p, vi a, vi b)
+{
+    IN_REGISTER(a); /* gcc would keep copies of all sums within the loops before */
+    IN_REGISTER(b);
+    const vi even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const vi odd = _mm512_or_si512(even, splat_s32(1));
+    save_s32(p, add_s32(_mm512_permutex2var_epi32(a, even, b), _mm512_permutex2var_epi32(a, odd, b)));
+}
+
+#define NAME gemm_i8_half
+#define LINKAGE static
+#define PANEL_LANES 8
+#define GROUP 8
+#define ROW_BYTES 1
+#define WEIGHT_BYTES 1
+#define ROWS 6
+#define PANELS 4
+#define WIDE 8
+#define TALL 2
+#define sums_t vi
+#define weights_t vi
+#define row_t vi
+#define last_sums(sums, p) sums
+#define first_sums(p) _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define save_sums save_pairs
+#define save_two save_two_panels
+#define load_weights(p) _mm512_loadu_si512(p)
+#define load_row(p, flip) _mm512_xor_si512(load_eight(p), flip)
+#define load_row_part(p, n, flip) _mm512_xor_si512(load_up_to_seven(p, n), flip)
+#define flip_of(flip) _mm512_set1_epi8((char)(flip))
+#define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
+#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes
+#include "kernels/gemm/gemm_simd.h"
+
 #define NAME gemm_i8
 #define PANEL_LANES 16
 #define GROUP 4
@@ -58,7 +121,9 @@ static TARGET int32_t sum_bytes(const void *run, size_t n, uint8_t flip)
 #define load_across(p, flip) _mm512_xor_si512(_mm512_loadu_si512(p), flip)
 #define flip_of(flip) _mm512_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
-#define PRODUCT_FIELDS .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes
+#define PRODUCT_FIELDS                                                                 \
+    .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes, \
+    .half_panels = &tq_gemm_i8_half__avx512vnni
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_i16

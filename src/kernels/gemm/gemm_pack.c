@@ -69,47 +69,59 @@ static inline void transpose_block(const char *from, size_t from_stride, char *t
 #endif
 }
 
-/* to: n groups of four bytes, each a column of four rows that lie `stride` bytes apart, their bits flipped by `flip`.
- */
+/* n words of four bytes, at to[i * step], each a column of four rows that lie `stride` bytes apart, their bits flipped
+   by `flip`. */
+TQ_BODY void interleave(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, const size_t step)
+{
+    const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;
+    for (size_t i = 0; i < n; i++)
+        to[i * step] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;
+}
+
 #define INTERLEAVE(isa, target)                                                                                    \
-    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to) \
+    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, \
+                                        size_t step)                                                               \
     {                                                                                                              \
-        const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;                                \
-        for (size_t i = 0; i < n; i++)                                                                             \
-            to[i] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;             \
+        if (step == 1)                                                                                             \
+            interleave(from, stride, n, flip, to, 1);                                                              \
+        else                                                                                                       \
+            interleave(from, stride, n, flip, to, step);                                                           \
     }
 TQ_EVERY_ISA(INTERLEAVE)
 
 /* Packs the whole groups of a run whose channels lie side by side, as the right matrix of a product has them: `from` is
    its first row.  Returns the weights of a channel that are packed. */
-static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel)
+static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel,
+                           size_t stride)
 {
-    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *, size_t) =
         TQ_ISA_FUNCTIONS(interleave);
-    const size_t stride = g->lanes * 4;
+    const size_t group = g->kernel->group, whole = g->length / group * group;
     size_t k = 0;
-    for (; k + 4 <= g->length && !tq_stop_after(n); k += 4)
+    for (; k < whole && !tq_stop_after(n); k += 4)
         bodies[tq_isa()](from + k * w->k_stride, w->k_stride, n, flip_of(w) * 0x01010101u,
-                         (uint32_t *)(void *)(panel + k / 4 * stride));
+                         (uint32_t *)(void *)(panel + k / group * stride + k % group), group / 4);
     return k;
 }
 
-/* Packs channels [first, first + n) into a panel; the other weights of the panel are zero already.  A cache line of
-   each channel at a time: channels lie a page or more apart in the weights, and side by side in the panel. */
-static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
+/* Packs channels [first, first + n) into a panel, whose groups lie `stride` bytes apart; the rest of it is zero
+   already.  A cache line of each channel at a time: channels lie a page or more apart in the weights, and side by side
+   in the panel. */
+static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel, size_t stride)
 {
     enum { LINE = 64 };
-    const size_t group = g->kernel->group, stride = g->lanes * group;
+    const size_t group = g->kernel->group;
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride) {
-        const bool columns = group == 4 && w->channel_stride == 1 && w->k_stride != 1;
-        const size_t packed = columns ? pack_columns(g, w, from, n, panel) : 0;
+        const bool columns = group % 4 == 0 && w->channel_stride == 1 && w->k_stride != 1;
+        const size_t packed = columns ? pack_columns(g, w, from, n, panel, stride) : 0;
         for (size_t line = packed; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
             const size_t some = tq_min_size(LINE, g->length - line);
-            const bool words = group == 4 && w->k_stride == 1;
-            const size_t block = words ? some / 16 * 16 : 0, blocks = n / BLOCK * BLOCK; /* these by transposition */
+            const bool words = group % 4 == 0 && w->k_stride == 1;
+            const size_t block = words && group == 4 ? some / 16 * 16 : 0;
+            const size_t blocks = n / BLOCK * BLOCK; /* these by transposition */
             for (size_t c = 0; c < blocks; c += BLOCK)
                 for (size_t k = 0; k < block; k += 4 * BLOCK)
                     transpose_block((const char *)from + c * w->channel_stride + line + k, w->channel_stride,
@@ -119,12 +131,13 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
                 char *to = panel + (line + k) / group * stride + c * group;
                 if (words)
-                    for (; k + 4 <= some; k += 4, to += stride) {
-                        uint32_t four;
-                        memcpy(&four, weight + k, sizeof four);
-                        four ^= flip * 0x01010101u;
-                        memcpy(to, &four, sizeof four);
-                    }
+                    for (; k + group <= some; k += group, to += stride)
+                        for (size_t i = 0; i < group; i += 4) {
+                            uint32_t four;
+                            memcpy(&four, weight + k + i, sizeof four);
+                            four ^= flip * 0x01010101u;
+                            memcpy(to + i, &four, sizeof four);
+                        }
                 for (; k < some; k += group, to += stride)
                     for (size_t i = 0; i < group && k + i < some; i++)
                         to[i] = (char)(weight[(k + i) * w->k_stride] ^ flip);
@@ -143,27 +156,28 @@ static inline void copy_floats(float *to, const float *from, size_t n)
         to[i] = from[i];
 }
 
-static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel)
+static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel, size_t stride)
 {
     enum { LINE = 16 };
-    const size_t lanes = g->lanes, all = g->runs * g->length; /* a group is one element: runs follow each other */
+    const size_t step = stride / sizeof(float),
+                 all = g->runs * g->length; /* a group is one element: runs follow each other */
     const float *from = (const float *)w->data + first * w->channel_stride;
     float *to = (float *)(void *)panel;
     for (size_t line = 0; line < all && !tq_stop_after(n * LINE / 4); line += LINE) {
         const size_t some = tq_min_size(LINE, all - line);
         if (w->channel_stride == 1) { /* the right matrix of a product */
             for (size_t k = line; k < line + some; k++)
-                copy_floats(to + k * lanes, from + k * w->k_stride, n);
+                copy_floats(to + k * step, from + k * w->k_stride, n);
             continue;
         }
         const size_t whole = w->k_stride == 1 && some == LINE ? n / BLOCK * BLOCK : 0;
         for (size_t c = 0; c < whole; c += BLOCK)
             for (size_t k = line; k < line + LINE; k += BLOCK)
                 transpose_block((const char *)(from + c * w->channel_stride + k), w->channel_stride * sizeof *from,
-                                (char *)(to + k * lanes + c), lanes * sizeof *to, 0);
+                                (char *)(to + k * step + c), stride, 0);
         for (size_t c = whole; c < n; c++)
             for (size_t k = line; k < line + some; k++)
-                to[k * lanes + c] = from[c * w->channel_stride + k * w->k_stride];
+                to[k * step + c] = from[c * w->channel_stride + k * w->k_stride];
     }
 }
 
@@ -279,6 +293,20 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)
 
 /* ---- all of it ---- */
 
+/* Panel i of those at `panels`. */
+static void pack_panel(const tq_gemm *g, const tq_gemm_weights *weights, size_t i, char *panels)
+{
+    const size_t first = i * g->lanes, n = tq_min_size(g->lanes, g->channels - first), group = tq_gemm_group_bytes(g);
+    char *to = panels + i * g->panel_bytes;
+    size_t stride = group;
+    if (g->row_panels) {
+        const size_t tile = i / g->row_panels * g->row_panels;
+        to = panels + tile * g->panel_bytes + (i - tile) * group;
+        stride = group * tq_gemm_row_panels(g, g->panels - tile);
+    }
+    (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, to, stride);
+}
+
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
 {
     const tq_gemm_kernel *k = gemm->kernel;
@@ -287,16 +315,15 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     int32_t *sums = (int32_t *)(void *)(panel + at.sums);
     /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
     const bool all = gemm->panel_bytes == gemm->runs * gemm->length * gemm->lanes * k->weight_bytes;
-    const size_t written = all ? gemm->channels / gemm->lanes * gemm->panel_bytes : 0;
+    const size_t whole = gemm->channels / gemm->lanes, tile = gemm->row_panels ? gemm->row_panels : 1;
+    const size_t written = all ? whole / tile * tile * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
     for (size_t i = 0; i < gemm->panels; i++)
-        (gemm->in == TQ_f32 ? pack_floats : pack_bytes)(gemm, weights, i * gemm->lanes,
-                                                        tq_min_size(gemm->lanes, gemm->channels - i * gemm->lanes),
-                                                        panel + i * gemm->panel_bytes);
+        pack_panel(gemm, weights, i, panel);
     if (tq_gemm_has_ones(gemm)) {
         static const int8_t one = 1;
         const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
-        pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes);
+        pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes, tq_gemm_group_bytes(gemm));
     }
     gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);

@@ -82,6 +82,12 @@ static inline size_t tq_gemm_tile_rows(size_t left, size_t most)
     return rows >= 6 ? 6 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
+/* Bytes of a panel's weights for a group of elements. */
+static inline size_t tq_gemm_group_bytes(const tq_gemm *g)
+{
+    return g->lanes * g->kernel->group * g->kernel->weight_bytes;
+}
+
 /* The byte that 8-bit elements of rows are exclusive-ored with. */
 static inline uint8_t tq_gemm_flip(const tq_gemm *g)
 {
@@ -122,6 +128,21 @@ static inline size_t tq_gemm_fair_share(size_t count, size_t most)
         return count ? count : 1;
     const size_t parts = count / most + (count % most != 0);
     return count / parts + (count % parts != 0);
+}
+
+/* The panels of a tile of one row where `left` more are to be computed. */
+static inline size_t tq_gemm_row_panels(const tq_gemm *g, size_t left)
+{
+    return g->row_panels ? tq_min_size(g->row_panels, left) : tq_gemm_fair_share(left, g->kernel->wide_panels);
+}
+
+/* Sets the panels of a tile: at->panels from at->panel on. */
+static inline void tq_gemm_point_panels(const tq_gemm *g, const tq_gemm_position *at, tq_tile *tile)
+{
+    const size_t group = tq_gemm_group_bytes(g);
+    tile->panel = (const char *)g->panel + at->panel * g->panel_bytes;
+    tile->panel_bytes = g->row_panels ? group : g->panel_bytes;
+    tile->group_bytes = g->row_panels ? group * at->panels : group;
 }
 
 /* gemm_tile_store.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.

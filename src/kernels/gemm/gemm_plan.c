@@ -79,6 +79,15 @@ static bool has_dots(const tq_gemm *g)
            g->depth >= LEAST_DOT * g->channels;
 }
 
+/* Half panels leave fewer lanes empty, and do not wait for loads as a whole panel alone does.  They take more
+   operations to save sums, which are many where channels are. */
+static bool takes_half_panels(const tq_gemm_kernel *k, size_t channels)
+{
+    const size_t lanes = k->lanes;
+    return k->half_panels && channels && channels <= 3 * lanes &&
+           (channels <= lanes || (channels - 1) % lanes < lanes / 2);
+}
+
 /* Whether one row is less work than cutting it into jobs and blocks: in place, or widened to 16 bits. */
 static bool is_short_row(const tq_gemm *g)
 {
@@ -111,9 +120,11 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                  .fused = fused,
                  .in_bytes = tq_element_size(in)};
     g.kernel = choose_kernel(in, fused);
+    g.dots = has_dots(&g);
+    if (!g.dots && takes_half_panels(g.kernel, channels))
+        g.kernel = g.kernel->half_panels;
     g.copies = should_copy(&g);
     g.narrow = is_narrow(&g);
-    g.dots = has_dots(&g);
     g.lanes = g.narrow ? channels : g.dots ? 1 : g.kernel->lanes;
     uint64_t row, width, weights;
     bool fits = tq_mul_u64(taps, depth, &row) && row <= MOST && taps <= MOST && depth <= MOST && channels <= UINT32_MAX;
@@ -127,6 +138,8 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                tq_mul_u64(width, g.panels, &weights) && weights <= PTRDIFF_MAX / 2;
     }
     if (fits) {
+        if (flags & TQ_GEMM_ONE_ROW && taps == 1 && !wide && !g.narrow && !g.dots)
+            g.row_panels = tq_gemm_fair_share(g.panels, g.kernel->wide_panels);
         g.short_row = is_short_row(&g);
         g.panel_bytes = (size_t)width;
         g.packed_bytes = tq_gemm_packed_bytes(&g);

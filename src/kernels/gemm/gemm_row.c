@@ -52,20 +52,19 @@ void tq_gemm_run_one_row(const tq_gemm *gemm, const void *only, const tq_gemm_st
     }
     tq_gemm_position at = {.rows = 1, .end = 1};
     for (; at.panel < gemm->panels; at.panel += at.panels) {
-        at.panels = tq_gemm_fair_share(gemm->panels - at.panel, k->wide_panels);
-        const tq_tile tile = {
+        at.panels = tq_gemm_row_panels(gemm, gemm->panels - at.panel);
+        tq_tile tile = {
             .row = &row,
             .step = 1,
             .runs = 1,
             .length = gemm->length,
-            .panel = (const char *)gemm->panel + at.panel * gemm->panel_bytes,
-            .panel_bytes = gemm->panel_bytes,
             .bias = (const char *)gemm->bias + at.panel * k->lanes * 4,
             .flip = tq_gemm_flip(gemm),
             .sums = sums,
             .floor = store->floor,
             .ceiling = store->ceiling,
         };
+        tq_gemm_point_panels(gemm, &at, &tile);
         k->tile(1, at.panels)(&tile);
         tq_gemm_store_tile(&call, sums, &adjust, &at);
     }

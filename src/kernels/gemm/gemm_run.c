@@ -106,8 +106,6 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .down = call->down,
         .runs = call->runs,
         .length = call->length,
-        .panel = (const char *)g->panel + at->panel * g->panel_bytes,
-        .panel_bytes = g->panel_bytes,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
         .flip = tq_gemm_flip(g),
         .sums = in_place ? call->out + (at->out_row * call->out_stride + first) * sizeof(float) : (char *)sums,
@@ -115,6 +113,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .floor = call->store->floor,
         .ceiling = call->store->ceiling,
     };
+    tq_gemm_point_panels(g, at, &tile);
     /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
     const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
@@ -164,6 +163,7 @@ static void run_wide_tile(const tq_gemm_call *call, const tq_gemm_space *space, 
             .length = tq_min_size(WIDE_LENGTH, g->length - k),
             .panel = (const char *)g->panel + at->panel * g->panel_bytes + k * lanes * g->kernel->weight_bytes,
             .panel_bytes = g->panel_bytes,
+            .group_bytes = tq_gemm_group_bytes(g),
             .bias = zeros,
             .sums = part,
             .sums_stride = width * 4,
@@ -183,10 +183,12 @@ static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
 
 /* The panels of tiles that have `left` more.  Full tiles first: tall tiles take the rest as fast, and stores of full
    tiles are the fastest. */
-static size_t tile_panels(const tq_gemm_kernel *k, size_t rows, size_t left)
+static size_t tile_panels(const tq_gemm *g, size_t rows, size_t left)
 {
-    return rows == 1 || rows < k->rows ? tq_gemm_fair_share(left, rows == 1 ? k->wide_panels : k->panels)
-                                       : tq_min_size(k->panels, left);
+    const tq_gemm_kernel *k = g->kernel;
+    return rows == 1        ? tq_gemm_row_panels(g, left)
+           : rows < k->rows ? tq_gemm_fair_share(left, k->panels)
+                            : tq_min_size(k->panels, left);
 }
 
 /* Rows [first, first + count) of a job that ends at `end`. */
@@ -197,7 +199,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     const tq_gemm_kernel *k = g->kernel;
     tq_gemm_position at = {.end = end};
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
-        at.panels = tile_panels(k, count, panel_end - at.panel);
+        at.panels = tile_panels(g, count, panel_end - at.panel);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
             return;
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
@@ -219,14 +221,21 @@ static size_t first_row(const tq_gemm_call *call, size_t part)
     return tq_min_size(rows, tq_divide_up(rows, tile) * part / call->row_parts * tile);
 }
 
+/* The first panel of a part: whole tiles before it, where these have one row. */
+static size_t first_panel(const tq_gemm_call *call, size_t part)
+{
+    const tq_gemm *g = call->gemm;
+    const size_t tile = g->row_panels ? g->row_panels : 1;
+    return tq_min_size(g->panels, tq_divide_up(g->panels, tile) * part / call->panel_parts * tile);
+}
+
 static void run_job(const tq_gemm_call *call, size_t job)
 {
     const tq_gemm *g = call->gemm;
     const tq_gemm_space space = space_of(call, job);
     const size_t row_part = job / call->panel_parts, panel_part = job % call->panel_parts;
     const size_t end = first_row(call, row_part + 1);
-    const size_t panel = g->panels * panel_part / call->panel_parts;
-    const size_t panel_end = g->panels * (panel_part + 1) / call->panel_parts;
+    const size_t panel = first_panel(call, panel_part), panel_end = first_panel(call, panel_part + 1);
     size_t work = 0;
     if (panel == panel_end)
         return;

@@ -18,7 +18,9 @@
  *   flip_of(flip)               a row_t of the byte `flip`
  *   multiply(sums, weights, row)
  *   PRODUCT_FIELDS              further fields of the tq_gemm_kernel: flips, stores, copies
- * and may define, where GROUP is 1:
+ * and may define
+ *   LINKAGE static              for a kernel that another one of its file names
+ * and, where GROUP is 1:
  *   HALVES 1                    there are tiles whose last panel has half its lanes
  *   multiply_half(sums, weights, row)         as multiply in the lower half of the lanes; the others are undefined
  *   reads_memory(r, rows, half) whether elements of row r of a tile of `rows` rows (half: of these tiles) are operands
@@ -31,6 +33,15 @@
 
 #define PANEL_GROUP (PANEL_LANES * GROUP * WEIGHT_BYTES) /* bytes of a panel for a group */
 
+#ifndef LINKAGE
+#define LINKAGE
+#endif
+#ifdef save_two
+#define PAIRS(panels) ((panels) / 2)
+#else
+#define PAIRS(panels) 0
+#define save_two(p, a, b)
+#endif
 #ifndef HALVES
 #define HALVES 0
 #define reads_memory(r, rows, half) false
@@ -62,7 +73,7 @@
             __builtin_prefetch(panel + ahead);                    \
         EACH (r, rows)                                            \
             ADD_ROW(r, load);                                     \
-        panel += PANEL_GROUP;                                     \
+        panel += rows == 1 ? group_bytes : PANEL_GROUP;           \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 
@@ -75,27 +86,27 @@ INLINE void LOCAL(row_body)(const tq_tile *t, int panels)
     const row_t flip = flip_of(t->flip);
     (void)flip;
     const char *panel = t->panel;
-    const size_t panel_bytes = t->panel_bytes;
+    const size_t panel_bytes = t->panel_bytes, group_bytes = t->group_bytes;
     EACH (p, panels)
         EACH (i, PARTS)
             sums[i][p] = i ? splat_s32(0) : first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
     for (size_t run = 0; run < t->runs; run++) {
         const char *at = tq_tile_run(t, run, 0), *const end = at + t->length / GROUP * STEP_BYTES;
-        for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * PANEL_GROUP)
+        for (; at + PARTS * STEP_BYTES <= end; at += PARTS * STEP_BYTES, panel += PARTS * group_bytes)
             EACH (i, PARTS) {
                 const row_t x = load_row(at + i * STEP_BYTES, flip);
                 EACH (p, panels)
                     sums[i][p] =
-                        multiply(sums[i][p], load_weights(panel + i * PANEL_GROUP + (size_t)p * panel_bytes), x);
+                        multiply(sums[i][p], load_weights(panel + i * group_bytes + (size_t)p * panel_bytes), x);
             }
-        for (; at < end; at += STEP_BYTES, panel += PANEL_GROUP)
+        for (; at < end; at += STEP_BYTES, panel += group_bytes)
             EACH (p, panels)
                 sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), load_row(at, flip));
         if (t->length % GROUP) {
             const row_t x = load_row_part(at, t->length % GROUP, flip);
             EACH (p, panels)
                 sums[0][p] = multiply(sums[0][p], load_weights(panel + (size_t)p * panel_bytes), x);
-            panel += PANEL_GROUP;
+            panel += group_bytes;
         }
     }
     EACH (p, panels)
@@ -117,7 +128,7 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
     const row_t flip = flip_of(t->flip);
     (void)flip; /* only 8-bit rows have one */
     const char *panel = t->panel;
-    const size_t panel_bytes = t->panel_bytes, ahead = t->ahead;
+    const size_t panel_bytes = t->panel_bytes, group_bytes = t->group_bytes, ahead = t->ahead;
     EACH (p, panels)
         EACH (r, rows)
             sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
@@ -133,10 +144,15 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
             STEP(load_row_part(at[r] + k, t->length % GROUP, flip));
 #endif
     }
-    EACH (r, rows)
-        EACH (p, panels)
-            save_sums((char *)t->sums + (size_t)r * t->sums_stride + (size_t)p * PANEL_LANES * 4,
-                      last_sums(sums[r][p], (const char *)t->bias + (size_t)p * PANEL_LANES * 4));
+    EACH (r, rows) {
+        char *to = (char *)t->sums + (size_t)r * t->sums_stride;
+        EACH (p, PAIRS(panels))
+            save_two(to + (size_t)p * 2 * PANEL_LANES * 4, sums[r][2 * p], sums[r][2 * p + 1]);
+        EACH (i, panels - 2 * PAIRS(panels)) {
+            const size_t p = (size_t)(2 * PAIRS(panels) + i) * PANEL_LANES * 4;
+            save_sums(to + p, last_sums(sums[r][2 * PAIRS(panels) + i], (const char *)t->bias + p));
+        }
+    }
 }
 
 #ifdef load_across
@@ -259,21 +275,21 @@ static tq_tile_fn LOCAL(find_half_tile)(size_t rows, size_t panels)
 #undef DEFINE_HALF_TILE
 #endif
 
-const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_ISA),
-                                                          .lanes = PANEL_LANES,
-                                                          .group = GROUP,
-                                                          .row_bytes = ROW_BYTES,
-                                                          .weight_bytes = WEIGHT_BYTES,
-                                                          .rows = ROWS,
-                                                          .panels = PANELS,
-                                                          .wide_panels = WIDE,
-                                                          .tall_panels = TALL,
-                                                          .repeats = REPEATS,
-                                                          .tile = LOCAL(find_tile),
+LINKAGE const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_ISA),
+                                                                  .lanes = PANEL_LANES,
+                                                                  .group = GROUP,
+                                                                  .row_bytes = ROW_BYTES,
+                                                                  .weight_bytes = WEIGHT_BYTES,
+                                                                  .rows = ROWS,
+                                                                  .panels = PANELS,
+                                                                  .wide_panels = WIDE,
+                                                                  .tall_panels = TALL,
+                                                                  .repeats = REPEATS,
+                                                                  .tile = LOCAL(find_tile),
 #if HALVES
-                                                          .half_tile = LOCAL(find_half_tile),
+                                                                  .half_tile = LOCAL(find_half_tile),
 #endif
-                                                          DOT_FIELD PRODUCT_FIELDS};
+                                                                  DOT_FIELD PRODUCT_FIELDS};
 
 #undef LOCAL
 #undef TILE
@@ -309,6 +325,9 @@ const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT(GEMM_IS
 #undef flip_of
 #undef multiply
 #undef HALVES
+#undef LINKAGE
+#undef PAIRS
+#undef save_two
 #undef multiply_half
 #undef multiply_at
 #undef reads_memory

@@ -27,137 +27,143 @@ INLINE struct store_limits load_limits(const tq_gemm_store *s)
                                  s->undecided};
 }
 
-INLINE const int32_t *sums_at(const tq_tile_store *t, size_t row, size_t channel)
+/* The sums, their adjustment and the outputs of a block's next row, in registers: a store of bytes might change `t`. */
+struct store_walk {
+    const int32_t *sums, *adjust;
+    char *out;
+    size_t sums_stride, out_stride;
+};
+
+INLINE struct store_walk first_of(const tq_tile_store *t, size_t c)
 {
-    return (const int32_t *)t->sums + row * t->sums_stride + channel;
+    return (struct store_walk){(const int32_t *)t->sums + c, t->adjust, (char *)t->out + c, t->sums_stride,
+                               t->out_stride};
 }
 
-/* Stores n channels from c on of rows [r, r + together). */
-INLINE void put_rows(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n, const size_t vectors,
-                     vi values)
+INLINE void walk_on(struct store_walk *w, size_t rows)
 {
-    char *y = (char *)t->out + r * t->out_stride + c;
+    w->sums += rows * w->sums_stride;
+    w->adjust += rows;
+    w->out += rows * w->out_stride;
+}
+
+/* Stores n channels of `together` rows. */
+INLINE void put_rows(const struct store_walk *w, const size_t together, size_t n, const size_t vectors, vi values)
+{
     if (together == 1)
-        store_values(y, values, n);
-    else if (n == vectors * LANES)
-        store_rows(y, t->out_stride, values, vectors);
+        store_values(w->out, values, n);
+    else if (n < vectors * LANES)
+        store_row_parts(w->out, w->out_stride, values, vectors, n);
+    else if (w->out_stride == n)
+        put(w->out, values, false);
     else
-        store_row_parts(y, t->out_stride, values, vectors, n);
+        store_rows(w->out, w->out_stride, values, vectors);
 }
 
-/* put_rows for values in fixed point. */
+/* ---- fixed point ---- */
+
 INLINE void put_fixed(const tq_tile_store *t, size_t r, const size_t together, size_t c, size_t n, const size_t vectors,
-                      const vi v[4], const struct store_limits *l)
+                      const struct store_walk *w, const vi v[4], const struct store_limits *l)
 {
     const struct fixed_block block = fixed_narrow(v);
     const vi values = fixed_values(&block), limited = l->clamp ? clamp_s8(values, l->low, l->high) : values;
-    put_rows(t, r, together, c, n, vectors, xor_s32(limited, l->flip));
+    put_rows(w, together, n, vectors, xor_s32(limited, l->flip));
     if (fixed_undecided(block.least, l->undecided)) {
         const vi in_memory[4] = {v[0], v[1], v[2], v[3]}; /* v itself stays in registers */
         put_undecided(t, r, together, c, n, vectors, in_memory);
     }
 }
 
-INLINE void gemm_fixed_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors, const bool plain)
+INLINE void gemm_fixed_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors,
+                             const enum store_kind kind)
 {
     const tq_gemm_store *s = t->store;
     const struct store_limits limits = load_limits(s);
-    const size_t together = 4 / vectors;
+    const size_t together = 4 / vectors, rows = t->rows;
+    struct store_walk w = first_of(t, c);
     struct store_columns columns[4];
     for (size_t k = 0; k < vectors; k++)
         columns[k] = load_columns(s, t->first + c + k * LANES);
     size_t r = 0;
-    for (; together > 1 && r + together <= t->rows; r += together) {
+    for (; together > 1 && r + together <= rows; r += together, walk_on(&w, together)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++) {
-            const size_t row = r + k / vectors, at = k % vectors;
-            v[k] = store_fixed_of(&columns[at], sums_at(t, row, c) + at * LANES, splat_s32(t->adjust[row]), plain);
+            const size_t row = k / vectors, at = k % vectors;
+            v[k] = store_fixed_of(&columns[at], w.sums + row * w.sums_stride + at * LANES, w.adjust + row, kind);
         }
-        put_fixed(t, r, together, c, n, vectors, v, &limits);
+        put_fixed(t, r, together, c, n, vectors, &w, v, &limits);
     }
-    for (; r < t->rows; r++) {
-        const int32_t *sums = sums_at(t, r, c);
-        const vi adjust = splat_s32(t->adjust[r]);
+    for (; r < rows; r++, walk_on(&w, 1)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++)
-            v[k] = k < vectors ? store_fixed_of(&columns[k], sums + k * LANES, adjust, plain) : splat_s32(0x8000);
-        put_fixed(t, r, 1, c, n, vectors, v, &limits);
+            v[k] = k < vectors ? store_fixed_of(&columns[k], w.sums + k * LANES, w.adjust, kind) : splat_s32(0x8000);
+        put_fixed(t, r, 1, c, n, vectors, &w, v, &limits);
     }
 }
 
-/* The rule float32-even. */
-INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
+/* ---- the rule float32-even ---- */
+
+INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors,
+                            const enum store_kind kind)
 {
     const tq_gemm_store *s = t->store;
     const vf most = splat_f32((float)(s->high - s->zero_point));
     const vi zero = splat_s16(s->zero_point - store_center(s));
     const struct store_limits l = load_limits(s);
-    const size_t together = 4 / vectors;
+    const size_t together = 4 / vectors, rows = t->rows;
+    struct store_walk w = first_of(t, c);
     vf by[4];
     for (size_t k = 0; k < vectors; k++)
         by[k] = load_f32(s->slope + t->first + c + k * LANES);
     size_t r = 0;
-    for (; together > 1 && r + together <= t->rows; r += together) {
+    for (; together > 1 && r + together <= rows; r += together, walk_on(&w, together)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++) {
-            const size_t row = r + k / vectors, at = k % vectors;
-            v[k] = store_even_of(sums_at(t, row, c) + at * LANES, splat_s32(t->adjust[row]), by[at], most);
+            const size_t row = k / vectors, at = k % vectors;
+            v[k] = store_even_of(w.sums + row * w.sums_stride + at * LANES, w.adjust + row, by[at], most, kind);
         }
-        put_rows(t, r, together, c, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
+        put_rows(&w, together, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
     }
-    for (; r < t->rows; r++) {
-        const int32_t *sums = sums_at(t, r, c);
-        const vi adjust = splat_s32(t->adjust[r]);
+    for (; r < rows; r++, walk_on(&w, 1)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++)
-            v[k] = k < vectors ? store_even_of(sums + k * LANES, adjust, by[k], most) : splat_s32(0);
-        put_rows(t, r, 1, c, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
+            v[k] = k < vectors ? store_even_of(w.sums + k * LANES, w.adjust, by[k], most, kind) : splat_s32(0);
+        put_rows(&w, 1, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
     }
 }
 
 /* All channels, a block at a time. */
-#define EACH_BLOCK(block)                          \
-    do {                                           \
-        const size_t n = t->channels;              \
-        size_t c = 0;                              \
-        for (; c + 4 * LANES <= n; c += 4 * LANES) \
-            block(t, c, 4 * LANES, 4);             \
-        switch ((n - c + LANES - 1) / LANES) {     \
-        case 4: block(t, c, n - c, 4); break;      \
-        case 3: block(t, c, n - c, 3); break;      \
-        case 2: block(t, c, n - c, 2); break;      \
-        case 1: block(t, c, n - c, 1); break;      \
-        default: break;                            \
-        }                                          \
-    } while (0)
-
-#define PLAIN_BLOCK(t, c, n, vectors) gemm_fixed_block(t, c, n, vectors, true)
-#define FIXED_BLOCK(t, c, n, vectors) gemm_fixed_block(t, c, n, vectors, false)
-static TARGET void gemm_plain(const tq_tile_store *t)
-{
-    EACH_BLOCK(PLAIN_BLOCK);
-}
-static TARGET void gemm_fixed(const tq_tile_store *t)
-{
-    EACH_BLOCK(FIXED_BLOCK);
-}
-static TARGET void gemm_even(const tq_tile_store *t)
-{
-    EACH_BLOCK(gemm_even_block);
-}
+#define DEFINE_STORE(name, block, kind)             \
+    static TARGET void name(const tq_tile_store *t) \
+    {                                               \
+        const size_t n = t->channels;               \
+        size_t c = 0;                               \
+        for (; c + 4 * LANES <= n; c += 4 * LANES)  \
+            block(t, c, 4 * LANES, 4, kind);        \
+        switch ((n - c + LANES - 1) / LANES) {      \
+        case 4: block(t, c, n - c, 4, kind); break; \
+        case 3: block(t, c, n - c, 3, kind); break; \
+        case 2: block(t, c, n - c, 2, kind); break; \
+        case 1: block(t, c, n - c, 1, kind); break; \
+        default: break;                             \
+        }                                           \
+    }
+DEFINE_STORE(gemm_plain, gemm_fixed_block, STORE_PLAIN)
+DEFINE_STORE(gemm_signed, gemm_fixed_block, STORE_SIGNED)
+DEFINE_STORE(gemm_adjusted, gemm_fixed_block, STORE_ADJUSTED)
+DEFINE_STORE(gemm_even, gemm_even_block, STORE_PLAIN)
+DEFINE_STORE(gemm_even_adjusted, gemm_even_block, STORE_ADJUSTED)
 
 static TARGET void gemm_store_8bit(const tq_tile_store *t)
 {
     if (t->store->exact)
         tq_store_integers_scalar(t);
     else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
-        gemm_even(t);
-    else if (t->store->one_offset && !t->adjusted)
-        gemm_plain(t);
+        (t->adjusted ? gemm_even_adjusted : gemm_even)(t);
+    else if (t->adjusted)
+        gemm_adjusted(t);
     else
-        gemm_fixed(t);
+        (t->store->one_offset ? gemm_plain : gemm_signed)(t);
 }
 
-#undef EACH_BLOCK
-#undef PLAIN_BLOCK
-#undef FIXED_BLOCK
+#undef DEFINE_STORE

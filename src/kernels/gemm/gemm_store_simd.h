@@ -58,20 +58,28 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
                                   load_f32(s->offset_negative + channel)};
 }
 
-/* plain: the sum's sign and `adjust` do not matter. */
-INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, vi adjust, const bool plain)
+/* The adjustment of sums, and their sign, which chooses an offset, as far as they matter. */
+enum store_kind { STORE_PLAIN, STORE_SIGNED, STORE_ADJUSTED };
+
+INLINE vf adjusted_sum(const int32_t *sums, const int32_t *adjust, const enum store_kind kind)
 {
-    if (plain)
-        return fixed_of(float_of_s32(load_s32(sums)), c->slope, c->offset);
-    vf sum = float_of_s32(add_s32(load_s32(sums), adjust));
-    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
+    const vi sum = load_s32(sums);
+    return float_of_s32(kind == STORE_ADJUSTED ? add_s32(sum, splat_s32(*adjust)) : sum);
+}
+
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, const int32_t *adjust,
+                         const enum store_kind kind)
+{
+    const vf sum = adjusted_sum(sums, adjust, kind);
+    const vf offset = kind == STORE_PLAIN ? c->offset : choose_by_sign(sum, c->offset, c->offset_negative);
+    return fixed_of(sum, c->slope, offset);
 }
 
 /* Rule float32-even: even(f32(f32(sum) * by)).  Values above `most` saturate and might overflow the conversion, so they
    are clamped first; below, the conversion saturates or gives INT32_MIN, which saturates later. */
-INLINE vi store_even_of(const int32_t *sums, vi adjust, vf by, vf most)
+INLINE vi store_even_of(const int32_t *sums, const int32_t *adjust, vf by, vf most, const enum store_kind kind)
 {
-    return even_s32(min_f32(mul_f32(float_of_s32(add_s32(load_s32(sums), adjust)), by), most));
+    return even_s32(min_f32(mul_f32(adjusted_sum(sums, adjust, kind), by), most));
 }
 
 #include "kernels/gemm/gemm_store_8bit_simd.h"

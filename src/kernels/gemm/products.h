@@ -41,7 +41,8 @@ typedef struct tq_tile {
     size_t step, down;         /* from a run to the next, in row: pointers; behind the pointer: bytes */
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
-    size_t panel_bytes;
+    size_t panel_bytes; /* from a panel to the next */
+    size_t group_bytes; /* from a panel's group to its next, for tiles of one row; others: those of a group */
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
@@ -97,6 +98,7 @@ struct tq_gemm_kernel {
                                                        `rows`, and TQ_TALL_ROWS */
     tq_tile_fn (*half_tile)(size_t rows, size_t panels); /* the same where the last panel has at most half as many
                                                             channels as lanes; NULL: as others */
+    const tq_gemm_kernel *half_panels; /* the same operation in panels of half the channels; NULL: there is none */
     const tq_stores *stores;
     /* integers: the dot product of n flipped elements and weights that lie side by side, in whole panels, behind the
        last 0; NULL: there is none */

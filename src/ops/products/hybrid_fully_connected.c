@@ -170,15 +170,16 @@ static bool is_sparse(const tq_node *node, tq_hybrid_rule rule)
 static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     TQ_TRY(tq_check_weight_scales(node, 1, 0, error));
-    TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, false, error));
+    TQ_TRY(tq_gemm_plan(&p->gemm, TQ_i8, p->units, 1, p->cols, p->rows == 1 ? TQ_GEMM_ONE_ROW : 0, error));
     p->constant = tq_is_constant(node->in[1]);
     p->sparse = is_sparse(node, p->rule);
     uint64_t prepacked = 0;
     tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
-    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node)};
+    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node),
+                           p->gemm.row_panels != 0};
     if (p->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, sizeof key / sizeof *key, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, node->threads), 1);
     return TQ_OK;
 }

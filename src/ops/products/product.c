@@ -301,7 +301,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
                            (int64_t)plan->groups,
                            (int64_t)plan->taps,
                            (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
-                           (int64_t)p->gemm.image_bytes + p->gemm.image,
+                           (int64_t)p->gemm.image_bytes + p->gemm.image + 2 * (p->gemm.row_panels != 0),
                            (int64_t)plan->multiplier,
                            (int64_t)plan->channel_stride,
                            (int64_t)plan->k_stride,
@@ -354,7 +354,8 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
 {
     const tq_product_plan *plan = &p->plan;
     const tq_element in = element_of(node->in[0]);
-    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    const int flags = (plan->wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0) |
+                      (plan->rows == 1 ? TQ_GEMM_ONE_ROW : 0);
     tq_error why = {0};
     const tq_status status = plan->by_channel ? tq_depthwise_plan(&p->depthwise, in, plan->channels, plan->multiplier,
                                                                   plan->depth, &plan->scan, flags, &why)
