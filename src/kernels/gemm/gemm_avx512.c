@@ -39,7 +39,7 @@
 #include "kernels/gemm/gemm_simd.h"
 
 /* A broadcast to 512 bits takes time of the pipes that add and multiply (Zen 4); an operand in memory takes a load
-   alone.  One row in six has a register all the same: a tile of 6 x 4 then has 25 loads and 48 operations, and
+   alone.  Two rows in six have a register all the same: a tile of 6 x 4 then has 22 loads and 48 operations, and
    processors begin two and four a cycle.  Fused products, of half as many operations, leave such a pipe free.  Tiles of
    two rows are bound by loads.  Such processors also add a half in half the time. */
 #define NAME gemm_f32
@@ -63,7 +63,7 @@
 #define multiply(sums, weights, row) _mm512_add_ps(sums, _mm512_mul_ps(row, weights))
 #define HALVES 1
 #define multiply_half(sums, weights, row) add_low(sums, mul_low(row, weights))
-#define reads_memory(r, rows, half) ((rows) > 2 && (r) % 6 != 0)
+#define reads_memory(r, rows, half) ((rows) > 2 && (r) % 3 != 0)
 #define multiply_at(sums, weights, p, half) \
     ((half) ? add_low(sums, mul_low_at(weights, p)) : _mm512_add_ps(sums, mul_at(weights, p)))
 #define PRODUCT_FIELDS .stores = &tq_stores__avx512
