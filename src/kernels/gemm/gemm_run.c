@@ -93,6 +93,12 @@ static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at
     return tq_min_size(at->rows, (after - reach) / TQ_TALL_ROWS * TQ_TALL_ROWS);
 }
 
+/* Whether one call computes several tiles of so many rows. */
+static bool repeats(const tq_gemm_kernel *k, size_t rows, bool half)
+{
+    return k->repeats || (rows == TQ_TALL_ROWS && !half);
+}
+
 /* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
 static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, const tq_gemm_position *at, bool in_place)
 {
@@ -121,7 +127,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         const size_t end = r < tall ? tall : at->rows;
         rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
-        tile.tiles = k->repeats && n >= after ? (end - r) / rows : 1;
+        tile.tiles = repeats(k, rows, half) && n >= after ? (end - r) / rows : 1;
         tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
         (half ? k->half_tile : k->tile)(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.tiles * tile.sums_stride;

@@ -191,7 +191,8 @@ static TARGET int32_t LOCAL(dot)(const void *row, const char *weights, size_t n,
 #define DOT_FIELD
 #endif
 
-/* Short rows take as long as the call of a tile.  Where tiles have more panels the loop takes registers from them. */
+/* Short rows take as long as the call of a tile.  In tiles of more than two panels the loop would take registers from
+   sums. */
 #define REPEATS (PANELS <= 2)
 #define DEFINE_TILE(rows, panels)                                         \
     static TARGET void TILE(rows, panels)(const tq_tile *tile)            \
@@ -201,7 +202,7 @@ static TARGET int32_t LOCAL(dot)(const void *row, const char *weights, size_t n,
             LOCAL(tile_body)(&own, rows, panels, false);                  \
             own.row += rows;                                              \
             own.sums = (char *)own.sums + (size_t)rows * own.sums_stride; \
-        } while (REPEATS && own.tiles-- > 1);                             \
+        } while ((REPEATS || rows == TQ_TALL_ROWS) && own.tiles-- > 1);   \
     }
 #define DEFINE_TILES(panels) \
     DEFINE_TILE(1, panels)   \

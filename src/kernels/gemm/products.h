@@ -92,7 +92,7 @@ struct tq_gemm_kernel {
     uint8_t rows, panels;            /* of the largest tile; at most TQ_TILE_ROWS and TQ_TILE_CHANNELS / lanes */
     uint8_t wide_panels;             /* of the largest tile with one row */
     uint8_t tall_panels;             /* of the largest tile with TQ_TALL_ROWS rows; 0: there is none */
-    bool repeats;                    /* a call computes tq_tile.tiles tiles */
+    bool repeats;                    /* a call computes tq_tile.tiles tiles, as calls for tall tiles always do */
     uint8_t flip_i8, flip_u8;        /* exclusive-ored with int8, uint8 elements, gives what the kernel multiplies */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of this size; rows: 1, 2, 4, 6 up to
                                                        `rows`, and TQ_TALL_ROWS */
