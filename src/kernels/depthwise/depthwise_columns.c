@@ -19,8 +19,7 @@
 
 #define LANES 16
 #define CHUNK_BYTES (16 << 10) /* of a chunk's columns: a third to half of the first-level cache */
-#define ROW_BYTES (24 << 10)   /* of the columns of a row that is one chunk: chunks repeat columns of their neighbours \
-                                */
+#define ROW_BYTES (24 << 10) /* of the columns of a row that is one chunk; chunks repeat columns of others */
 #define LEAST_PIXELS 8
 #define COLUMN 4 /* bytes of a column: four rows */
 #define SLACK 128 /* bytes that a vector may reach past columns and sums */
