@@ -237,6 +237,7 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
     const size_t out_w = (size_t)s->out_w, out_h = (size_t)s->out_h,
                  pixel_bytes = out_stride * tq_element_size(store->out);
     const size_t image_bytes = (size_t)s->in_h * (size_t)s->in_w * d->channels;
+    const size_t most = store->out == TQ_i16 ? TQ_TILE_CHANNELS : d->channels; /* of a store */
     int32_t *sums = (int32_t *)(void *)(scratch + c->groups * c->group_bytes);
     size_t work = 0;
     for (size_t unit = first, units; unit < end; unit += units) {
@@ -256,16 +257,19 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
             fill_columns(d, data + image * image_bytes, (int64_t)y, (int64_t)x, pixels, scratch);
         for (size_t r = 0; r < rows; r++) {
             sum_columns(d, r, scratch, pixels, sums);
-            tq_depthwise_store(d, &(tq_tile_store){
-                                      .store = store,
-                                      .sums = sums,
-                                      .sums_stride = c->sums_stride,
-                                      .adjust = no_adjust,
-                                      .rows = pixels,
-                                      .channels = d->channels,
-                                      .out = out + ((image * out_h + y + r) * out_w + x) * pixel_bytes,
-                                      .out_stride = out_stride,
-                                  });
+            for (size_t channel = 0; channel < d->channels; channel += most)
+                tq_depthwise_store(d, &(tq_tile_store){
+                                          .store = store,
+                                          .sums = sums + channel,
+                                          .sums_stride = c->sums_stride,
+                                          .adjust = no_adjust,
+                                          .rows = pixels,
+                                          .channels = tq_min_size(most, d->channels - channel),
+                                          .first = channel,
+                                          .out = out + ((image * out_h + y + r) * out_w + x) * pixel_bytes +
+                                                 channel * tq_element_size(store->out),
+                                          .out_stride = out_stride,
+                                      });
         }
     }
 }
