@@ -15,7 +15,7 @@
     }
 enum { PART = 256 };
 
-/* All elements of a part at once, by `values`, and then again the unusual ones. */
+/* All elements of a part at once, by `values`, and then again the unusual ones.  y may be x: these wait in `part`. */
 #define VECTORS(isa, target, name, values, takes, libm)                 \
     target static void name##_##isa(const float *x, float *y, size_t n) \
     {                                                                   \
@@ -23,13 +23,11 @@ enum { PART = 256 };
         for (; n; x += PART, y += PART) {                               \
             const size_t count = n < PART ? n : PART;                   \
             int unusual = 0;                                            \
-            values(x, part, count);                                     \
             for (size_t i = 0; i < count; i++)                          \
                 unusual |= !takes(x[i]);                                \
+            values(x, unusual ? part : y, count);                       \
             for (size_t i = 0; unusual && i < count; i++)               \
-                if (!takes(x[i]))                                       \
-                    part[i] = libm(x[i]);                               \
-            memcpy(y, part, count * sizeof *y);                         \
+                y[i] = takes(x[i]) ? part[i] : libm(x[i]);              \
             n -= count;                                                 \
         }                                                               \
     }
@@ -44,19 +42,7 @@ enum { PART = 256 };
 #if TQ_X86
 #include <immintrin.h>
 
-/* Entries of the logarithm's tables.  Compilers gather them one by one; registers hold them all.  count: a multiple of
-   16. */
-TQ_TARGET_AVX512 static void look_up_avx512(const uint32_t *index, size_t count, double *inverse, double *log_c)
-{
-    const __m512d inverse_low = _mm512_loadu_pd(tq_log_inverse), inverse_high = _mm512_loadu_pd(tq_log_inverse + 8);
-    const __m512d log_low = _mm512_loadu_pd(tq_log_table), log_high = _mm512_loadu_pd(tq_log_table + 8);
-    for (size_t i = 0; i < count; i += 8) {
-        const __m512i at = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(index + i)));
-        _mm512_storeu_pd(inverse + i, _mm512_permutex2var_pd(inverse_low, at, inverse_high));
-        _mm512_storeu_pd(log_c + i, _mm512_permutex2var_pd(log_low, at, log_high));
-    }
-}
-
+/* Entries of the logarithm's tables.  Compilers gather them one by one; registers hold them all. */
 typedef struct words {
     __m256 low[2], high[2]; /* halves of the 16 entries */
 } words;
@@ -98,19 +84,16 @@ TQ_TARGET_AVX2 static void look_up_avx2(const uint32_t *index, size_t count, dou
     }
 }
 
-#define LOGARITHM_VALUES(isa, target)                                         \
-    target static void tq_logarithm_##isa(const float *x, float *y, size_t n) \
-    {                                                                         \
-        uint32_t index[PART] = {0};                                           \
-        double inverse[PART], log_c[PART];                                    \
-        for (size_t i = 0; i < n; i++)                                        \
-            index[i] = tq_logarithm_index(x[i]);                              \
-        look_up_##isa(index, (n + 15) / 16 * 16, inverse, log_c);             \
-        for (size_t i = 0; i < n; i++)                                        \
-            y[i] = tq_logarithm_by(x[i], inverse[i], log_c[i]);               \
-    }
-LOGARITHM_VALUES(avx2, TQ_TARGET_AVX2)
-LOGARITHM_VALUES(avx512, TQ_TARGET_AVX512)
+TQ_TARGET_AVX2 static void tq_logarithm_avx2(const float *x, float *y, size_t n)
+{
+    uint32_t index[PART] = {0};
+    double inverse[PART], log_c[PART];
+    for (size_t i = 0; i < n; i++)
+        index[i] = tq_logarithm_index(x[i]);
+    look_up_avx2(index, (n + 7) / 8 * 8, inverse, log_c);
+    for (size_t i = 0; i < n; i++)
+        y[i] = tq_logarithm_by(x[i], inverse[i], log_c[i]);
+}
 VALUES(avx2, TQ_TARGET_AVX2, tq_sine)
 VALUES(avx2, TQ_TARGET_AVX2, tq_cosine)
 
@@ -118,12 +101,63 @@ enum { PARTS = 4, STEP = 8 * PARTS };
 #define EACH_PART _Pragma("GCC unroll 4") for (int i = 0; i < PARTS; i++)
 #define DOUBLES _mm512_set1_pd
 
+typedef struct logarithm_tables {
+    __m512d inverse[2], log_c[2];
+} logarithm_tables;
+
+/* tq_logarithm_by of STEP floats: compilers finish one vector's steps before they begin the next
+   one's, and pass the tables' entries through memory. */
+TQ_TARGET_AVX512 TQ_BODY void logarithms_of(const logarithm_tables *tables, const float *x, float *y)
+{
+    const __m256i start = _mm256_set1_epi32(TQ_LOG_START), exponent = _mm256_set1_epi32((int)TQ_LOG_EXPONENT);
+    __m512d r[PARTS], square[PARTS], sum[PARTS], high[PARTS], k[PARTS];
+    EACH_PART
+    {
+        const __m256i bits = _mm256_loadu_si256((const __m256i *)(x + 8 * i)), above = _mm256_sub_epi32(bits, start);
+        const __m256i z = _mm256_sub_epi32(bits, _mm256_and_si256(above, exponent));
+        const __m512i at = _mm512_cvtepu32_epi64(_mm256_srli_epi32(above, 19)); /* lookups take the low 4 bits */
+        const __m512d inverse = _mm512_permutex2var_pd(tables->inverse[0], at, tables->inverse[1]);
+        k[i] = _mm512_cvtepi32_pd(_mm256_srai_epi32(above, 23));
+        sum[i] = _mm512_permutex2var_pd(tables->log_c[0], at, tables->log_c[1]);
+        r[i] = _mm512_fmadd_pd(_mm512_cvtps_pd(_mm256_castsi256_ps(z)), inverse, DOUBLES(-1));
+    }
+    EACH_PART sum[i] = _mm512_fmadd_pd(k[i], DOUBLES(TQ_LOG_LN2), sum[i]);
+    EACH_PART square[i] = _mm512_mul_pd(r[i], r[i]);
+    EACH_PART high[i] = _mm512_fmadd_pd(DOUBLES(TQ_LOG_B), r[i], DOUBLES(TQ_LOG_C));
+    EACH_PART sum[i] = _mm512_add_pd(sum[i], r[i]);
+    EACH_PART high[i] = _mm512_fmadd_pd(DOUBLES(TQ_LOG_A), square[i], high[i]);
+    EACH_PART sum[i] = _mm512_fmadd_pd(high[i], square[i], sum[i]);
+    EACH_PART
+    {
+        const __m256i bits = _mm256_loadu_si256((const __m256i *)(x + 8 * i));
+        const __mmask8 is_normal = _mm256_cmplt_epu32_mask(_mm256_sub_epi32(bits, _mm256_set1_epi32(TQ_LOG_LEAST)),
+                                                           _mm256_set1_epi32(TQ_LOG_NORMALS));
+        _mm256_storeu_ps(y + 8 * i, _mm256_mask_mov_ps(_mm256_set1_ps(NAN), is_normal, _mm512_cvtpd_ps(sum[i])));
+    }
+}
+
+TQ_TARGET_AVX512 static void tq_logarithm_avx512(const float *x, float *y, size_t n)
+{
+    const logarithm_tables tables = {{_mm512_loadu_pd(tq_log_inverse), _mm512_loadu_pd(tq_log_inverse + 8)},
+                                     {_mm512_loadu_pd(tq_log_table), _mm512_loadu_pd(tq_log_table + 8)}};
+    float last[STEP] = {0};
+    size_t i = 0;
+    for (; i + STEP <= n; i += STEP)
+        logarithms_of(&tables, x + i, y + i);
+    if (i < n) {
+        memcpy(last, x + i, (n - i) * sizeof *x);
+        logarithms_of(&tables, last, last);
+        memcpy(y + i, last, (n - i) * sizeof *x);
+    }
+}
+
 TQ_TARGET_AVX512 TQ_BODY __m512d chosen(__mmask8 is_even, double even, double odd)
 {
     return _mm512_mask_mov_pd(DOUBLES(odd), is_even, DOUBLES(even));
 }
 
-/* tq_sine_of of STEP floats: compilers finish one vector's steps before they begin the next one's. */
+/* tq_sine or tq_cosine, by `quarters`, of STEP floats: compilers finish one vector's steps before they begin the next
+ * one's. */
 TQ_TARGET_AVX512 TQ_BODY void sines_of(const float *x, uint64_t quarters, float *y)
 {
     const __m512d round = DOUBLES(0x1.8p52);
@@ -154,8 +188,10 @@ TQ_TARGET_AVX512 TQ_BODY void sines_of(const float *x, uint64_t quarters, float 
     EACH_PART
     {
         const __m512i sign = _mm512_and_si512(_mm512_slli_epi64(turn[i], 62), _mm512_set1_epi64(INT64_MIN));
-        const __m512d value = _mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(sum[i]), sign));
-        _mm256_storeu_ps(y + 8 * i, _mm512_cvtpd_ps(value));
+        const __m256 value = _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_xor_si512(_mm512_castpd_si512(sum[i]), sign)));
+        const __m256 from = _mm256_loadu_ps(x + 8 * i), size = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), from);
+        const __mmask8 is_kept = quarters ? 0 : _mm256_cmp_ps_mask(size, _mm256_set1_ps(TQ_SINE_KEPT), _CMP_LT_OQ);
+        _mm256_storeu_ps(y + 8 * i, _mm256_mask_mov_ps(value, is_kept, from));
     }
 }
 
@@ -174,9 +210,7 @@ TQ_TARGET_AVX512 static void tq_sine_avx512(const float *x, float *y, size_t n)
     for (; i + STEP <= n; i += STEP)
         sines_of(x + i, 0, y + i);
     for (; i < n; i++)
-        y[i] = tq_sine_of(x[i], 0);
-    for (i = 0; i < n; i++)
-        y[i] = tq_sine_kept(x[i], y[i]);
+        y[i] = tq_sine(x[i]);
 }
 
 #define FUNCTION(name, of_one, libm)                                               \

@@ -13,12 +13,13 @@
 
 #include "kernels/isa.h"
 
-/* Positive numbers that are normal and finite. */
+#define TQ_LOG_LEAST 0x00800000   /* the bits of the least normal number */
+#define TQ_LOG_NORMALS 0x7f000000 /* positive numbers that are normal and finite */
 TQ_BODY int tq_logarithm_is_normal(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return bits - 0x00800000 < 0x7f000000;
+    return bits - TQ_LOG_LEAST < TQ_LOG_NORMALS;
 }
 /* The logarithm of negative numbers is NaN. */
 TQ_BODY int tq_logarithm_takes(float x)
@@ -40,12 +41,19 @@ static const double tq_log_table[16] = {
     0x1.4043057b6ee09p-2,
 };
 
+#define TQ_LOG_START 0x3f330000    /* the bits of about 0.7 */
+#define TQ_LOG_EXPONENT 0xff800000 /* and the sign */
+#define TQ_LOG_LN2 0x1.62e42fefa39efp-1
+#define TQ_LOG_A (-0x1.00ea348b88334p-2)
+#define TQ_LOG_B 0x1.5575b0be00b6ap-2
+#define TQ_LOG_C (-0x1.ffffef20a4123p-2)
+
 /* x's distance from 0.7, as bits: the exponent k of x = 2^k z with z in [0.7, 1.4), and then z's sixteenth. */
 TQ_BODY uint32_t tq_logarithm_above(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
-    return bits - 0x3f330000;
+    return bits - TQ_LOG_START;
 }
 TQ_BODY uint32_t tq_logarithm_index(float x)
 {
@@ -55,12 +63,12 @@ TQ_BODY uint32_t tq_logarithm_index(float x)
 /* k ln 2 + log(c) + log(1 + r), with r = z / c - 1; inverse, log_c: of tq_logarithm_index(x) in the tables. */
 TQ_BODY float tq_logarithm_by(float x, double inverse, double log_c)
 {
-    const uint32_t above = tq_logarithm_above(x), whole = above + 0x3f330000 - (above & 0xff800000);
+    const uint32_t above = tq_logarithm_above(x), whole = above + TQ_LOG_START - (above & TQ_LOG_EXPONENT);
     const double k = (int32_t)above >> 23;
     float z;
     memcpy(&z, &whole, sizeof z);
-    const double r = fma(z, inverse, -1), square = r * r, y0 = fma(k, 0x1.62e42fefa39efp-1, log_c);
-    const double y = fma(-0x1.00ea348b88334p-2, square, fma(0x1.5575b0be00b6ap-2, r, -0x1.ffffef20a4123p-2));
+    const double r = fma(z, inverse, -1), square = r * r, y0 = fma(k, TQ_LOG_LN2, log_c);
+    const double y = fma(TQ_LOG_A, square, fma(TQ_LOG_B, r, TQ_LOG_C));
     const float log = (float)fma(y, square, y0 + r);
     return tq_logarithm_is_normal(x) ? log : NAN;
 }
@@ -104,14 +112,12 @@ TQ_BODY float tq_sine_of(float x, uint64_t quarters)
     memcpy(&y, &bits, sizeof y);
     return (float)y;
 }
-/* y, but x itself where it is small: it keeps -0. */
-TQ_BODY float tq_sine_kept(float x, float y)
-{
-    return fabsf(x) < 0x1p-12f ? x : y;
-}
+/* Smaller numbers are their own sines: -0 stays. */
+#define TQ_SINE_KEPT 0x1p-12f
+
 TQ_BODY float tq_sine(float x)
 {
-    return tq_sine_kept(x, tq_sine_of(x, 0));
+    return fabsf(x) < TQ_SINE_KEPT ? x : tq_sine_of(x, 0);
 }
 TQ_BODY float tq_cosine(float x)
 {

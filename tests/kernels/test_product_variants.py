@@ -85,19 +85,19 @@ def test_sums_of_int16_rows_have_64_bits_where_32_are_too_few(isa, depth, most):
         np.testing.assert_array_equal(run.get_tensor(run.get_output_details()[0]["index"]), expected)
 
 
-def depthwise(kind, channels, stride, dilation):
-    """A 3 x 3 filter over an image whose rows fill several vectors; every element may have any value."""
+def depthwise(kind, channels, stride, dilation, taps=(3, 3)):
+    """A filter over an image whose rows fill several vectors; every element may have any value."""
     random = np.random.default_rng(channels)
     info = np.iinfo(kind)
     type, shape = kind.upper(), [1, 5, 18, channels]
-    weights, x = (random.integers(info.min, info.max + 1, size).astype(kind) for size in ([1, 3, 3, channels], shape))
+    weights, x = (random.integers(info.min, info.max + 1, size).astype(kind) for size in ([1, *taps, channels], shape))
     quantized = {"scale": [0.01] * channels, "zero_point": [0] * channels, "quantized_dimension": 3}
     if kind == "uint8":
         quantized = {"scale": 0.01, "zero_point": 121}
     model = build_model(
         tensors=[
             tensor("x", shape, type, scale=0.05, zero_point=3),
-            tensor("w", [1, 3, 3, channels], type, weights, **quantized),
+            tensor("w", [1, *taps, channels], type, weights, **quantized),
             tensor("b", [channels], "INT32", np.arange(channels, dtype=np.int32), scale=0.0005),
             tensor("y", [1, -(-5 // stride), -(-18 // stride), channels], type, scale=0.3, zero_point=3),
         ],
@@ -125,6 +125,15 @@ def test_depthwise_filters_of_three_columns_give_the_bits_of_the_scalar_row(isa)
     channels = (1, 3, 8, 16, 24, 48, 100, 208, 384)
     for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
         case = depthwise(kind, n, stride, dilation)
+        assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("taps", [2, 4, 5, 9, 21])
+def test_depthwise_filters_of_one_row_give_the_bits_of_the_scalar_row(isa, taps):
+    channels = (1, 3, 6, 16, 24, 100)
+    for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 3), (2, 1), (3, 1))):
+        case = depthwise(kind, n, stride, dilation, (1, taps))
         assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
 
 

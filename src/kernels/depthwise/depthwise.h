@@ -29,12 +29,15 @@ typedef struct tq_depthwise_kernel tq_depthwise_kernel;
 typedef struct tq_depthwise_columns {
     size_t period; /* vectors of weights; 0: not by columns */
     size_t groups; /* of four filter rows */
+    size_t width;  /* columns of the filter */
+    size_t apart;  /* pixels from one to the next */
     size_t rows;   /* output rows that share columns: 1 or 2 */
     size_t parts;  /* int8 whose sum is a weight: 1, or 2 for those of 9 bits */
     size_t pixels; /* of a chunk */
     size_t sums_stride;
     size_t group_bytes, weight_bytes, bias_bytes, job_bytes;
     bool run; /* the pixels of a chunk are one run of values */
+    size_t line_bytes; /* of a padded copy of a line, for filters of one row; else 0 */
 } tq_depthwise_columns;
 
 /* The plan of depthwise_lines.c. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Functions of float32 with the bits of XNNPACK on x86 with AVX2 and FMA.  XNNPACK's AVX-512 kernels compute the same
- * bits, but for logistic and the sum of a row of exponentials, which differ by some units in the last place.  Arguments
- * are any floats; results for NaN and infinities are XNNPACK's too: log(infinity) is log(2^128).
+ * bits, but for logistic and the sum of a row of exponentials, which differ by some units in the last place; ELU has
+ * the bits of AVX-512.  Arguments are any floats; results for NaN and infinities are XNNPACK's too: log(infinity) is
+ * log(2^128).
  *
  * Source: XNNPACK 75db3c09, src/f32-vtanh/rational-9-8.c.in, src/f32-vsigmoid/avx2-rr1-p5.c.in,
- * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-vexp, f32-vlog, f32-vsin, f32-vcos, f32-vgelu,
- * f32-vapproxgelu, f32-vhswish.
+ * src/f32-raddstoreexpminusmax/avx2-rr2-p5.c.in, src/f32-velu/avx512f-rr1-p6.c.in, src/f32-vexp, f32-vlog, f32-vsin,
+ * f32-vcos, f32-vgelu, f32-vapproxgelu, f32-vhswish.
  */
 #ifndef TQ_OPS_ELEMENTWISE_XNNPACK_FUNCTIONS_H
 #define TQ_OPS_ELEMENTWISE_XNNPACK_FUNCTIONS_H
@@ -84,6 +85,25 @@ TQ_BODY float tq_xnnpack_logistic(float x)
 {
     const float e = tq_xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
     return signbit(x) ? below : above;
+}
+
+/* ELU: x, or e^x - 1 for x < 0.  2^n e^t as above, with a polynomial of degree 6; below the lowest argument the result
+   is -1.  The steps of XNNPACK's kernel for AVX-512: the one for AVX2 has a table. */
+TQ_BODY float tq_xnnpack_elu(float x, float zero)
+{
+    const float lowest = -0x1.154246p4f + zero, round = 0x1.8000FEp23f, z = x < lowest ? lowest : x;
+    float shifted = fmaf(z, 0x1.715476p0f, round), scale;
+    uint32_t bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits <<= 23;
+    memcpy(&scale, &bits, sizeof scale);
+    const float t = fmaf(shifted - round, -0x1.62E430p-1f, z), scaled = t * scale;
+    float p = fmaf(0x1.6B7338p-10f, t, 0x1.12278Ep-7f);
+    p = fmaf(p, t, 0x1.555716p-5f);
+    p = fmaf(p, t, 0x1.5554B0p-3f);
+    p = fmaf(p, t, 0x1.FFFFFEp-2f);
+    const float below = fmaf(p * t, scaled, scaled) + (scale - 1);
+    return x < 0 ? below : x * (1 + zero); /* the product makes subnormal numbers 0 where the processor flushes them */
 }
 
 /* ---- ratios of polynomials ---- */

@@ -22,9 +22,23 @@
 
 enum { DIMS = 3 };
 
+/* Input cells first, first + cells ..., with the taps tap, tap + taps ... */
+typedef struct span {
+    int64_t first, tap;
+    size_t count;
+} span;
+
+/* The same for all pixels: the steps of a span, and the pixels with the same taps, which lie `period` pixels and
+   `advance` input cells apart. */
+typedef struct steps {
+    int64_t cells, taps;
+    int32_t period, advance;
+} steps;
+
 typedef struct volume {
     bool transposed;
     tq_window windows[DIMS]; /* depth, height, width; if transposed, of the convolution from the output to the input */
+    steps steps[DIMS];
     size_t batches, channels, out_channels;
     float low, high;
     float *packed; /* CONV_3D_TRANSPOSE: the filter as [tap][c][o]; NULL where it is not constant */
@@ -46,29 +60,6 @@ static int32_t out_size(const volume *v, int dim)
 }
 
 /* ---- the taps of a pixel along one dimension ---- */
-
-/* Input cells first, first + cells ..., with the taps tap, tap + taps ... */
-typedef struct span {
-    int64_t first, tap;
-    size_t count;
-} span;
-
-/* The same for all pixels: the steps of a span, and the pixels with the same taps, which lie `period` pixels and
-   `advance` input cells apart. */
-typedef struct steps {
-    int64_t cells, taps;
-    int32_t period, advance;
-} steps;
-
-static steps steps_of(const volume *v, int dim)
-{
-    const tq_window *w = &v->windows[dim];
-    int32_t common = w->stride;
-    for (int32_t rest = w->dilation, next; rest > 0; rest = next) /* Euclid */
-        next = common % rest, common = rest;
-    return v->transposed ? (steps){w->dilation / common, -(w->stride / common), w->stride, 1}
-                         : (steps){w->dilation, 1, 1, w->stride};
-}
 
 static span convolved(const tq_window *w, int32_t at)
 {
@@ -92,67 +83,81 @@ static span transposed(const tq_window *w, int32_t at, int64_t step)
 static span span_at(const volume *v, int dim, int32_t at)
 {
     const tq_window *w = &v->windows[dim];
-    return v->transposed ? transposed(w, at, steps_of(v, dim).cells) : convolved(w, at);
+    return v->transposed ? transposed(w, at, v->steps[dim].cells) : convolved(w, at);
 }
 
-/* The pixels at, at + period ... below end that have the taps of the first. */
-static int32_t count_alike(const volume *v, int dim, int32_t at, int32_t end)
+/* Moves `taps` to those of a pixel. */
+static void take_taps(const span *s, const steps *by, int dim, size_t in_step, size_t filter_step, tq_volume_taps *taps)
 {
-    const int64_t period = steps_of(v, dim).period;
-    const span first = span_at(v, dim, at);
-    int32_t count = 1;
-    for (int64_t next = at + period; next < end && !tq_stop_after(1); next += period, count++) {
-        const span other = span_at(v, dim, (int32_t)next);
-        if (other.tap != first.tap || other.count != first.count)
-            break;
+    taps->count[dim] = s->count;
+    if (s->count > 0) {
+        taps->in += (size_t)s->first * in_step;
+        taps->filter += (size_t)s->tap * filter_step;
     }
-    return count;
-}
-
-/* Moves `taps` to those of the pixel at `at`. */
-static void take_taps(const volume *v, int dim, int32_t at, size_t in_step, size_t filter_step, tq_volume_taps *taps)
-{
-    const span s = span_at(v, dim, at);
-    const steps by = steps_of(v, dim);
-    taps->count[dim] = s.count;
-    if (s.count > 0) {
-        taps->in += (size_t)s.first * in_step;
-        taps->filter += (size_t)s.tap * filter_step;
-    }
-    if (s.count > 1) {
-        taps->in_step[dim] = (size_t)by.cells * in_step;
-        taps->filter_step[dim] = (ptrdiff_t)by.taps * (ptrdiff_t)filter_step;
+    if (s->count > 1) {
+        taps->in_step[dim] = (size_t)by->cells * in_step;
+        taps->filter_step[dim] = (ptrdiff_t)by->taps * (ptrdiff_t)filter_step;
     }
 }
 
 /* ---- all pixels ---- */
 
-/* Pixels alike: at, at + period ...; those of each `phase` below begin + period come one after the other. */
+/* Pixels alike, with the taps of the first: at, at + period ...; those of each `phase` below begin + period come one
+   after the other. */
 typedef struct run {
     int32_t phase, at, count;
+    span span;
 } run;
 
 static run run_before(int32_t begin, int32_t end)
 {
-    return (run){begin - 1, end, 0};
+    return (run){begin - 1, end, 0, {0, 0, 0}};
+}
+
+/* How far the last cell of a run's first pixel lies from the input's end; -1 if the input's ends cut off taps. */
+static int64_t room_behind(const volume *v, int dim, const span *s)
+{
+    const steps *by = &v->steps[dim];
+    const int64_t more = (int64_t)s->count - 1, other = s->tap + more * by->taps, apart = by->taps < 0 ? -by->taps : 1;
+    const bool is_whole = (s->tap < other ? s->tap : other) < apart &&
+                          (s->tap > other ? s->tap : other) + apart >= v->windows[dim].filter;
+    return s->count > 0 && is_whole ? in_size(v, dim) - 1 - (s->first + more * by->cells) : -1;
+}
+
+/* The pixels at, at + period ... below end that have the taps of the first. */
+static int32_t count_alike(const volume *v, int dim, const run *r, int32_t end)
+{
+    const int64_t period = v->steps[dim].period, room = room_behind(v, dim, &r->span);
+    if (room >= 0) {
+        const int64_t within = room / v->steps[dim].advance, below = (end - 1 - r->at) / period;
+        return (int32_t)(within < below ? within : below) + 1;
+    }
+    int32_t count = 1;
+    for (int64_t next = r->at + period; next < end && !tq_stop_after(1); next += period, count++) {
+        const span other = span_at(v, dim, (int32_t)next);
+        if (other.tap != r->span.tap || other.count != r->span.count)
+            break;
+    }
+    return count;
 }
 
 static bool next_run(const volume *v, int dim, int32_t begin, int32_t end, run *r)
 {
-    const int64_t period = steps_of(v, dim).period, next = r->at + r->count * period;
+    const int64_t period = v->steps[dim].period, next = r->at + r->count * period;
     r->at = next < end ? (int32_t)next : ++r->phase;
     if (r->phase >= end || r->phase - begin >= period)
         return false;
-    r->count = count_alike(v, dim, r->at, end);
+    r->span = span_at(v, dim, r->at);
+    r->count = count_alike(v, dim, r, end);
     return true;
 }
 
-static void sum_run(const volume *v, size_t batch, int32_t depth, const run *y, const run *x, float *out)
+static void sum_run(const volume *v, size_t batch, const span *depth, const run *y, const run *x, float *out)
 {
     const tq_window *w = v->windows;
     const size_t each = v->channels * v->out_channels, line = (size_t)in_size(v, 2) * v->channels;
     const size_t plane = (size_t)in_size(v, 1) * line, out_line = (size_t)out_size(v, 2) * v->out_channels;
-    const steps down = steps_of(v, 1), across = steps_of(v, 2);
+    const steps *by = v->steps, *down = &by[1], *across = &by[2];
     tq_volume_taps taps = {.in = v->input + batch * (size_t)in_size(v, 0) * plane,
                            .filter = v->filter,
                            .channels = v->channels,
@@ -162,13 +167,13 @@ static void sum_run(const volume *v, size_t batch, int32_t depth, const run *y, 
                            .high = v->high};
     const tq_volume_pixels pixels = {
         {(size_t)y->count, (size_t)x->count},
-        {(size_t)down.advance * line, (size_t)across.advance * v->channels},
-        {(size_t)down.period * out_line, (size_t)across.period * v->out_channels},
+        {(size_t)down->advance * line, (size_t)across->advance * v->channels},
+        {(size_t)down->period * out_line, (size_t)across->period * v->out_channels},
         out + (size_t)y->at * out_line + (size_t)x->at * v->out_channels,
     };
-    take_taps(v, 0, depth, plane, (size_t)w[1].filter * (size_t)w[2].filter * each, &taps);
-    take_taps(v, 1, y->at, line, (size_t)w[2].filter * each, &taps);
-    take_taps(v, 2, x->at, v->channels, each, &taps);
+    take_taps(depth, &by[0], 0, plane, (size_t)w[1].filter * (size_t)w[2].filter * each, &taps);
+    take_taps(&y->span, down, 1, line, (size_t)w[2].filter * each, &taps);
+    take_taps(&x->span, across, 2, v->channels, each, &taps);
     tq_volume_sum(&taps, &pixels);
 }
 
@@ -184,9 +189,10 @@ static void eval_rows(void *context, size_t begin, size_t end)
         rows = tq_min_size(height - (size_t)top, end - row);
         const int32_t bottom = top + (int32_t)rows;
         float *out = v->out + plane * height * (size_t)width * v->out_channels;
+        const span depths = span_at(v, 0, (int32_t)(plane % depth));
         for (run y = run_before(top, bottom); next_run(v, 1, top, bottom, &y);)
             for (run x = run_before(0, width); next_run(v, 2, 0, width, &x) && !tq_stop_after(v->out_channels);)
-                sum_run(v, plane / depth, (int32_t)(plane % depth), &y, &x, out);
+                sum_run(v, plane / depth, &depths, &y, &x, out);
     }
 }
 
@@ -250,6 +256,18 @@ static tq_status fit_windows(const tq_node *node, const int32_t *sizes, tq_windo
     return TQ_OK;
 }
 
+static void set_steps(volume *v)
+{
+    for (int i = 0; i < DIMS; i++) {
+        const tq_window *w = &v->windows[i];
+        int32_t common = w->stride;
+        for (int32_t rest = w->dilation, next; rest > 0; rest = next) /* Euclid */
+            next = common % rest, common = rest;
+        v->steps[i] = v->transposed ? (steps){w->dilation / common, -(w->stride / common), w->stride, 1}
+                                    : (steps){w->dilation, 1, 1, w->stride};
+    }
+}
+
 static tq_status check(const tq_node *node, int input, int channel_dim, int out_dim, tq_error *error)
 {
     TQ_TRY(tq_check_input(node, input, TQ_T(FLOAT32), error));
@@ -295,6 +313,7 @@ tq_status tq_prepare_conv_3d(tq_node *node, tq_error *error)
     TQ_TRY(make(node, 0, 3, 4, &v, error));
     const int32_t *x = node->in[0]->shape.dims;
     TQ_TRY(fit_windows(node, x + 1, v->windows, error));
+    set_steps(v);
     tq_shape out = {5, {x[0], v->windows[0].out, v->windows[1].out, v->windows[2].out, (int32_t)v->out_channels}};
     return tq_output_shape(node, 0, &out, error);
 }
@@ -317,6 +336,7 @@ static tq_status fit_transposed(tq_node *node, tq_error *error)
                                  "asks for a dimension %d of %d, whose convolution is %d; the input has %d", i + 1,
                                  given[i + 1], windows[i].out, x[i + 1]);
     memcpy(v->windows, windows, sizeof windows);
+    set_steps(v);
     tq_shape out = {5, {given[0], given[1], given[2], given[3], given[4]}};
     return tq_output_shape(node, 0, &out, error);
 }
