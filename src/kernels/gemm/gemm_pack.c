@@ -296,15 +296,9 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)
 /* Panel i of those at `panels`. */
 static void pack_panel(const tq_gemm *g, const tq_gemm_weights *weights, size_t i, char *panels)
 {
-    const size_t first = i * g->lanes, n = tq_min_size(g->lanes, g->channels - first), group = tq_gemm_group_bytes(g);
-    char *to = panels + i * g->panel_bytes;
-    size_t stride = group;
-    if (g->row_panels) {
-        const size_t tile = i / g->row_panels * g->row_panels;
-        to = panels + tile * g->panel_bytes + (i - tile) * group;
-        stride = group * tq_gemm_row_panels(g, g->panels - tile);
-    }
-    (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, to, stride);
+    const size_t first = i * g->lanes, n = tq_min_size(g->lanes, g->channels - first);
+    const tq_gemm_panel p = tq_gemm_panel_at(g, i);
+    (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, panels + p.at, p.group);
 }
 
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)

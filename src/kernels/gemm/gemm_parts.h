@@ -130,19 +130,30 @@ static inline size_t tq_gemm_fair_share(size_t count, size_t most)
     return count / parts + (count % parts != 0);
 }
 
-/* The panels of a tile of one row where `left` more are to be computed. */
-static inline size_t tq_gemm_row_panels(const tq_gemm *g, size_t left)
+/* Where a panel's groups of weights stand. */
+typedef struct tq_gemm_panel {
+    size_t at;          /* bytes from the first panel's first group */
+    size_t next, group; /* bytes to the next panel, and to the panel's next group */
+    size_t left;        /* this panel and those behind it whose groups alternate with its */
+} tq_gemm_panel;
+
+static inline tq_gemm_panel tq_gemm_panel_at(const tq_gemm *g, size_t panel)
 {
-    return g->row_panels ? tq_min_size(g->row_panels, left) : tq_gemm_fair_share(left, g->kernel->wide_panels);
+    const size_t bytes = tq_gemm_group_bytes(g), first = g->row_panels ? panel - panel % g->row_panels : 0;
+    if (!g->row_panels)
+        return (tq_gemm_panel){panel * g->panel_bytes, g->panel_bytes, bytes, g->panels - panel};
+    const size_t together = tq_min_size(g->row_panels, g->panels - first);
+    return (tq_gemm_panel){first * g->panel_bytes + (panel - first) * bytes, bytes, together * bytes,
+                           first + together - panel};
 }
 
-/* Sets the panels of a tile: at->panels from at->panel on. */
-static inline void tq_gemm_point_panels(const tq_gemm *g, const tq_gemm_position *at, tq_tile *tile)
+/* Sets a tile's panels, from `panel` on. */
+static inline void tq_gemm_point_panels(const tq_gemm *g, size_t panel, tq_tile *tile)
 {
-    const size_t group = tq_gemm_group_bytes(g);
-    tile->panel = (const char *)g->panel + at->panel * g->panel_bytes;
-    tile->panel_bytes = g->row_panels ? group : g->panel_bytes;
-    tile->group_bytes = g->row_panels ? group * at->panels : group;
+    const tq_gemm_panel p = tq_gemm_panel_at(g, panel);
+    tile->panel = (const char *)g->panel + p.at;
+    tile->panel_bytes = p.next;
+    tile->group_bytes = p.group;
 }
 
 /* gemm_tile_store.c: stores the sums of at->rows rows by at->panels panels; adjust: [at->rows], added to the sums.

@@ -52,7 +52,7 @@ void tq_gemm_run_one_row(const tq_gemm *gemm, const void *only, const tq_gemm_st
     }
     tq_gemm_position at = {.rows = 1, .end = 1};
     for (; at.panel < gemm->panels; at.panel += at.panels) {
-        at.panels = tq_gemm_row_panels(gemm, gemm->panels - at.panel);
+        at.panels = tq_gemm_fair_share(tq_gemm_panel_at(gemm, at.panel).left, k->wide_panels);
         tq_tile tile = {
             .row = &row,
             .step = 1,
@@ -64,7 +64,7 @@ void tq_gemm_run_one_row(const tq_gemm *gemm, const void *only, const tq_gemm_st
             .floor = store->floor,
             .ceiling = store->ceiling,
         };
-        tq_gemm_point_panels(gemm, &at, &tile);
+        tq_gemm_point_panels(gemm, at.panel, &tile);
         k->tile(1, at.panels)(&tile);
         tq_gemm_store_tile(&call, sums, &adjust, &at);
     }

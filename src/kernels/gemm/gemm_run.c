@@ -119,7 +119,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .floor = call->store->floor,
         .ceiling = call->store->ceiling,
     };
-    tq_gemm_point_panels(g, at, &tile);
+    tq_gemm_point_panels(g, at->panel, &tile);
     /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
     const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
     const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
@@ -128,7 +128,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
         tile.row = space->table + at->row + r;
         tile.tiles = repeats(k, rows, half) && n >= after ? (end - r) / rows : 1;
-        tile.ahead = n < after ? (at->panels + n) * g->panel_bytes : 0;
+        tile.ahead = n < after && !g->row_panels ? (at->panels + n) * g->panel_bytes : 0;
         (half ? k->half_tile : k->tile)(rows, at->panels)(&tile);
         tile.sums = (char *)tile.sums + rows * tile.tiles * tile.sums_stride;
     }
@@ -187,14 +187,14 @@ static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
     return rows * panels * g->kernel->lanes * g->taps * g->depth / 32;
 }
 
-/* The panels of tiles that have `left` more.  Full tiles first: tall tiles take the rest as fast, and stores of full
+/* The panels of tiles from `panel` on.  Full tiles first: tall tiles take the rest as fast, and stores of full
    tiles are the fastest. */
-static size_t tile_panels(const tq_gemm *g, size_t rows, size_t left)
+static size_t tile_panels(const tq_gemm *g, size_t rows, size_t panel, size_t end)
 {
     const tq_gemm_kernel *k = g->kernel;
-    return rows == 1        ? tq_gemm_row_panels(g, left)
-           : rows < k->rows ? tq_gemm_fair_share(left, k->panels)
-                            : tq_min_size(k->panels, left);
+    const size_t left = tq_min_size(tq_gemm_panel_at(g, panel).left, end - panel);
+    return rows == 1 || rows < k->rows ? tq_gemm_fair_share(left, rows == 1 ? k->wide_panels : k->panels)
+                                       : tq_min_size(k->panels, left);
 }
 
 /* Rows [first, first + count) of a job that ends at `end`. */
@@ -205,7 +205,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     const tq_gemm_kernel *k = g->kernel;
     tq_gemm_position at = {.end = end};
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
-        at.panels = tile_panels(g, count, panel_end - at.panel);
+        at.panels = tile_panels(g, count, at.panel, panel_end);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
             return;
         size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
@@ -227,7 +227,7 @@ static size_t first_row(const tq_gemm_call *call, size_t part)
     return tq_min_size(rows, tq_divide_up(rows, tile) * part / call->row_parts * tile);
 }
 
-/* The first panel of a part: whole tiles before it, where these have one row. */
+/* The first panel of a part; panels whose groups alternate are of one part. */
 static size_t first_panel(const tq_gemm_call *call, size_t part)
 {
     const tq_gemm *g = call->gemm;

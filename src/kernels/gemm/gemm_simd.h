@@ -73,7 +73,7 @@
             __builtin_prefetch(panel + ahead);                    \
         EACH (r, rows)                                            \
             ADD_ROW(r, load);                                     \
-        panel += rows == 1 ? group_bytes : PANEL_GROUP;           \
+        panel += group_bytes;                                     \
     } while (0)
 #define EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < n; i++)
 

@@ -42,7 +42,7 @@ typedef struct tq_tile {
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
     size_t panel_bytes; /* from a panel to the next */
-    size_t group_bytes; /* from a panel's group to its next, for tiles of one row; others: those of a group */
+    size_t group_bytes; /* from a panel's group to its next */
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */

@@ -176,10 +176,9 @@ static tq_status prepare_units(tq_node *node, product *p, uint64_t *total, tq_er
     uint64_t prepacked = 0;
     tq_scratch_part(&prepacked, 1, sizeof(tq_gemm));
     p->packed_at = tq_scratch_part(p->constant ? &prepacked : total, p->gemm.packed_bytes, 1);
-    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node),
-                           p->gemm.row_panels != 0};
+    const int64_t key[] = {(intptr_t)p->gemm.kernel, (int64_t)p->units, (int64_t)p->cols, tq_weights_flip(node)};
     if (p->constant)
-        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, sizeof key / sizeof *key, error));
+        TQ_TRY(tq_node_prepack(node, prepacked, prepack, key, 4, error));
     p->work_at = tq_scratch_part(total, tq_gemm_scratch_bytes(&p->gemm, node->threads), 1);
     return TQ_OK;
 }

@@ -301,7 +301,7 @@ static tq_status request_prepack(tq_node *node, const product *p, uint64_t bytes
                            (int64_t)plan->groups,
                            (int64_t)plan->taps,
                            (int64_t)(plan->by_channel ? plan->depth : p->gemm.length),
-                           (int64_t)p->gemm.image_bytes + p->gemm.image + 2 * (p->gemm.row_panels != 0),
+                           (int64_t)p->gemm.image_bytes + p->gemm.image,
                            (int64_t)plan->multiplier,
                            (int64_t)plan->channel_stride,
                            (int64_t)plan->k_stride,
