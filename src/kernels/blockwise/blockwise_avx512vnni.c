@@ -27,6 +27,7 @@ INLINE vi splat_four(const void *p)
 #define to_f32(x) _mm512_cvtepi32_ps(x)
 #define add_f32(a, b) _mm512_add_ps(a, b)
 #define sub_f32(a, b) _mm512_sub_ps(a, b)
+#define clamp_or_low(x, low, high) _mm512_max_ps(_mm512_min_ps(high, x), low)
 #define save_f32(p, x) _mm512_storeu_ps(p, x)
 #include "kernels/blockwise/blockwise_simd.h"
 #endif

@@ -7,6 +7,7 @@
  *   low_bits(x), high_bits(x)      the low and the high four bits of each byte
  *   multiply(acc, weights, p)      acc + products of each lane's 4 unsigned weights and the 4 int8 values at p
  *   to_f32(x), add_f32(a, b), sub_f32(a, b), save_f32(p, x)
+ *   clamp_or_low(x, low, high)     NaN becomes low
  */
 #include "base/names.h"
 
@@ -22,10 +23,31 @@ INLINE vf load_bias(const float *bias, size_t panel)
     return bias ? load_f32(bias + panel * LANES) : splat_f32(0);
 }
 
-INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
-                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
+INLINE void save_result(const tq_blockwise *plan, float *out, vf x)
 {
-    const size_t blocks = plan->blocks, steps = plan->steps, next = blocks * (steps / 2) * VECTOR, n = panels * rows;
+    save_f32(out, plan->clamps ? clamp_or_low(x, splat_f32(plan->low), splat_f32(plan->high)) : x);
+}
+
+/* Two steps. */
+INLINE void add_pair(vi *acc, const size_t second, const uint8_t *w, size_t next, const tq_blockwise_row *row,
+                     size_t at, const size_t panels, const size_t rows)
+{
+    EACH (p, panels) {
+        const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
+        EACH (r, rows) {
+            const size_t i = r * panels + p;
+            acc[i] = multiply(acc[i], low, row[r].values + at);
+            acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
+        }
+    }
+}
+
+INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
+                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows,
+                       const size_t pairs)
+{
+    const size_t blocks = plan->blocks, steps = pairs ? 2 * pairs : plan->steps, next = blocks * (steps / 2) * VECTOR,
+                 n = panels * rows;
     const size_t second = rows == 1 ? n : 0; /* sums of high bits: those of one row would wait for each other */
     const uint8_t *w = panel->values;
     size_t at = 0;
@@ -38,15 +60,13 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
             acc[second + i] = splat_s32(0);
             acc[i] = splat_s32(row[i / panels].offsets[b * TQ_BLOCKWISE_PARTS]);
         }
-        for (size_t s = 0; s < steps; s += 2, w += VECTOR, at += 2 * STEP)
-            EACH (p, panels) {
-                const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
-                EACH (r, rows) {
-                    const size_t i = r * panels + p;
-                    acc[i] = multiply(acc[i], low, row[r].values + at);
-                    acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
-                }
-            }
+        if (pairs) /* constant */
+            EACH (s, pairs)
+                add_pair(acc, second, w + s * VECTOR, next, row, at + s * 2 * STEP, panels, rows);
+        else
+            for (size_t s = 0; s < steps / 2; s++)
+                add_pair(acc, second, w + s * VECTOR, next, row, at + s * 2 * STEP, panels, rows);
+        w += steps / 2 * VECTOR, at += steps * STEP;
         EACH (i, n) {
             const vi all = second ? add_s32(acc[i], acc[second + i]) : acc[i];
             sum[i] = add_f32(sum[i], mul_f32(to_f32(all), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
@@ -56,8 +76,20 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         const size_t r = i / panels, p = i % panels;
         sum[i] = sub_f32(sum[i], mul_f32(splat_f32(row[r].zero_point), load_f32(panel->sums + p * LANES)));
         sum[i] = mul_f32(sum[i], splat_f32(row[r].scale));
-        save_f32(out + r * out_stride + p * LANES, bias ? add_f32(sum[i], load_bias(bias, p)) : sum[i]);
+        save_result(plan, out + r * out_stride + p * LANES, bias ? add_f32(sum[i], load_bias(bias, p)) : sum[i]);
     }
+}
+
+/* The usual blocks, of 32 and of 64 columns, have loops of their own. */
+INLINE void plain_rows(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
+                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
+{
+    if (plan->block == 32)
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 4);
+    else if (plan->block == 64)
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 8);
+    else
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 0);
 }
 
 /* Two steps of two parts. */
@@ -111,12 +143,11 @@ INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         }
     EACH (i, n) {
         const vf all = add_f32(add_f32(sum[i][0], sum[i][1]), add_f32(sum[i][2], sum[i][3]));
-        save_f32(out + i / panels * out_stride + i % panels * LANES,
-                 fma_f32(all, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
+        save_result(plan, out + i / panels * out_stride + i % panels * LANES,
+                    fma_f32(all, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
     }
 }
 
-/* The usual blocks, of 32 and of 64 columns, have loops of their own. */
 INLINE void fused_rows(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
 {
@@ -134,10 +165,10 @@ INLINE void fused_rows(const tq_blockwise *plan, const tq_blockwise_weights *pan
     {                                                                                                                 \
         body(plan, panel, row, bias, out, out_stride, panels, rows);                                                  \
     }
-RUN(run_plain, plain_body, 1, 1)
-RUN(run_two_plain, plain_body, 2, 1)
-RUN(run_rows_plain, plain_body, 1, TQ_BLOCKWISE_ROWS)
-RUN(run_two_rows_plain, plain_body, 2, TQ_BLOCKWISE_ROWS)
+RUN(run_plain, plain_rows, 1, 1)
+RUN(run_two_plain, plain_rows, 2, 1)
+RUN(run_rows_plain, plain_rows, 1, TQ_BLOCKWISE_ROWS)
+RUN(run_two_rows_plain, plain_rows, 2, TQ_BLOCKWISE_ROWS)
 RUN(run_fused, fused_rows, 1, 1)
 RUN(run_two_fused, fused_rows, 2, 1)
 
@@ -156,4 +187,6 @@ const tq_blockwise_kernel TQ_GLUE(tq_blockwise__, BLOCKWISE_ISA) = {
     TQ_TEXT(BLOCKWISE_ISA),
     LANES,
     {{run_plain, run_two_plain}, {run_rows_plain, LANES > 8 ? run_two_rows_plain : NULL}},
-    {{run_fused, run_two_fused}, {run_rows_fused, LANES > 8 ? run_two_rows_fused : NULL}}};
+    {{run_fused, run_two_fused}, {run_rows_fused, LANES > 8 ? run_two_rows_fused : NULL}},
+    tq_blockwise_order_plain,
+    tq_blockwise_order_fused};
