@@ -16,7 +16,9 @@ AVAILABLE = {row["isa"] for row in _core.kernel_variants() if row["name"] == "bl
 
 def model(rng, rows, units, columns, block, bias, dtype="INT4", **options):
     details = {"type": "BlockwiseQuantization", "scales": 3, "zero_points": -1, "block_size": block}
-    weights = tensor("w", [units, columns], dtype, rng.integers(-8, 8, [units, columns], np.int8), details=details)
+    codes = rng.integers(-8, 8, [units, columns], np.int8)
+    codes[0] = 7
+    weights = tensor("w", [units, columns], dtype, codes, details=details)
     scales = (10 ** rng.uniform(-3, -1, [units, columns // block])).astype(np.float16)
     tensors = [tensor("x", [rows, columns]), weights, tensor("y", [rows, units])]
     tensors.append(tensor("scales", scales.shape, "FLOAT16", scales))
@@ -51,6 +53,7 @@ def test_a_row_equals_the_scalar_row(isa, numerics):
         content = model(rng, rows, units, columns, block, case % 2, fused_activation_function=activation)
         x = (rng.normal(size=[rows, columns]) * 10 ** rng.uniform(-2, 3)).astype(np.float32)
         x.flat[:: max(1, 5 - case % 7)] *= -1
+        x[0] = (3, -3)[case // 2 % 2]  # all quantized values are 127, or -128: the greatest sums
         x[rows - 1 :] = np.nan if case % 5 == 0 else x[rows - 1]
         expected = run("scalar", content, x, numerics)
         assert run(isa, content, x, numerics).tobytes() == expected.tobytes(), (case, rows, units, columns, block)

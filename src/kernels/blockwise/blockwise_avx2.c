@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The avx2 row of blockwise.def: vpmaddubsw of unsigned weights and signed rows, whose sums of two products, at most
- * 2 * 15 * 128 = 3840 in magnitude, fit 16 bits.
+ * The avx2 row of blockwise.def: vpmaddubsw of unsigned weights and signed rows.  A part's sums, of two products in
+ * each of eight steps, are at most 8 * 2 * 15 * 128 = 30720 in magnitude and fit 16 bits.
  */
 #include <string.h>
 
@@ -13,12 +13,18 @@
 #define BLOCKWISE_ISA avx2
 #define load_bytes(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
 
-INLINE vi multiply(vi acc, vi weights, const void *p)
+INLINE vi multiply(vi part, vi weights, const void *p)
 {
     int32_t four;
     memcpy(&four, p, sizeof four);
-    const vi pairs = _mm256_maddubs_epi16(weights, _mm256_set1_epi32(four));
-    return _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    part = _mm256_add_epi16(part, _mm256_maddubs_epi16(weights, _mm256_set1_epi32(four)));
+    __asm__("" : "+x"(part)); /* gcc would order the additions anew, and keep all products in memory */
+    return part;
+}
+
+INLINE vi end_part(vi acc, vi part)
+{
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(part, _mm256_set1_epi16(1)));
 }
 
 /* ---- rows, for every x86 row of blockwise.def: vectors of a piece ---- */
@@ -65,6 +71,7 @@ TARGET void tq_blockwise_order_fused(const tq_blockwise *plan, const int8_t *fro
 
 #define low_bits(x) _mm256_and_si256(x, _mm256_set1_epi8(15))
 #define high_bits(x) _mm256_and_si256(_mm256_srli_epi16(x, 4), _mm256_set1_epi8(15))
+#define start_part(acc) splat_s32(0)
 #define to_f32(x) _mm256_cvtepi32_ps(x)
 #define add_f32(a, b) _mm256_add_ps(a, b)
 #define sub_f32(a, b) _mm256_sub_ps(a, b)
