@@ -14,15 +14,17 @@ ISAS = [row["isa"] for row in _core.kernel_variants() if row["name"] == "blockwi
 AVAILABLE = {row["isa"] for row in _core.kernel_variants() if row["name"] == "blockwise_i4" and row["available"]}
 
 
-def model(rng, rows, units, columns, block, bias, dtype="INT4"):
+def model(rng, rows, units, columns, block, bias, dtype="INT4", **options):
     details = {"type": "BlockwiseQuantization", "scales": 3, "zero_points": -1, "block_size": block}
-    weights = tensor("w", [units, columns], dtype, rng.integers(-8, 8, [units, columns], np.int8), details=details)
+    codes = rng.integers(-8, 8, [units, columns], np.int8)
+    codes[0] = 7
+    weights = tensor("w", [units, columns], dtype, codes, details=details)
     scales = (10 ** rng.uniform(-3, -1, [units, columns // block])).astype(np.float16)
     tensors = [tensor("x", [rows, columns]), weights, tensor("y", [rows, units])]
     tensors.append(tensor("scales", scales.shape, "FLOAT16", scales))
     if bias:
         tensors.append(tensor("bias", [units], data=rng.normal(size=units).astype(np.float32)))
-    operators = [operator("FULLY_CONNECTED", [0, 1, *([4] if bias else [])], [2], version=13)]
+    operators = [operator("FULLY_CONNECTED", [0, 1, *([4] if bias else [])], [2], version=13, **options)]
     return build_model(tensors, operators, [0], [2])
 
 
@@ -47,9 +49,12 @@ def test_a_row_equals_the_scalar_row(isa, numerics):
     for case in range(60):
         block = int(rng.choice([1, 2, 3, 4, 12, 16, 20, 32, 64, 96]))
         rows, units, columns = rng.integers(1, 11), int(rng.integers(1, 70)), block * int(rng.integers(1, 9))
-        content = model(rng, rows, units, columns, block, case % 2)
+        activation = ("NONE", "RELU", "RELU6", "TANH")[case % 4]
+        content = model(rng, rows, units, columns, block, case % 2, fused_activation_function=activation)
         x = (rng.normal(size=[rows, columns]) * 10 ** rng.uniform(-2, 3)).astype(np.float32)
         x.flat[:: max(1, 5 - case % 7)] *= -1
+        x[0] = (3, -3)[case // 2 % 2]  # all quantized values are 127, or -128: the greatest sums
+        x[rows - 1 :] = np.nan if case % 5 == 0 else x[rows - 1]
         expected = run("scalar", content, x, numerics)
         assert run(isa, content, x, numerics).tobytes() == expected.tobytes(), (case, rows, units, columns, block)
 

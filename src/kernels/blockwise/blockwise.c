@@ -157,7 +157,6 @@ TQ_BODY void order_plain(const tq_blockwise *p, const int8_t *from, int8_t *to, 
     int32_t sum = 0;
     for (size_t k = 0; k < p->block; k++)
         sum += from[k];
-    memset(offsets, 0, TQ_BLOCKWISE_PARTS * sizeof *offsets);
     offsets[0] = -8 * sum;
     if (is_in_order(p))
         return;
@@ -193,15 +192,25 @@ TQ_BODY void order_fused(const tq_blockwise *p, const int8_t *from, int8_t *to, 
 TQ_ISA_DEFINE(ORDER, all_plain, order_plain)
 TQ_ISA_DEFINE(ORDER, all_fused, order_fused)
 
-tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
-                                       void *memory)
+static tq_blockwise_order_fn find_order(const tq_blockwise *p)
 {
-    typedef void (*order_fn)(const tq_blockwise *, const int8_t *, int8_t *, int32_t *);
-    static const order_fn plain[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_plain), fused[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_fused);
+    static const tq_blockwise_order_fn plain[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_plain);
+    static const tq_blockwise_order_fn fused[TQ_ISAS] = TQ_ISA_FUNCTIONS(all_fused);
+    const tq_blockwise_order_fn pieces = p->fused ? p->kernel->order_fused : p->kernel->order_plain;
+    return pieces && p->block % TQ_BLOCKWISE_PIECE == 0 ? pieces : (p->fused ? fused : plain)[tq_isa()];
+}
+
+/* *row by fields: a copy would load before their stores end. */
+void tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
+                           void *memory, tq_blockwise_row *row)
+{
     int8_t *to = memory;
     int32_t *offsets = (int32_t *)(void *)(to + offsets_at(plan));
-    (plan->fused ? fused : plain)[tq_isa()](plan, values, to, offsets);
-    return (tq_blockwise_row){is_in_order(plan) ? values : to, offsets, scale, (float)zero_point};
+    find_order(plan)(plan, values, to, offsets);
+    row->values = is_in_order(plan) ? values : to;
+    row->offsets = offsets;
+    row->scale = scale;
+    row->zero_point = (float)zero_point;
 }
 
 /* ---- run ---- */

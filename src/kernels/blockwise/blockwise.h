@@ -36,8 +36,10 @@ typedef struct tq_blockwise {
     size_t blocks, steps;         /* steps of a block: even; columns after the last one count as 0 */
     size_t panels;                /* of kernel->lanes units */
     bool fused;
+    bool clamps; /* results to [low, high], NaN to low; tq_blockwise_plan sets false */
+    float low, high;
     uint64_t packed_bytes;
-    uint64_t row_bytes;           /* of a tq_blockwise_row's memory */
+    uint64_t row_bytes; /* of a tq_blockwise_row's memory */
 } tq_blockwise;
 
 /* Packed weights, with a column of floats for each unit: panels * lanes of them, those after the last unit 0. */
@@ -50,7 +52,7 @@ typedef struct tq_blockwise_weights {
 /* A row of quantized values in the order of the weights' steps. */
 typedef struct tq_blockwise_row {
     const int8_t *values;    /* [blocks][steps][4] */
-    const int32_t *offsets;  /* [blocks][TQ_BLOCKWISE_PARTS]: -8 times the sum of a part's values */
+    const int32_t *offsets; /* [blocks][TQ_BLOCKWISE_PARTS]: -8 times the sum of a part's values; plain: part 0 alone */
     float scale, zero_point;
 } tq_blockwise_row;
 
@@ -70,9 +72,9 @@ void tq_blockwise_pack(const tq_blockwise *plan, const int8_t *weights, const fl
 /* The weights that tq_blockwise_pack wrote to `memory`. */
 tq_blockwise_weights tq_blockwise_packed(const tq_blockwise *plan, const void *memory);
 
-/* Orders a row's quantized values [columns] in `memory`: row_bytes bytes.  The row refers to both. */
-tq_blockwise_row tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
-                                       void *memory);
+/* Orders a row's quantized values [columns] in `memory`: row_bytes bytes.  *row refers to both. */
+void tq_blockwise_row_make(const tq_blockwise *plan, const int8_t *values, float scale, int32_t zero_point,
+                           void *memory, tq_blockwise_row *row);
 
 /* out[r * units + u] for `count` rows and the units of panels [begin, end), end <= plan->panels.  bias: [units], or
    NULL. */
@@ -89,12 +91,25 @@ bool tq_blockwise_variant(size_t i, tq_variant *row);
 typedef void (*tq_blockwise_fn)(const tq_blockwise *plan, const tq_blockwise_weights *panel,
                                 const tq_blockwise_row *row, const float *bias, float *out, size_t out_stride);
 
+/* Writes a row's values to to[blocks][steps][4] in the order of steps, and `offsets` as in tq_blockwise_row.  Plain:
+   offsets alone, as the values of whole pieces lie in order. */
+typedef void (*tq_blockwise_order_fn)(const tq_blockwise *plan, const int8_t *from, int8_t *to, int32_t *offsets);
+
+enum { TQ_BLOCKWISE_PIECE = 32 }; /* columns */
+
 struct tq_blockwise_kernel {
     const char *isa;
     size_t lanes; /* at most TQ_BLOCKWISE_LANES */
     /* of one row, and of TQ_BLOCKWISE_ROWS; of one panel, and of two; NULL: one at a time */
     tq_blockwise_fn plain[2][2], fused[2][2];
+    /* of rows whose blocks are whole pieces; NULL: as other rows */
+    tq_blockwise_order_fn order_plain, order_fused;
 };
+
+#if TQ_X86
+void tq_blockwise_order_plain(const tq_blockwise *plan, const int8_t *from, int8_t *to, int32_t *offsets);
+void tq_blockwise_order_fused(const tq_blockwise *plan, const int8_t *from, int8_t *to, int32_t *offsets);
+#endif
 
 #define BLOCKWISE(isa) extern const tq_blockwise_kernel tq_blockwise__##isa;
 #include "kernels/blockwise/blockwise.def"

@@ -24,9 +24,12 @@ INLINE vi splat_four(const void *p)
 #define low_bits(x) _mm512_and_si512(x, _mm512_set1_epi8(15))
 #define high_bits(x) _mm512_and_si512(_mm512_srli_epi16(x, 4), _mm512_set1_epi8(15))
 #define multiply(acc, weights, p) _mm512_dpbusd_epi32(acc, weights, splat_four(p))
+#define start_part(acc) (acc)
+#define end_part(acc, part) (part)
 #define to_f32(x) _mm512_cvtepi32_ps(x)
 #define add_f32(a, b) _mm512_add_ps(a, b)
 #define sub_f32(a, b) _mm512_sub_ps(a, b)
+#define clamp_or_low(x, low, high) _mm512_max_ps(_mm512_min_ps(high, x), low)
 #define save_f32(p, x) _mm512_storeu_ps(p, x)
 #include "kernels/blockwise/blockwise_simd.h"
 #endif

@@ -19,6 +19,14 @@ static void add_block(const tq_blockwise *plan, const uint8_t *weights, const in
         }
 }
 
+static float result(const tq_blockwise *plan, float x)
+{
+    if (!plan->clamps)
+        return x;
+    x = x > plan->high ? plan->high : x;
+    return x > plan->low ? x : plan->low;
+}
+
 static void run_plain(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
                       const float *bias, float *out, size_t out_stride)
 {
@@ -33,7 +41,7 @@ static void run_plain(const tq_blockwise *plan, const tq_blockwise_weights *pane
         }
         sum -= row->zero_point * panel->sums[l];
         sum *= row->scale;
-        out[l] = bias ? sum + bias[l] : sum;
+        out[l] = result(plan, bias ? sum + bias[l] : sum);
     }
 }
 
@@ -52,8 +60,8 @@ static void run_fused(const tq_blockwise *plan, const tq_blockwise_weights *pane
             for (size_t i = 0; i < TQ_BLOCKWISE_PARTS; i++)
                 sum[i] = fmaf((float)acc[i], panel->scales[b * LANES + l], sum[i]);
         }
-        out[l] = fmaf((sum[0] + sum[1]) + (sum[2] + sum[3]), row->scale, bias ? bias[l] : 0);
+        out[l] = result(plan, fmaf((sum[0] + sum[1]) + (sum[2] + sum[3]), row->scale, bias ? bias[l] : 0));
     }
 }
 
-const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, {{run_plain}}, {{run_fused}}};
+const tq_blockwise_kernel tq_blockwise__scalar = {"scalar", LANES, {{run_plain}}, {{run_fused}}, NULL, NULL};

@@ -5,8 +5,11 @@
  *   BLOCKWISE_ISA                  avx2 ...; vf, vi, LANES, TARGET and INLINE come from simd_<isa>.h
  *   load_bytes(p)                  a vector of bytes
  *   low_bits(x), high_bits(x)      the low and the high four bits of each byte
- *   multiply(acc, weights, p)      acc + products of each lane's 4 unsigned weights and the 4 int8 values at p
+ *   multiply(part, weights, p)     part + products of each lane's 4 unsigned weights and the 4 int8 values at p
+ *   start_part(acc)                a part of the sums, of at most eight steps
+ *   end_part(acc, part)            acc + part
  *   to_f32(x), add_f32(a, b), sub_f32(a, b), save_f32(p, x)
+ *   clamp_or_low(x, low, high)     NaN becomes low
  */
 #include "base/names.h"
 
@@ -15,6 +18,9 @@ enum { STEP = 4, VECTOR = LANES * STEP, FUSED = LANES > 8 ? 4 : 2 };
 /* Products of a call, side by side: rows by panels.  Weights are unpacked once for all rows, values of a row loaded
    once for all panels. */
 #define MOST (2 * TQ_BLOCKWISE_ROWS)
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed" /* with sanitizers it leaves some loops */
+#endif
 #define EACH(i, n) _Pragma("GCC unroll 8") for (size_t i = 0; i < (n); i++)
 
 INLINE vf load_bias(const float *bias, size_t panel)
@@ -22,10 +28,32 @@ INLINE vf load_bias(const float *bias, size_t panel)
     return bias ? load_f32(bias + panel * LANES) : splat_f32(0);
 }
 
-INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
-                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
+INLINE void save_result(const tq_blockwise *plan, float *out, vf x)
 {
-    const size_t blocks = plan->blocks, steps = plan->steps, next = blocks * (steps / 2) * VECTOR, n = panels * rows;
+    save_f32(out, plan->clamps ? clamp_or_low(x, splat_f32(plan->low), splat_f32(plan->high)) : x);
+}
+
+/* Two steps. */
+INLINE void add_pair(vi *acc, const size_t second, const uint8_t *w, size_t next, const tq_blockwise_row *row,
+                     size_t at, const size_t panels, const size_t rows)
+{
+    EACH (p, panels) {
+        const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
+        EACH (r, rows) {
+            const size_t i = r * panels + p;
+            acc[i] = multiply(acc[i], low, row[r].values + at);
+            acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
+        }
+    }
+}
+
+/* pairs: of steps, that are unrolled; a block has a multiple.  block: plan->block where it is constant, or 0. */
+INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
+                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows,
+                       const size_t block, const size_t pairs)
+{
+    const size_t blocks = plan->blocks, steps = block ? block / STEP : plan->steps;
+    const size_t next = blocks * (steps / 2) * VECTOR, n = panels * rows;
     const size_t second = rows == 1 ? n : 0; /* sums of high bits: those of one row would wait for each other */
     const uint8_t *w = panel->values;
     size_t at = 0;
@@ -38,15 +66,15 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
             acc[second + i] = splat_s32(0);
             acc[i] = splat_s32(row[i / panels].offsets[b * TQ_BLOCKWISE_PARTS]);
         }
-        for (size_t s = 0; s < steps; s += 2, w += VECTOR, at += 2 * STEP)
-            EACH (p, panels) {
-                const vi two = load_bytes(w + p * next), low = low_bits(two), high = high_bits(two);
-                EACH (r, rows) {
-                    const size_t i = r * panels + p;
-                    acc[i] = multiply(acc[i], low, row[r].values + at);
-                    acc[second + i] = multiply(acc[second + i], high, row[r].values + at + STEP);
-                }
-            }
+        for (size_t s = 0; s < steps / 2; s += pairs, w += pairs * VECTOR, at += pairs * 2 * STEP) {
+            vi part[MOST];
+            EACH (i, second + n)
+                part[i] = start_part(acc[i]);
+            EACH (k, pairs)
+                add_pair(part, second, w + k * VECTOR, next, row, at + k * 2 * STEP, panels, rows);
+            EACH (i, second + n)
+                acc[i] = end_part(acc[i], part[i]);
+        }
         EACH (i, n) {
             const vi all = second ? add_s32(acc[i], acc[second + i]) : acc[i];
             sum[i] = add_f32(sum[i], mul_f32(to_f32(all), load_f32(panel->scales + (i % panels * blocks + b) * LANES)));
@@ -56,8 +84,20 @@ INLINE void plain_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         const size_t r = i / panels, p = i % panels;
         sum[i] = sub_f32(sum[i], mul_f32(splat_f32(row[r].zero_point), load_f32(panel->sums + p * LANES)));
         sum[i] = mul_f32(sum[i], splat_f32(row[r].scale));
-        save_f32(out + r * out_stride + p * LANES, bias ? add_f32(sum[i], load_bias(bias, p)) : sum[i]);
+        save_result(plan, out + r * out_stride + p * LANES, bias ? add_f32(sum[i], load_bias(bias, p)) : sum[i]);
     }
+}
+
+/* The usual blocks have loops of their own. */
+INLINE void plain_rows(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
+                       const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
+{
+    if (plan->block == 32)
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 32, 4);
+    else if (plan->block % 32 == 0)
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 0, 4);
+    else
+        plain_body(plan, panel, row, bias, out, out_stride, panels, rows, 0, 1);
 }
 
 /* Two steps of two parts. */
@@ -75,13 +115,13 @@ INLINE void add_steps(vi *low, vi *high, const uint8_t *w, size_t next, const tq
 }
 
 /* A block's parts by twos, those of a vector's low and high bits: registers hold two integer sums and four float ones
-   of up to FUSED products. */
+   of up to FUSED products.  groups: of PARTS steps, that are unrolled; block as in plain_body. */
 INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows,
-                       const size_t groups)
+                       const size_t block, const size_t groups)
 {
     enum { PARTS = TQ_BLOCKWISE_PARTS, GROUP = PARTS * STEP };
-    const size_t blocks = plan->blocks, steps = groups ? groups * PARTS : plan->steps;
+    const size_t blocks = plan->blocks, steps = block ? block / STEP : plan->steps;
     const size_t next = blocks * (steps / 2) * VECTOR, n = panels * rows;
     vf sum[FUSED][PARTS];
     EACH (i, n) {
@@ -91,18 +131,21 @@ INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
     for (size_t b = 0; b < blocks; b++)
         EACH (part, PARTS / 2) {
             const uint8_t *w = panel->values + (b * steps / 2 + part) * VECTOR;
-            const size_t at = b * steps * STEP + 2 * part * STEP;
+            size_t at = b * steps * STEP + 2 * part * STEP;
             vi low[FUSED], high[FUSED];
             EACH (i, n) {
                 const int32_t *offset = row[i / panels].offsets + b * PARTS + 2 * part;
                 low[i] = splat_s32(offset[0]), high[i] = splat_s32(offset[1]);
             }
-            if (groups) /* constant */
-                EACH (g, groups)
-                    add_steps(low, high, w + g * 2 * VECTOR, next, row, at + g * GROUP, panels, rows);
-            else
-                for (size_t g = 0; g < steps / PARTS; g++)
-                    add_steps(low, high, w + g * 2 * VECTOR, next, row, at + g * GROUP, panels, rows);
+            for (size_t g = 0; g < steps / PARTS; g += groups, w += groups * 2 * VECTOR, at += groups * GROUP) {
+                vi low_part[FUSED], high_part[FUSED];
+                EACH (i, n)
+                    low_part[i] = start_part(low[i]), high_part[i] = start_part(high[i]);
+                EACH (k, groups)
+                    add_steps(low_part, high_part, w + k * 2 * VECTOR, next, row, at + k * GROUP, panels, rows);
+                EACH (i, n)
+                    low[i] = end_part(low[i], low_part[i]), high[i] = end_part(high[i], high_part[i]);
+            }
             EACH (i, n) {
                 const vf scale = load_f32(panel->scales + (i % panels * blocks + b) * LANES);
                 sum[i][2 * part] = fma_f32(to_f32(low[i]), scale, sum[i][2 * part]);
@@ -111,21 +154,20 @@ INLINE void fused_body(const tq_blockwise *plan, const tq_blockwise_weights *pan
         }
     EACH (i, n) {
         const vf all = add_f32(add_f32(sum[i][0], sum[i][1]), add_f32(sum[i][2], sum[i][3]));
-        save_f32(out + i / panels * out_stride + i % panels * LANES,
-                 fma_f32(all, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
+        save_result(plan, out + i / panels * out_stride + i % panels * LANES,
+                    fma_f32(all, splat_f32(row[i / panels].scale), load_bias(bias, i % panels)));
     }
 }
 
-/* The usual blocks, of 32 and of 64 columns, have loops of their own. */
 INLINE void fused_rows(const tq_blockwise *plan, const tq_blockwise_weights *panel, const tq_blockwise_row *row,
                        const float *bias, float *out, size_t out_stride, const size_t panels, const size_t rows)
 {
     if (plan->block == 32)
-        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 2);
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 32, 2);
     else if (plan->block == 64)
-        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 4);
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 64, 4);
     else
-        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 0);
+        fused_body(plan, panel, row, bias, out, out_stride, panels, rows, 0, 1);
 }
 
 #define RUN(name, body, panels, rows)                                                                                 \
@@ -134,10 +176,10 @@ INLINE void fused_rows(const tq_blockwise *plan, const tq_blockwise_weights *pan
     {                                                                                                                 \
         body(plan, panel, row, bias, out, out_stride, panels, rows);                                                  \
     }
-RUN(run_plain, plain_body, 1, 1)
-RUN(run_two_plain, plain_body, 2, 1)
-RUN(run_rows_plain, plain_body, 1, TQ_BLOCKWISE_ROWS)
-RUN(run_two_rows_plain, plain_body, 2, TQ_BLOCKWISE_ROWS)
+RUN(run_plain, plain_rows, 1, 1)
+RUN(run_two_plain, plain_rows, 2, 1)
+RUN(run_rows_plain, plain_rows, 1, TQ_BLOCKWISE_ROWS)
+RUN(run_two_rows_plain, plain_rows, 2, TQ_BLOCKWISE_ROWS)
 RUN(run_fused, fused_rows, 1, 1)
 RUN(run_two_fused, fused_rows, 2, 1)
 
@@ -156,4 +198,6 @@ const tq_blockwise_kernel TQ_GLUE(tq_blockwise__, BLOCKWISE_ISA) = {
     TQ_TEXT(BLOCKWISE_ISA),
     LANES,
     {{run_plain, run_two_plain}, {run_rows_plain, LANES > 8 ? run_two_rows_plain : NULL}},
-    {{run_fused, run_two_fused}, {run_rows_fused, LANES > 8 ? run_two_rows_fused : NULL}}};
+    {{run_fused, run_two_fused}, {run_rows_fused, LANES > 8 ? run_two_rows_fused : NULL}},
+    tq_blockwise_order_plain,
+    tq_blockwise_order_fused};

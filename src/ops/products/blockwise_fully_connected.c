@@ -61,9 +61,8 @@ static void quantize_rows(void *context, size_t begin, size_t end)
     tq_hybrid_row by[SOME];
     tq_hybrid_quantize(p->rule, p->in + begin * columns, end - begin, columns, 1, quantized + begin * columns, by);
     for (size_t i = begin; i < end && !tq_stop_after(columns); i++)
-        p->row[i] =
-            tq_blockwise_row_make(&p->plan, quantized + i * columns, by[i - begin].scale, by[i - begin].zero_point,
-                                  (char *)tq_scratch_at(p->node, p->row_at) + i * p->row_bytes);
+        tq_blockwise_row_make(&p->plan, quantized + i * columns, by[i - begin].scale, by[i - begin].zero_point,
+                              (char *)tq_scratch_at(p->node, p->row_at) + i * p->row_bytes, &p->row[i]);
 }
 
 static tq_status eval(tq_node *node, tq_error *error)
@@ -83,7 +82,8 @@ static tq_status eval(tq_node *node, tq_error *error)
         if (tq_stop_now())
             return TQ_OK; /* some rows are unset */
         tq_parallel_for(p.plan.panels, tq_grain(p.count * columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);
-        tq_activate(p.activation, p.out, p.count * units);
+        if (!p.plan.clamps)
+            tq_activate(p.activation, p.out, p.count * units);
     }
     return TQ_OK;
 }
@@ -140,6 +140,7 @@ tq_status tq_prepare_blockwise_rows(tq_node *node, size_t rows, size_t columns, 
     p->activation = activation;
     p->rule = fused ? tq_hybrid_even : tq_hybrid_asymmetric;
     TQ_TRY(tq_blockwise_plan(&p->plan, units, columns, block, fused, error));
+    p->plan.clamps = tq_activation_is_clamp(activation, &p->plan.low, &p->plan.high);
     TQ_TRY(tq_node_memory(node, units * p->plan.blocks, sizeof(float), &p->scales, error));
     TQ_TRY(tq_node_memory(node, units, sizeof(float), &p->sums, error));
     find_scales(node, p, scales->data);

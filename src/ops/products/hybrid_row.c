@@ -86,7 +86,7 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_hybrid_row by = p.rule(node->in[0]->data, p.plan.columns, 1, quantized);
     p.node = node;
     p.weights = tq_blockwise_packed(&p.plan, node->prepacked);
-    p.row = tq_blockwise_row_make(&p.plan, quantized, 1, by.zero_point, tq_scratch_at(node, p.row_at));
+    tq_blockwise_row_make(&p.plan, quantized, 1, by.zero_point, tq_scratch_at(node, p.row_at), &p.row);
     p.scale = by.scale;
     tq_parallel_for(p.plan.panels, tq_grain(p.plan.columns * TQ_BLOCKWISE_LANES), node->threads, run_panels, &p);
     return TQ_OK;
