@@ -35,22 +35,22 @@ typedef struct tq_gemm {
     size_t channels, taps, depth; /* as planned */
     size_t runs, length;          /* a row as the kernel reads it: `runs` contiguous runs of `length` elements */
     size_t panels, panel_bytes;
-    size_t row_panels; /* whose groups of weights alternate: a tile of one row reads one stream; 0: one after another */
-    size_t in_bytes; /* of an element of rows: 1, 2 or 4 */
-    bool wide, fused; /* the flags */
-    bool copies; /* rows are copied into the kernel's form */
-    bool narrow; /* floats: too few channels for vectors: gemm_loops.c */
-    bool dots; /* integers: so few channels and such long rows that vectors go along the row: gemm_row.c */
-    bool short_row; /* one row is so little work that gemm_row.c takes it */
-    size_t lanes; /* channels of a panel */
-    bool image; /* rows are windows of one image, in which every filter row is contiguous */
+    size_t row_panels; /* whose groups of weights alternate, so that one row reads one stream; 0: none */
+    size_t in_bytes;   /* of an element of rows: 1, 2 or 4 */
+    bool wide, fused;  /* the flags */
+    bool copies;       /* rows are copied into the kernel's form */
+    bool narrow;       /* floats: too few channels for vectors: gemm_loops.c */
+    bool dots;         /* integers: so few channels and such long rows that vectors go along the row: gemm_row.c */
+    bool short_row;    /* one row is so little work that gemm_row.c takes it */
+    size_t lanes;      /* channels of a panel */
+    bool image;        /* rows are windows of one image, in which every filter row is contiguous */
     size_t image_bytes; /* of a copy of that image with its padding; 0: it has none */
     /* set by tq_gemm_pack */
-    const void *panel; /* [panels][panel_bytes] */
-    const void *bias; /* [panels][lanes] of int32, int64 where wide, or float */
-    const int32_t *sums; /* [channels] sums of the packed weights */
-    const void *padding; /* `depth` elements of real value 0 */
-    bool non_finite; /* a float weight is not finite: padding must be skipped */
+    const void *panel;      /* [panels][panel_bytes] */
+    const void *bias;       /* [panels][lanes] of int32, int64 where wide, or float */
+    const int32_t *sums;    /* [channels] sums of the packed weights */
+    const void *padding;    /* `depth` elements of real value 0 */
+    bool non_finite;        /* a float weight is not finite: padding must be skipped */
     int32_t row_zero_point; /* of elements as the kernel reads them */
     int32_t copied_zero_point; /* of elements as the caller stores them */
     int32_t row_factor; /* the sum of a row, times this factor, is added to its sums: the weights' zero point */
@@ -65,9 +65,9 @@ typedef struct tq_gemm_weights {
     size_t channel_stride, k_stride;
     size_t tap_rows; /* depthwise floats: rows of a filter whose taps are packed column by column; 0: in order */
     int32_t zero_point, row_zero_point; /* within the range of their types */
-    uint8_t flip; /* bits of each i8 weight that are inverted; for most 0 */
-    const void *bias; /* [channels] of bias_type, or NULL */
-    tq_element bias_type; /* i32, f32 or TQ_GEMM_BIAS_I64 */
+    uint8_t flip;                       /* bits of each i8 weight that are inverted; for most 0 */
+    const void *bias;                   /* [channels] of bias_type, or NULL */
+    tq_element bias_type;               /* i32, f32 or TQ_GEMM_BIAS_I64 */
 } tq_gemm_weights;
 
 #define TQ_GEMM_BIAS_I64 TQ_ELEMENTS
@@ -111,9 +111,9 @@ typedef struct tq_quantized_row {
 
 /* How a scaling multiplies, with sum' = f32(sum - zero point of the row * weight sum). */
 typedef enum tq_scale_order {
-    TQ_SCALE_PLAIN, /* bias + sum' * (scale * row scale) */
+    TQ_SCALE_PLAIN,    /* bias + sum' * (scale * row scale) */
     TQ_SCALE_ROW_LAST, /* bias + sum' * scale * row scale */
-    TQ_SCALE_FUSED /* XNNPACK's: fma(sum' * row scale, scale, bias) */
+    TQ_SCALE_FUSED     /* XNNPACK's: fma(sum' * row scale, scale, bias) */
 } tq_scale_order;
 
 /* Floats from integer sums of rows that have a scale and a zero point each.  Rows and weights are packed with the zero
@@ -123,9 +123,9 @@ typedef struct tq_gemm_scaling {
     bool drops_nan; /* NaN becomes the store's floor, and with a floor of 0 so does -0; not for ROW_LAST */
     size_t row_step, scale_step; /* 1; 0: row[0], scale[0] serve all */
     const tq_quantized_row *row;
-    const float *scale; /* [channels] */
-    const int32_t *weight_sums; /* [channels]: tq_gemm_weight_sums */
-    const float *bias; /* [channels] or NULL */
+    const float *scale;          /* [channels] */
+    const int32_t *weight_sums;  /* [channels]: tq_gemm_weight_sums */
+    const float *bias;           /* [channels] or NULL */
 } tq_gemm_scaling;
 
 /* From sums to outputs. */
