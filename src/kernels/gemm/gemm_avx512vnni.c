@@ -82,8 +82,8 @@ INLINE void save_two_panels(void *p, vi a, vi b)
 #define ROW_BYTES 1
 #define WEIGHT_BYTES 1
 #define ROWS 6
-#define PANELS 4
-#define WIDE 8
+#define PANELS 2
+#define WIDE 4
 #define TALL 2
 #define sums_t vi
 #define weights_t vi

@@ -69,23 +69,19 @@ static inline void transpose_block(const char *from, size_t from_stride, char *t
 #endif
 }
 
-/* n words of four bytes, at to[i * step], each a column of four rows that lie `stride` bytes apart, their bits flipped
-   by `flip`. */
-TQ_BODY void interleave(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, const size_t step)
+/* Word i of four bytes: byte i of each of four rows that lie `stride` bytes apart. */
+static inline uint32_t word_of(const uint8_t *from, size_t stride, size_t i)
 {
-    const uint8_t *a = from, *b = a + stride, *c = b + stride, *d = c + stride;
-    for (size_t i = 0; i < n; i++)
-        to[i * step] = (a[i] | (uint32_t)b[i] << 8 | (uint32_t)c[i] << 16 | (uint32_t)d[i] << 24) ^ flip;
+    return from[i] | (uint32_t)from[stride + i] << 8 | (uint32_t)from[2 * stride + i] << 16 |
+           (uint32_t)from[3 * stride + i] << 24;
 }
 
+/* to: n such words, their bits flipped by `flip`. */
 #define INTERLEAVE(isa, target)                                                                                    \
-    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to, \
-                                        size_t step)                                                               \
+    target static void interleave_##isa(const uint8_t *from, size_t stride, size_t n, uint32_t flip, uint32_t *to) \
     {                                                                                                              \
-        if (step == 1)                                                                                             \
-            interleave(from, stride, n, flip, to, 1);                                                              \
-        else                                                                                                       \
-            interleave(from, stride, n, flip, to, step);                                                           \
+        for (size_t i = 0; i < n; i++)                                                                             \
+            to[i] = word_of(from, stride, i) ^ flip;                                                               \
     }
 TQ_EVERY_ISA(INTERLEAVE)
 
@@ -94,13 +90,19 @@ TQ_EVERY_ISA(INTERLEAVE)
 static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel,
                            size_t stride)
 {
-    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *, size_t) =
+    static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
         TQ_ISA_FUNCTIONS(interleave);
     const size_t group = g->kernel->group, whole = g->length / group * group;
+    const uint32_t flip = flip_of(w) * 0x01010101u;
     size_t k = 0;
-    for (; k < whole && !tq_stop_after(n); k += 4)
-        bodies[tq_isa()](from + k * w->k_stride, w->k_stride, n, flip_of(w) * 0x01010101u,
-                         (uint32_t *)(void *)(panel + k / group * stride + k % group), group / 4);
+    for (; k < whole && !tq_stop_after(n); k += 4, from += 4 * w->k_stride) {
+        uint32_t *to = (uint32_t *)(void *)(panel + k / group * stride + k % group);
+        if (group == 4)
+            bodies[tq_isa()](from, w->k_stride, n, flip, to);
+        else
+            for (size_t i = 0; i < n; i++) /* half panels: few */
+                to[i * group / 4] = word_of(from, w->k_stride, i) ^ flip;
+    }
     return k;
 }
 

@@ -149,21 +149,19 @@ INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const si
         }                                           \
     }
 DEFINE_STORE(gemm_plain, gemm_fixed_block, STORE_PLAIN)
-DEFINE_STORE(gemm_signed, gemm_fixed_block, STORE_SIGNED)
 DEFINE_STORE(gemm_adjusted, gemm_fixed_block, STORE_ADJUSTED)
-DEFINE_STORE(gemm_even, gemm_even_block, STORE_PLAIN)
-DEFINE_STORE(gemm_even_adjusted, gemm_even_block, STORE_ADJUSTED)
+DEFINE_STORE(gemm_even, gemm_even_block, STORE_ADJUSTED)
 
 static TARGET void gemm_store_8bit(const tq_tile_store *t)
 {
     if (t->store->exact)
         tq_store_integers_scalar(t);
     else if (t->store->rule == TQ_REQUANTIZE_FLOAT32_EVEN)
-        (t->adjusted ? gemm_even_adjusted : gemm_even)(t);
-    else if (t->adjusted)
-        gemm_adjusted(t);
+        gemm_even(t);
+    else if (t->store->one_offset && !t->adjusted)
+        gemm_plain(t);
     else
-        (t->store->one_offset ? gemm_plain : gemm_signed)(t);
+        gemm_adjusted(t);
 }
 
 #undef DEFINE_STORE

@@ -58,8 +58,8 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
                                   load_f32(s->offset_negative + channel)};
 }
 
-/* The adjustment of sums, and their sign, which chooses an offset, as far as they matter. */
-enum store_kind { STORE_PLAIN, STORE_SIGNED, STORE_ADJUSTED };
+/* Plain: the adjustment of sums and their sign, which chooses an offset, do not matter. */
+enum store_kind { STORE_PLAIN, STORE_ADJUSTED };
 
 INLINE vf adjusted_sum(const int32_t *sums, const int32_t *adjust, const enum store_kind kind)
 {

@@ -197,25 +197,22 @@ TQ_BODY int32_t truncated_to(float x, float low, float high)
 }
 
 /* The casts that models use most, in one step. */
-#define DIRECT_CASTS(CAST)                                      \
-    CAST(BOOL, FLOAT32, x != 0)                                 \
-    CAST(INT8, FLOAT32, x)                                      \
-    CAST(UINT8, FLOAT32, x)                                     \
-    CAST(INT16, FLOAT32, x)                                     \
-    CAST(INT32, FLOAT32, x)                                     \
-    CAST(INT64, FLOAT32, x)                                     \
-    CAST(FLOAT32, BOOL, x != 0)                                 \
-    CAST(FLOAT32, INT8, truncated_to(x, INT8_MIN, INT8_MAX))    \
-    CAST(FLOAT32, UINT8, truncated_to(x, 0, UINT8_MAX))         \
-    CAST(FLOAT32, INT16, truncated_to(x, INT16_MIN, INT16_MAX)) \
-    CAST(FLOAT32, INT32, truncated_32(x))                       \
-    CAST(FLOAT32, INT64, truncated_64(x))                       \
-    CAST(BOOL, INT32, x != 0)                                   \
-    CAST(INT8, INT32, x)                                        \
-    CAST(UINT8, INT32, x)                                       \
-    CAST(INT16, INT32, x)                                       \
-    CAST(INT64, INT32, x)                                       \
-    CAST(INT32, INT64, x)                                       \
+#define DIRECT_CASTS(CAST)                                   \
+    CAST(BOOL, FLOAT32, x != 0)                              \
+    CAST(INT8, FLOAT32, x)                                   \
+    CAST(UINT8, FLOAT32, x)                                  \
+    CAST(INT32, FLOAT32, x)                                  \
+    CAST(INT64, FLOAT32, x)                                  \
+    CAST(FLOAT32, BOOL, x != 0)                              \
+    CAST(FLOAT32, INT8, truncated_to(x, INT8_MIN, INT8_MAX)) \
+    CAST(FLOAT32, UINT8, truncated_to(x, 0, UINT8_MAX))      \
+    CAST(FLOAT32, INT32, truncated_32(x))                    \
+    CAST(FLOAT32, INT64, truncated_64(x))                    \
+    CAST(BOOL, INT32, x != 0)                                \
+    CAST(INT8, INT32, x)                                     \
+    CAST(UINT8, INT32, x)                                    \
+    CAST(INT64, INT32, x)                                    \
+    CAST(INT32, INT64, x)                                    \
     CAST(INT32, BOOL, x != 0)
 #define DIRECT(from, to, expression) TQ_ISA_DEFINE(TQ_MAP, from##_to_##to, TQ_C_##from, TQ_C_##to, state, expression)
 DIRECT_CASTS(DIRECT)

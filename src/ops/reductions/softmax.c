@@ -176,16 +176,18 @@ TQ_BODY void log_softmax_short(const state *s, const float *x, float *y, size_t 
     {                                                                                         \
         body(s, in, out, n, rows);                                                            \
     }
-#define FLOAT_ROWS(isa, target)                                \
-    FLOATS(target, softmax_float_##isa, softmax_floats)        \
-    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack)  \
+#define FLOAT_ROWS(isa, target)                         \
+    FLOATS(target, softmax_float_##isa, softmax_floats) \
+    FLOATS(target, softmax_xnnpack_##isa, softmax_by_xnnpack)
+#define FLOAT_LOGARITHMS(isa, target)                          \
     FLOATS(target, short_log_softmax_##isa, log_softmax_short) \
     FLOAT_ROW(target, log_softmax_float_##isa, log_softmax_floats)
 TQ_EVERY_ISA(FLOAT_ROWS)
+TQ_EVERY_ISA_TO_AVX2(FLOAT_LOGARITHMS)
 static const rows_fn softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_float);
 static const rows_fn softmax_xnnpack[TQ_ISAS] = TQ_ISA_FUNCTIONS(softmax_xnnpack);
-static const rows_fn short_log_softmax[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_log_softmax);
-static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS(log_softmax_float);
+static const rows_fn short_log_softmax[TQ_ISAS] = TQ_ISA_FUNCTIONS_TO_AVX2(short_log_softmax);
+static const row_fn log_softmax_float[TQ_ISAS] = TQ_ISA_FUNCTIONS_TO_AVX2(log_softmax_float);
 
 /* The sum is of the exponentials before they are rounded to float16. */
 static void softmax_half(const state *s, const void *in, void *out, size_t n)
@@ -410,7 +412,7 @@ static int32_t quantized_of(const state *s, int32_t rank)
 }
 
 /* rows: at least 1. */
-TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t rows, bool wide, void *out)
+TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t rows, uint8_t *out)
 {
     const share_rule rule = share_rule_of(s);
     float exponentials[TOGETHER], shares[TOGETHER], sums[TOGETHER];
@@ -426,7 +428,7 @@ TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t ro
             shares[i] = share;
     }
     for (size_t i = 0; i < rows * n; i++)
-        put(out, wide, i, quantized_share(rule, exponentials[i] * shares[i]));
+        put(out, false, i, quantized_share(rule, exponentials[i] * shares[i]));
 }
 
 TQ_BODY void shares_long(const state *s, const uint8_t *in, size_t n, bool wide, void *out)
@@ -495,31 +497,34 @@ TQ_BODY void logs_short(const state *s, const uint8_t *in, uint8_t *out, size_t 
     {                                                                                         \
         call;                                                                                 \
     }
-#define BYTES(isa, target)                                                         \
-    ROW(target, softmax_long_8_##isa, softmax_long(s, in, n, false, out))          \
+#define BYTES(isa, target)                                                \
+    ROW(target, softmax_long_8_##isa, softmax_long(s, in, n, false, out)) \
+    ROWS(target, softmax_short_8_##isa, softmax_short(s, in, n, rows, false, out))
+TQ_EVERY_ISA(BYTES)
+/* Outputs of 16 bits, the optimized rule and logarithms are rare. */
+#define RARE(isa, target)                                                          \
     ROW(target, softmax_long_16_##isa, softmax_long(s, in, n, true, out))          \
+    ROWS(target, softmax_short_16_##isa, softmax_short(s, in, n, rows, true, out)) \
     ROW(target, shares_long_8_##isa, shares_long(s, in, n, false, out))            \
     ROW(target, shares_long_16_##isa, shares_long(s, in, n, true, out))            \
+    ROWS(target, shares_short_8_##isa, shares_short(s, in, n, rows, out))          \
     ROW(target, log_softmax_8_##isa, log_softmax_bytes(s, in, out, n))             \
     ROW(target, logs_8_##isa, logs_long(s, in, out, n))                            \
-    ROWS(target, short_logs_8_##isa, logs_short(s, in, out, n, rows))              \
-    ROWS(target, softmax_short_8_##isa, softmax_short(s, in, n, rows, false, out)) \
-    ROWS(target, softmax_short_16_##isa, softmax_short(s, in, n, rows, true, out)) \
-    ROWS(target, shares_short_8_##isa, shares_short(s, in, n, rows, false, out))   \
-    ROWS(target, shares_short_16_##isa, shares_short(s, in, n, rows, true, out))
-TQ_EVERY_ISA(BYTES)
+    ROWS(target, short_logs_8_##isa, logs_short(s, in, out, n, rows))
+TQ_EVERY_ISA_TO_AVX2(RARE)
 
 /* By rule, the reference's or the optimized, and by output, of 8 bits or 16. */
 static const row_fn long_rows[2][2][TQ_ISAS] = {
-    {TQ_ISA_FUNCTIONS(softmax_long_8), TQ_ISA_FUNCTIONS(softmax_long_16)},
-    {TQ_ISA_FUNCTIONS(shares_long_8), TQ_ISA_FUNCTIONS(shares_long_16)},
+    {TQ_ISA_FUNCTIONS(softmax_long_8), TQ_ISA_FUNCTIONS_TO_AVX2(softmax_long_16)},
+    {TQ_ISA_FUNCTIONS_TO_AVX2(shares_long_8), TQ_ISA_FUNCTIONS_TO_AVX2(shares_long_16)},
 };
+/* The optimized rule has none for 16 bits: no model is known to ask for them. */
 static const rows_fn short_rows[2][2][TQ_ISAS] = {
-    {TQ_ISA_FUNCTIONS(softmax_short_8), TQ_ISA_FUNCTIONS(softmax_short_16)},
-    {TQ_ISA_FUNCTIONS(shares_short_8), TQ_ISA_FUNCTIONS(shares_short_16)},
+    {TQ_ISA_FUNCTIONS(softmax_short_8), TQ_ISA_FUNCTIONS_TO_AVX2(softmax_short_16)},
+    {TQ_ISA_FUNCTIONS_TO_AVX2(shares_short_8)},
 };
-static const rows_fn short_logs_8[TQ_ISAS] = TQ_ISA_FUNCTIONS(short_logs_8);
-static const row_fn log_rows[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS(log_softmax_8), TQ_ISA_FUNCTIONS(logs_8)};
+static const rows_fn short_logs_8[TQ_ISAS] = TQ_ISA_FUNCTIONS_TO_AVX2(short_logs_8);
+static const row_fn log_rows[2][TQ_ISAS] = {TQ_ISA_FUNCTIONS_TO_AVX2(log_softmax_8), TQ_ISA_FUNCTIONS_TO_AVX2(logs_8)};
 
 /* ---- rows of INT16 ---- */
 
