@@ -103,14 +103,15 @@ static inline int32_t tq_q_mul_fitting(int32_t a, int32_t b)
 }
 
 /* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration.  `half` is (1 + a) / 2 in Q0, with the rounding
-   of tq_q_half_sum(a, INT32_MAX); the first x is off by less than a sixteenth, so that nothing saturates. */
+   of tq_q_half_sum(a, INT32_MAX); the first x is off by less than a sixteenth, so that nothing saturates.  Of other a
+   the sums wrap. */
 static inline int32_t tq_q_newton_half(int32_t a)
 {
     int32_t half = (int32_t)(((uint32_t)a + ((uint32_t)1 << 31)) >> 1);
     int32_t x = 1515870810 + tq_q_mul_fitting(half, -1010580540); /* 48/17 - 32/17 half, in Q2 */
     for (int i = 0; i < 3; i++) {
-        int32_t error = (1 << 29) - tq_q_mul_fitting(half, x);
-        x = x + tq_q_mul_fitting(x, error) * 4;
+        int32_t error = (int32_t)(((uint32_t)1 << 29) - (uint32_t)tq_q_mul_fitting(half, x));
+        x = (int32_t)((uint32_t)x + (uint32_t)tq_q_mul_fitting(x, error) * 4);
     }
     return x;
 }
@@ -119,7 +120,7 @@ static inline int32_t tq_q_newton_half(int32_t a)
 static inline int32_t tq_q_inverse_of_one_plus(int32_t a)
 {
     const int32_t x = tq_q_newton_half(a);
-    return x < 1 << 30 ? 2 * x : INT32_MAX;
+    return x < 1 << 30 ? (int32_t)((uint32_t)x * 2) : INT32_MAX;
 }
 
 /* a in [0, 1), in Q0, of x = (1 + a) * 2^over for an x > 0 with `digits` integer bits; of an x beyond 32 bits the
