@@ -2,7 +2,7 @@
  *
  * tq_depthwise_kernel's interleave, for AVX2 and AVX-VNNI.
  */
-/* Vectors whose halves hold columns i and 4 + i of eight: in order. */
+/* Two vectors of eight columns: four neighbours in each low half, and the columns 16 behind these in the high half. */
 INLINE void save_halves(char *to, vi first, vi second)
 {
     _mm256_storeu_si256((__m256i *)(void *)to, _mm256_permute2x128_si256(first, second, 0x20));

@@ -74,8 +74,7 @@ INLINE void put_fixed(const tq_tile_store *t, size_t r, const size_t together, s
     }
 }
 
-INLINE void gemm_fixed_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors,
-                             const enum store_kind kind)
+INLINE void gemm_fixed_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors, const bool plain)
 {
     const tq_gemm_store *s = t->store;
     const struct store_limits limits = load_limits(s);
@@ -89,22 +88,21 @@ INLINE void gemm_fixed_block(const tq_tile_store *t, size_t c, size_t n, const s
         vi v[4];
         for (size_t k = 0; k < 4; k++) {
             const size_t row = k / vectors, at = k % vectors;
-            v[k] = store_fixed_of(&columns[at], w.sums + row * w.sums_stride + at * LANES, w.adjust + row, kind);
+            v[k] = store_fixed_of(&columns[at], w.sums + row * w.sums_stride + at * LANES, w.adjust + row, plain);
         }
         put_fixed(t, r, together, c, n, vectors, &w, v, &limits);
     }
     for (; r < rows; r++, walk_on(&w, 1)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++)
-            v[k] = k < vectors ? store_fixed_of(&columns[k], w.sums + k * LANES, w.adjust, kind) : splat_s32(0x8000);
+            v[k] = k < vectors ? store_fixed_of(&columns[k], w.sums + k * LANES, w.adjust, plain) : splat_s32(0x8000);
         put_fixed(t, r, 1, c, n, vectors, &w, v, &limits);
     }
 }
 
 /* ---- the rule float32-even ---- */
 
-INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors,
-                            const enum store_kind kind)
+INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const size_t vectors)
 {
     const tq_gemm_store *s = t->store;
     const vf most = splat_f32((float)(s->high - s->zero_point));
@@ -120,37 +118,39 @@ INLINE void gemm_even_block(const tq_tile_store *t, size_t c, size_t n, const si
         vi v[4];
         for (size_t k = 0; k < 4; k++) {
             const size_t row = k / vectors, at = k % vectors;
-            v[k] = store_even_of(w.sums + row * w.sums_stride + at * LANES, w.adjust + row, by[at], most, kind);
+            v[k] = store_even_of(w.sums + row * w.sums_stride + at * LANES, w.adjust + row, by[at], most);
         }
         put_rows(&w, together, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
     }
     for (; r < rows; r++, walk_on(&w, 1)) {
         vi v[4];
         for (size_t k = 0; k < 4; k++)
-            v[k] = k < vectors ? store_even_of(w.sums + k * LANES, w.adjust, by[k], most, kind) : splat_s32(0);
+            v[k] = k < vectors ? store_even_of(w.sums + k * LANES, w.adjust, by[k], most) : splat_s32(0);
         put_rows(&w, 1, n, vectors, xor_s32(clamp_s8(saturated_s8(v, zero), l.low, l.high), l.flip));
     }
 }
 
 /* All channels, a block at a time. */
-#define DEFINE_STORE(name, block, kind)             \
+#define DEFINE_STORE(name, block)                   \
     static TARGET void name(const tq_tile_store *t) \
     {                                               \
         const size_t n = t->channels;               \
         size_t c = 0;                               \
         for (; c + 4 * LANES <= n; c += 4 * LANES)  \
-            block(t, c, 4 * LANES, 4, kind);        \
+            block(t, c, 4 * LANES, 4);              \
         switch ((n - c + LANES - 1) / LANES) {      \
-        case 4: block(t, c, n - c, 4, kind); break; \
-        case 3: block(t, c, n - c, 3, kind); break; \
-        case 2: block(t, c, n - c, 2, kind); break; \
-        case 1: block(t, c, n - c, 1, kind); break; \
+        case 4: block(t, c, n - c, 4); break;       \
+        case 3: block(t, c, n - c, 3); break;       \
+        case 2: block(t, c, n - c, 2); break;       \
+        case 1: block(t, c, n - c, 1); break;       \
         default: break;                             \
         }                                           \
     }
-DEFINE_STORE(gemm_plain, gemm_fixed_block, STORE_PLAIN)
-DEFINE_STORE(gemm_adjusted, gemm_fixed_block, STORE_ADJUSTED)
-DEFINE_STORE(gemm_even, gemm_even_block, STORE_ADJUSTED)
+#define PLAIN_BLOCK(t, c, n, vectors) gemm_fixed_block(t, c, n, vectors, true)
+#define FIXED_BLOCK(t, c, n, vectors) gemm_fixed_block(t, c, n, vectors, false)
+DEFINE_STORE(gemm_plain, PLAIN_BLOCK)
+DEFINE_STORE(gemm_fixed, FIXED_BLOCK)
+DEFINE_STORE(gemm_even, gemm_even_block)
 
 static TARGET void gemm_store_8bit(const tq_tile_store *t)
 {
@@ -161,7 +161,9 @@ static TARGET void gemm_store_8bit(const tq_tile_store *t)
     else if (t->store->one_offset && !t->adjusted)
         gemm_plain(t);
     else
-        gemm_adjusted(t);
+        gemm_fixed(t);
 }
 
 #undef DEFINE_STORE
+#undef PLAIN_BLOCK
+#undef FIXED_BLOCK

@@ -58,28 +58,25 @@ INLINE struct store_columns load_columns(const tq_gemm_store *s, size_t channel)
                                   load_f32(s->offset_negative + channel)};
 }
 
-/* Plain: the adjustment of sums and their sign, which chooses an offset, do not matter. */
-enum store_kind { STORE_PLAIN, STORE_ADJUSTED };
-
-INLINE vf adjusted_sum(const int32_t *sums, const int32_t *adjust, const enum store_kind kind)
+INLINE vf adjusted_sum(const int32_t *sums, const int32_t *adjust)
 {
-    const vi sum = load_s32(sums);
-    return float_of_s32(kind == STORE_ADJUSTED ? add_s32(sum, splat_s32(*adjust)) : sum);
+    return float_of_s32(add_s32(load_s32(sums), splat_s32(*adjust)));
 }
 
-INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, const int32_t *adjust,
-                         const enum store_kind kind)
+/* plain: the adjustment and the sum's sign, which chooses an offset, do not matter. */
+INLINE vi store_fixed_of(const struct store_columns *c, const int32_t *sums, const int32_t *adjust, const bool plain)
 {
-    const vf sum = adjusted_sum(sums, adjust, kind);
-    const vf offset = kind == STORE_PLAIN ? c->offset : choose_by_sign(sum, c->offset, c->offset_negative);
-    return fixed_of(sum, c->slope, offset);
+    if (plain)
+        return fixed_of(float_of_s32(load_s32(sums)), c->slope, c->offset);
+    const vf sum = adjusted_sum(sums, adjust);
+    return fixed_of(sum, c->slope, choose_by_sign(sum, c->offset, c->offset_negative));
 }
 
 /* Rule float32-even: even(f32(f32(sum) * by)).  Values above `most` saturate and might overflow the conversion, so they
    are clamped first; below, the conversion saturates or gives INT32_MIN, which saturates later. */
-INLINE vi store_even_of(const int32_t *sums, const int32_t *adjust, vf by, vf most, const enum store_kind kind)
+INLINE vi store_even_of(const int32_t *sums, const int32_t *adjust, vf by, vf most)
 {
-    return even_s32(min_f32(mul_f32(adjusted_sum(sums, adjust, kind), by), most));
+    return even_s32(min_f32(mul_f32(adjusted_sum(sums, adjust), by), most));
 }
 
 #include "kernels/gemm/gemm_store_8bit_simd.h"
