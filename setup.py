@@ -91,7 +91,7 @@ PRECOMPILED = {
     "src/kernels/arrays/lookup.c": "immintrin.h",
     "src/kernels/blockwise/*_avx*.c": "immintrin.h",
     "src/kernels/depthwise/*_avx*.c": "immintrin.h",
-    "src/kernels/float_arrays.c": "immintrin.h",
+    "src/kernels/float_arrays_avx*.c": "immintrin.h",
     "src/kernels/libm_arrays.c": "immintrin.h",
     "src/kernels/gemm/*_avx*.c": "immintrin.h",
     "src/kernels/winograd/*_avx*.c": "immintrin.h",
