@@ -230,14 +230,19 @@ TQ_BODY void even_f32(const void *const corners[4], const tq_sample *y, const tq
     }
 }
 
-/* Compilers vectorize a constant number of channels whose results cannot overlap the input. */
-#define MIX_SOME(name, type, at, some)                                                                  \
-    do {                                                                                                \
-        const void *const part[4] = {(const type *)corners[0] + (at), (const type *)corners[1] + (at),  \
-                                     (const type *)corners[2] + (at), (const type *)corners[3] + (at)}; \
-        type made[some];                                                                                \
-        name(part, &own.y, &right, made, some);                                                         \
-        memcpy(y + (at), made, sizeof made);                                                            \
+/* Compilers vectorize a constant number of channels whose results cannot overlap the input.  Of these a vector is
+   stored: gcc's memcpy would read them back by eight bytes. */
+#define MIX_SOME(name, type, at, some)                                                                             \
+    do {                                                                                                           \
+        typedef type vector __attribute__((vector_size((some) * sizeof(type)), aligned(sizeof(type)), may_alias)); \
+        const void *const part[4] = {(const type *)corners[0] + (at), (const type *)corners[1] + (at),             \
+                                     (const type *)corners[2] + (at), (const type *)corners[3] + (at)};            \
+        union {                                                                                                    \
+            type each[some];                                                                                       \
+            vector all;                                                                                            \
+        } made;                                                                                                    \
+        name(part, &own.y, &right, made.each, some);                                                               \
+        *(vector *)(void *)(y + (at)) = made.all;                                                                  \
     } while (0)
 
 /* Channels in blocks, of which the last may overlap the one before.  A block of FEW may reach into the pixels to the
