@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* With s = int8(x ^ flip_in):  max over both lines of (s slope / 2^7, rounded, + offset), >> right, saturated, ^ flip_out */
+/* out = int8(max of both lines at s >> right) ^ flip_out, with s = int8(in ^ flip_in); a line: s slope / 2^7, rounded,
+   + offset.  Sums saturate. */
 typedef struct tq_lines {
     int16_t slope[2], offset[2];
     int32_t right;

@@ -74,7 +74,8 @@ tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn function, const void 
 void tq_lookup_by_lines(tq_node *node, double below, double above)
 {
     tq_lookup *lookup = node->state;
-    const bool flips_in = node->in[0]->type == TQ_TensorType_UINT8, flips_out = node->out[0]->type == TQ_TensorType_UINT8;
+    const bool flips_in = node->in[0]->type == TQ_TensorType_UINT8;
+    const bool flips_out = node->out[0]->type == TQ_TensorType_UINT8;
     const int32_t zero = tq_kernel_zero_point(node, node->in[0]) - (flips_in ? 128 : 0);
     if (!tq_lines_find(&lookup->lines, lookup->table, (const double[2]){below, above}, zero, flips_in, flips_out))
         return;
