@@ -13,13 +13,13 @@
             y[i] = of_one(x[i]);                                  \
     }
 #if TQ_X86
-#define FUNCTION(name, of_one)                                                                                     \
-    OF_ONE(name, of_one)                                                                                           \
-    void tq_##name(const float *x, float *y, size_t n)                                                             \
-    {                                                                                                              \
-        static void (*const bodies[TQ_ISAS])(const float *, float *, size_t) = {name##_scalar, tq_##name##__avx2,  \
-                                                                                tq_##name##__avx512};              \
-        bodies[tq_isa()](x, y, n);                                                                                 \
+#define FUNCTION(name, of_one)                                                                                    \
+    OF_ONE(name, of_one)                                                                                          \
+    void tq_##name(const float *x, float *y, size_t n)                                                            \
+    {                                                                                                             \
+        static void (*const bodies[TQ_ISAS])(const float *, float *, size_t) = {name##_scalar, tq_##name##__avx2, \
+                                                                                tq_##name##__avx512};             \
+        bodies[tq_isa()](x, y, n);                                                                                \
     }
 #else
 #define FUNCTION(name, of_one) \

@@ -21,11 +21,11 @@ void tq_sines(const float *x, float *y, size_t n);
 void tq_cosines(const float *x, float *y, size_t n);
 
 /* The bodies of float_arrays_simd.h. */
-#define TQ_FLOAT_ARRAYS(isa)                                                     \
-    void tq_exponentials__##isa(const float *x, float *y, size_t n);             \
-    void tq_logistics__##isa(const float *x, float *y, size_t n);                \
-    void tq_elus__##isa(const float *x, float *y, size_t n);                     \
-    void tq_hyperbolic_tangents__##isa(const float *x, float *y, size_t n);      \
+#define TQ_FLOAT_ARRAYS(isa)                                                \
+    void tq_exponentials__##isa(const float *x, float *y, size_t n);        \
+    void tq_logistics__##isa(const float *x, float *y, size_t n);           \
+    void tq_elus__##isa(const float *x, float *y, size_t n);                \
+    void tq_hyperbolic_tangents__##isa(const float *x, float *y, size_t n); \
     void tq_gelus__##isa(const float *x, float *y, size_t n);
 #if TQ_X86
 TQ_FLOAT_ARRAYS(avx2)

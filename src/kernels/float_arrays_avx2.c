@@ -27,8 +27,8 @@
     float last[STEP] = {0};              \
     memcpy(last, x, (n) * sizeof *last); \
     EACH_PART (v).part[i] = _mm_loadu_ps(last + 4 * i)
-#define STORE_REST(v, y, n)                                \
-    EACH_PART _mm_storeu_ps(last + 4 * i, (v).part[i]);    \
+#define STORE_REST(v, y, n)                             \
+    EACH_PART _mm_storeu_ps(last + 4 * i, (v).part[i]); \
     memcpy(y, last, (n) * sizeof *last)
 typedef __m128 vf;
 typedef __m256d vd;

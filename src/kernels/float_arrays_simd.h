@@ -184,21 +184,21 @@ BODY floats gelu_parts(floats x, const table *t)
     return y;
 }
 
-#define OF_PARTS(name, of_parts)                                                            \
-    TARGET void TQ_GLUE(tq_##name##__, ISA)(const float *x, float *y, size_t n)             \
-    {                                                                                       \
-        const table t = load_table();                                                       \
-        floats v;                                                                           \
-        for (; n >= STEP; n -= STEP, x += STEP, y += STEP) {                                \
-            EACH_PART v.part[i] = F(loadu)(x + LANES * i);                                  \
-            v = of_parts(v, &t);                                                            \
-            EACH_PART F(storeu)(y + LANES * i, v.part[i]);                                  \
-        }                                                                                   \
-        if (n == 0)                                                                         \
-            return;                                                                         \
-        LOAD_REST(v, x, n);                                                                 \
-        v = of_parts(v, &t);                                                                \
-        STORE_REST(v, y, n);                                                                \
+#define OF_PARTS(name, of_parts)                                                \
+    TARGET void TQ_GLUE(tq_##name##__, ISA)(const float *x, float *y, size_t n) \
+    {                                                                           \
+        const table t = load_table();                                           \
+        floats v;                                                               \
+        for (; n >= STEP; n -= STEP, x += STEP, y += STEP) {                    \
+            EACH_PART v.part[i] = F(loadu)(x + LANES * i);                      \
+            v = of_parts(v, &t);                                                \
+            EACH_PART F(storeu)(y + LANES * i, v.part[i]);                      \
+        }                                                                       \
+        if (n == 0)                                                             \
+            return;                                                             \
+        LOAD_REST(v, x, n);                                                     \
+        v = of_parts(v, &t);                                                    \
+        STORE_REST(v, y, n);                                                    \
     }
 OF_PARTS(exponentials, expf_parts)
 OF_PARTS(logistics, logistic_parts)

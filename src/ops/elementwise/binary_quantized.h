@@ -92,8 +92,8 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *p)
 
 enum { TQ_PAIR_BLOCK = 64 };
 
-/* Elements [at, at + n) of input k, in place or in `copy`, whose other elements then do not matter.  Of stride 0: `copy`,
-   which holds its element in every place. */
+/* Elements [at, at + n) of input k, in place or in `copy`, whose other elements then do not matter.  Of stride 0:
+   `copy`, which holds its element in every place. */
 TQ_BODY const void *tq_pair_block(const tq_broadcast_run *run, int k, size_t at, size_t n, size_t size, void *copy)
 {
     if (run->scalar[k])
