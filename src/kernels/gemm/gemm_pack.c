@@ -25,7 +25,7 @@ struct offsets {
 static struct offsets offsets_of(const tq_gemm *g)
 {
     struct offsets at;
-    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
+    at.bias = g->in_place ? 0 : tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
     at.end = at.padding + tq_gemm_part((uint64_t)tq_gemm_padding_elements(g) * g->in_bytes + TQ_GEMM_SLACK);
@@ -351,21 +351,22 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
     const bool all = gemm->panel_bytes == gemm->runs * gemm->length * gemm->lanes * k->weight_bytes;
     const size_t whole = gemm->channels / gemm->lanes, tile = gemm->row_panels ? gemm->row_panels : 1;
-    const size_t written = all ? whole / tile * tile * gemm->panel_bytes : 0;
+    const size_t written = all && !gemm->in_place ? whole / tile * tile * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
-    for (size_t i = 0; i < gemm->panels; i++)
+    for (size_t i = 0; i < gemm->panels && !gemm->in_place; i++)
         pack_panel(gemm, weights, i, panel);
     if (tq_gemm_has_ones(gemm)) {
         static const int8_t one = 1;
         const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
         pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes, tq_gemm_group_bytes(gemm));
     }
-    gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
+    gemm->panel = gemm->in_place ? weights->data : panel;
+    gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
-        gemm->non_finite = !gemm->fused && !are_finite(gemm);
+        gemm->non_finite = !gemm->fused && !gemm->in_place && !are_finite(gemm); /* in place: no padding */
         return;
     }
     sum_channels(gemm, weights, sums);
