@@ -124,6 +124,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                  .depth = depth,
                  .wide = wide,
                  .fused = fused,
+                 .unsummed = flags & TQ_GEMM_UNSUMMED,
                  .in_bytes = tq_element_size(in)};
     g.kernel = choose_kernel(in, fused);
     g.dots = has_dots(&g);

@@ -382,7 +382,7 @@ static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_err
     p->constant = tq_is_constant(b);
     const bool in_place = !p->constant && !p->swap_b && p->m <= FEW_ROWS;
     const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0) |
-                      (in_place ? TQ_GEMM_IN_PLACE : 0);
+                      (in_place ? TQ_GEMM_IN_PLACE : 0) | (p->rule ? 0 : TQ_GEMM_UNSUMMED);
     TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
     p->each = (p->plan.packed_bytes + 63) / 64 * 64;
     if (p->constant) {
