@@ -25,7 +25,7 @@ struct offsets {
 static struct offsets offsets_of(const tq_gemm *g)
 {
     struct offsets at;
-    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
+    at.bias = g->in_place ? 0 : tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
     at.end = at.padding + tq_gemm_part((uint64_t)tq_gemm_padding_elements(g) * g->in_bytes + TQ_GEMM_SLACK);
@@ -127,15 +127,15 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
 {
     static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
         TQ_ISA_FUNCTIONS(interleave);
-    const size_t group = g->kernel->group, whole = g->length / group * group, step = tq_min_size(group, 4);
+    const size_t group = g->kernel->group, whole = g->length - g->length % group;
     const uint32_t flip = flip_of(w) * 0x01010101u;
     size_t k = 0;
-    for (; k < whole && !tq_stop_after(n); k += step, from += step * w->k_stride) {
-        char *at = panel + k / group * stride + k % group;
-        uint32_t *to = (uint32_t *)(void *)at;
-        if (group == 2)
-            interleave_pairs(from, w->k_stride, n, flip_of(w), at);
-        else if (group == 4)
+    if (group == 2)
+        for (; k < whole && !tq_stop_after(n); k += group, panel += stride, from += group * w->k_stride)
+            interleave_pairs(from, w->k_stride, n, flip_of(w), panel);
+    for (; k < whole && !tq_stop_after(n); k += 4, from += 4 * w->k_stride) {
+        uint32_t *to = (uint32_t *)(void *)(panel + k / group * stride + k % group);
+        if (group == 4)
             bodies[tq_isa()](from, w->k_stride, n, flip, to);
         else
             for (size_t i = 0; i < n; i++) /* half panels: few */
@@ -351,28 +351,30 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
     const bool all = gemm->panel_bytes == gemm->runs * gemm->length * gemm->lanes * k->weight_bytes;
     const size_t whole = gemm->channels / gemm->lanes, tile = gemm->row_panels ? gemm->row_panels : 1;
-    const size_t written = all ? whole / tile * tile * gemm->panel_bytes : 0;
+    const size_t written = all && !gemm->in_place ? whole / tile * tile * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
-    for (size_t i = 0; i < gemm->panels; i++)
+    for (size_t i = 0; i < gemm->panels && !gemm->in_place; i++)
         pack_panel(gemm, weights, i, panel);
     if (tq_gemm_has_ones(gemm)) {
         static const int8_t one = 1;
         const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
         pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes, tq_gemm_group_bytes(gemm));
     }
-    gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
+    gemm->panel = gemm->in_place ? weights->data : panel;
+    gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
-        gemm->non_finite = !gemm->fused && !are_finite(gemm);
+        gemm->non_finite = !gemm->fused && !gemm->in_place && !are_finite(gemm); /* in place: no padding */
         return;
     }
-    sum_channels(gemm, weights, sums);
     const bool widens = tq_gemm_widens(gemm); /* copies subtract the zero point */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
     gemm->row_zero_point = widens ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
     gemm->copied_zero_point = weights->row_zero_point;
+    if (gemm->row_zero_point || !gemm->unsummed)
+        sum_channels(gemm, weights, sums);
     pack_bias(gemm, weights, bias);
 }
