@@ -267,7 +267,8 @@ static bool find_quick(tq_pair *p)
 /* XNNPACK's */
 TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
 {
-    float product = (float)((x - p->zero_first) * (y - p->zero_second)) * p->by;
+    const int16_t first = (int16_t)(x - p->zero_first), second = (int16_t)(y - p->zero_second);
+    const float product = (float)(first * second) * p->by;
     return tq_lane_round_even(product, (float)p->least, (float)p->most) + p->zero_output;
 }
 
