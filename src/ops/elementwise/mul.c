@@ -282,6 +282,7 @@ static const tq_broadcast_fn even_mul_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_eve
 static tq_broadcast_fn even_loop(const tq_pair *p)
 {
     const int isa = tq_isa();
+    (void)p;
 #if TQ_X86
     if (isa == 1 && are_bytes(p) && fabsf(p->by) < 0x1p14f) /* products fit int32 */
         return even_product_avx2;
