@@ -15,7 +15,7 @@
  *
  * Prepare: tq_gemm_plan; tq_gemm_pack into memory of plan.packed_bytes; for integers tq_gemm_store_make into memory of
  * tq_gemm_store_bytes; scratch of tq_gemm_scratch_bytes.  Eval: tq_gemm_run.  Weights that are not constant are packed
- * in eval, into scratch.  All memory is aligned to 64 bytes.
+ * in eval, into scratch, or under TQ_GEMM_IN_PLACE read where they lie.  All memory is aligned to 64 bytes.
  */
 #ifndef TQ_KERNELS_GEMM_H
 #define TQ_KERNELS_GEMM_H

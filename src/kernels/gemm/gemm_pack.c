@@ -47,8 +47,8 @@ static uint8_t flip_of(const tq_gemm_weights *w)
 enum { BLOCK = 4 };
 
 /* Words of four bytes: word c of row k of `to` is word k of row c of `from`, its bits flipped by `flip`, for c, k <
-   BLOCK.  Rows lie from_stride and to_stride bytes apart.  Words of pairs are split: of row k, the first two bytes go to
-   row 2k, the others to the row behind it. */
+   BLOCK.  Rows lie from_stride and to_stride bytes apart.  Words of pairs are split: of row k, the first two bytes go
+   to row 2k, the others to the row behind it. */
 static inline void transpose_block(const char *from, size_t from_stride, char *to, size_t to_stride, uint32_t flip,
                                    bool pairs)
 {
