@@ -65,6 +65,8 @@ COPIED += ["products/fully_connected_shuffled", "products/transpose_conv_gather"
 COPIED += ["reductions/pool.c", "reductions/reduce"]
 LEVELS = {
     "src/ops/elementwise/div.c": ["-O3"],
+    # Where a bound is chosen gcc computes what follows for it beforehand, and blends in place of a minimum.
+    **{f"src/ops/elementwise/{name}.c": [*VECTORS, *LEAN, "-fno-tree-pre"] for name in ("mul", "unary")},
     # Threaded jumps split its loops over blocks of sums: hybrid convolutions run 1.2 times as fast without.  Partial
     # results that are passed on keep vectors from sixteen rows' parameters.
     "src/ops/products/hybrid": ["-O3", *LEAN, "-fno-thread-jumps", "-fno-tree-pre"],
@@ -91,7 +93,7 @@ PRECOMPILED = {
     "src/kernels/arrays/lookup.c": "immintrin.h",
     "src/kernels/blockwise/*_avx*.c": "immintrin.h",
     "src/kernels/depthwise/*_avx*.c": "immintrin.h",
-    "src/kernels/float_arrays.c": "immintrin.h",
+    "src/kernels/float_arrays_avx*.c": "immintrin.h",
     "src/kernels/libm_arrays.c": "immintrin.h",
     "src/kernels/gemm/*_avx*.c": "immintrin.h",
     "src/kernels/winograd/*_avx*.c": "immintrin.h",

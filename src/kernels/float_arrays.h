@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "base/cpu.h"
+
 void tq_exponentials(const float *x, float *y, size_t n);            /* tq_expf */
 void tq_logistics(const float *x, float *y, size_t n);               /* tq_logistic */
 void tq_elus(const float *x, float *y, size_t n);                    /* tq_elu */
@@ -17,5 +19,17 @@ void tq_gelus(const float *x, float *y, size_t n);                   /* tq_gelu 
 void tq_logarithms(const float *x, float *y, size_t n);
 void tq_sines(const float *x, float *y, size_t n);
 void tq_cosines(const float *x, float *y, size_t n);
+
+/* The bodies of float_arrays_simd.h. */
+#define TQ_FLOAT_ARRAYS(isa)                                                \
+    void tq_exponentials__##isa(const float *x, float *y, size_t n);        \
+    void tq_logistics__##isa(const float *x, float *y, size_t n);           \
+    void tq_elus__##isa(const float *x, float *y, size_t n);                \
+    void tq_hyperbolic_tangents__##isa(const float *x, float *y, size_t n); \
+    void tq_gelus__##isa(const float *x, float *y, size_t n);
+#if TQ_X86
+TQ_FLOAT_ARRAYS(avx2)
+TQ_FLOAT_ARRAYS(avx512)
+#endif
 
 #endif

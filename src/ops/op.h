@@ -114,6 +114,7 @@ struct tq_node {
 
     /* chosen by prepare */
     bool foldable; /* its outputs depend on shapes alone: compute them once, in prepare */
+    bool in_place; /* eval reads no element of an input after it wrote output 0's element of that index */
     /* Puts the node's memory of earlier invokes, besides variable tensors, back to its start.  The runtime calls it
        after prepare too.  NULL: there is nothing to reset. */
     void (*reset)(tq_node *node);

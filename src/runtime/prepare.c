@@ -28,7 +28,7 @@ static void clean_step(tq_graph_run *graph, tq_step *step)
     step->node.eval = step->node.shape_later = NULL;
     step->node.reset = NULL;
     step->node.state = step->node.scratch = step->node.prepacked = NULL;
-    step->node.foldable = false;
+    step->node.foldable = step->node.in_place = false;
     step->in_table = false;
     step->looked_up = NULL;
     step->table = NULL; /* its memory was in step->node.memory or host.prepared */

@@ -62,6 +62,7 @@ typedef struct tq_slot {
     tq_shared_item *earlier; /* `cached` of the last preparation, while its operator is prepared again */
     uint64_t borrowed; /* bytes of `cached` that another interpreter's pool holds */
     bool in_arena; /* data lies in the arena, at `offset` bytes */
+    bool overwrites; /* it changes the memory that it took over (alias_of) */
     uint64_t offset;
     uint32_t
         alias_of; /* the tensor whose arena memory this one takes over, as the output of its last reader; or itself */

@@ -21,7 +21,7 @@ ROWS = [
     *(("MAXIMUM", kind) for kind in ("float32", "int8", "uint8")),
     *(("PRELU", kind) for kind in ("float32", "int8", "uint8", "int16")),
     *(("RELU", kind) for kind in ("float32", "int8", "int16")),
-    *(("LEAKY_RELU", kind) for kind in ("float32", "uint8", "int16")),
+    *(("LEAKY_RELU", kind) for kind in ("float32", "int8", "uint8", "int16")),
     *(("LOGISTIC", kind) for kind in ("float32", "int8", "int16")),
     *(("TANH", kind) for kind in ("float32", "uint8", "int16")),
     *(("SOFTMAX", kind) for kind in ("float32", "int8", "uint8", "int16")),
@@ -29,8 +29,9 @@ ROWS = [
     *(("LOG_SOFTMAX", kind) for kind in ("float32", "int8", "uint8")),
     ("RFFT2D", "float32"),
     *(("CAST", kind) for kind in ("bool", "int8", "uint8", "int16", "int32", "int64", "float32")),
-    ("QUANTIZE", "float32-int8"),
+    *(("QUANTIZE", kind) for kind in ("float32-int8", "int8-int8", "int8-uint8", "uint8-int8")),
     ("DEQUANTIZE", "int8"),
+    ("SQUARED_DIFFERENCE", "int8"),
 ]
 CASES = 12
 FUNCTIONS = {name: {} for name in ("EXP", "LOGISTIC", "ELU", "TANH", "LOG", "SIN", "COS", "ROUND")}
@@ -60,6 +61,35 @@ def every_code(operator, scale):
     x = m.input("int16", [count], np.arange(count).astype(np.int16), scale=scale, zero_point=0)
     m.operator(operator, [x], [m.output("int16", [count], scale=2.0**-15, zero_point=0)])
     return m.case()
+
+
+def every_byte(operator, kinds):
+    """The operator on all bytes, and some more, between scales and zero points of many ratios."""
+    rng = np.random.default_rng(0)
+    options = {"alpha": 0.2} if operator == "LEAKY_RELU" else {}
+    for ratio in (0.31, 0.5, 0.997, 1, 1.37, 3.9):
+        m = differential.Draft(0)
+        m.fixed = True
+        values = np.arange(256 + 77).astype(np.uint8).view(kinds[0])
+        places = [int(rng.integers(np.iinfo(kind).min, np.iinfo(kind).max + 1)) for kind in kinds]
+        x = m.input(kinds[0], [len(values)], values, scale=0.05 * ratio, zero_point=places[0])
+        m.operator(operator, [x], [m.output(kinds[-1], scale=0.05, zero_point=places[-1])], version=2, **options)
+        yield m.case()
+
+
+def every_pair(operator, kind):
+    """The operator on all pairs of bytes, and on rows that end within a vector."""
+    for scale, output in ((0.05, 0.07), (0.05, 3.1), (0.0625, 0.125), (0.01, 0.00099)):
+        for columns in (256, 77):
+            m = differential.Draft(0)
+            m.fixed = True
+            first = np.repeat(np.arange(256), columns).reshape(256, columns).astype(np.uint8).view(kind)
+            second = np.arange(256)[np.newaxis, :columns].astype(np.uint8).view(kind)
+            center = 0 if kind == "int8" else 128
+            x = m.input(kind, first.shape, first, scale=scale, zero_point=center + 3)
+            y = m.input(kind, second.shape, second, scale=scale * 0.7, zero_point=center - 2)
+            m.operator(operator, [x, y], [m.output(kind, scale=output, zero_point=center - 5)], version=2)
+            yield m.case()
 
 
 def every_exponent(operator, **options):
@@ -123,6 +153,10 @@ def digest():
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
         if operator == "CAST":
             cases += casts(kind)
+        if operator in ("LEAKY_RELU", "QUANTIZE") and all(part in ("int8", "uint8") for part in kind.split("-")):
+            cases += every_byte(operator, kind.split("-"))
+        if operator in ("ADD", "MUL", "SQUARED_DIFFERENCE") and kind in ("int8", "uint8"):
+            cases += every_pair(operator, kind)
         if operator in ("SOFTMAX", "LOG_SOFTMAX") and kind != "int16":
             cases += softmaxes(operator, kind)
         for numerics in generators.NUMERICS:

@@ -171,6 +171,44 @@ def test_one_row_gives_the_bits_of_the_scalar_row(isa, threads):
             assert outputs(case, isa, numerics, threads) == outputs(case, "scalar", numerics), (kind, inputs, units)
 
 
+@pytest.mark.parametrize("isa", ["scalar", *ISAS])
+def test_right_matrices_are_packed_from_rows_and_from_columns(isa):
+    rng = np.random.default_rng(0)
+    for (m, k, n), swapped in itertools.product(
+        [(1, 1, 1), (3, 2, 3), (2, 15, 4), (1, 16, 8), (2, 17, 9), (1, 31, 12), (5, 64, 16), (1, 65, 23), (2, 150, 41)],
+        (False, True),
+    ):
+        a, b = (rng.integers(-128, 128, (2, *shape), np.int8) for shape in ((m, k), (n, k) if swapped else (k, n)))
+        build = tq.ModelBuilder()
+        pair = [build.input(name, x.shape, "INT8", scale=1.0, zero_point=0) for name, x in (("a", a), ("b", b))]
+        out = build.tensor("y", (2, m, n), "INT32")
+        build.operator("BATCH_MATMUL", pair, [out], adj_y=swapped)
+        build.output(out)
+        case = SimpleNamespace(model=build.to_bytes(), shapes={}, runs=[{0: a, 1: b}])
+        expected = a.astype(np.int32) @ (b.swapaxes(1, 2) if swapped else b).astype(np.int32)
+        assert outputs(case, isa, "reference") == expected.tobytes(), (m, k, n, swapped)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_right_matrices_of_floats_give_the_bits_of_the_scalar_row(isa):
+    rng = np.random.default_rng(0)
+    # whole panels of any width, which few rows read where they lie; parts of panels; more panels than a tile has
+    for (m, k, n), swapped, numerics in itertools.product(
+        [(1, 9, 16), (1, 70, 64), (1, 33, 272), (3, 20, 48), (7, 5, 20), (64, 16, 32), (65, 16, 32), (13, 40, 160)],
+        (False, True),
+        ("reference", "xnnpack"),
+    ):
+        a, b = (rng.normal(size=(2, *shape)).astype(np.float32) for shape in ((m, k), (n, k) if swapped else (k, n)))
+        a[0, 0, :3], b[1, 0, :3] = (np.inf, 0, -0.0), (np.inf, -np.inf, np.nan)
+        build = tq.ModelBuilder()
+        pair = [build.input(name, x.shape, "FLOAT32") for name, x in (("a", a), ("b", b))]
+        out = build.tensor("y", (2, m, n), "FLOAT32")
+        build.operator("BATCH_MATMUL", pair, [out], adj_y=swapped)
+        build.output(out)
+        case = SimpleNamespace(model=build.to_bytes(), shapes={}, runs=[{0: a, 1: b}])
+        assert outputs(case, isa, numerics, 2) == outputs(case, "scalar", numerics), (m, k, n, swapped, numerics)
+
+
 def test_listing():
     assert len({(row["name"], row["isa"]) for row in ROWS}) == len(ROWS)
     for name in {row["name"] for row in ROWS}:

@@ -175,6 +175,18 @@ def embedding(table, output):
     return build_model(tensors, [operator("EMBEDDING_LOOKUP", [0, 1], [2], version=4)], [0], [2])
 
 
+def vector_by_rows(width, units):
+    """One SVDF of a row of floats with int8 weights, whose state is one step: the row times the matrix."""
+    rng = np.random.default_rng(width)
+    codes = {"feature": [units, width], "time": [units, 1]}
+    weights = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in codes.items()}
+    tensors = [tensor("x", [1, width])]
+    tensors += [tensor(name, codes[name], "INT8", data=data, scale=0.01) for name, data in weights.items()]
+    tensors += [tensor("state", [1, units], is_variable=True), tensor("y", [1, units])]
+    options = {"rank": 1, "asymmetric_quantize_inputs": True}
+    return build_model(tensors, [operator("SVDF", [0, 1, 2, -1, 3], [4], version=4, **options)], [0], [4])
+
+
 # models of one batch: of a constant shape of the output, or of indices
 ONE_BATCH = {
     f"embedding, {table} to {output}": embedding(table, output)
@@ -183,6 +195,10 @@ ONE_BATCH = {
 } | {
     f"hybrid, transposed by pixels, {outputs} of {channels}": transposed_by_pixels(channels, outputs, taps, stride)
     for channels, outputs, taps, stride in [(5, 1, 5, 2), (8, 3, 4, 2), (1, 6, 3, 1), (16, 19, 2, 2)]
+}
+ONE_BATCH |= {
+    f"hybrid, a row of {width} by {units} rows": vector_by_rows(width, units)
+    for width, units in [(1, 1), (1, 70), (15, 3), (16, 4), (17, 9), (33, 67), (64, 6), (1030, 13), (2048, 5)]
 }
 CASES = {
     "conv": conv(),

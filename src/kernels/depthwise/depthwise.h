@@ -48,6 +48,12 @@ typedef struct tq_depthwise_lines {
     size_t line_bytes, job_bytes;
 } tq_depthwise_lines;
 
+/* The plan of depthwise_bands.c. */
+typedef struct tq_depthwise_bands {
+    size_t line_bytes; /* of a line of padding; 0: not by bands */
+    size_t job_bytes;
+} tq_depthwise_bands;
+
 /* A planned convolution.  Callers read packed_bytes; the other fields belong to the files of depthwise_parts.h. */
 typedef struct tq_depthwise {
     uint64_t packed_bytes;
@@ -59,6 +65,7 @@ typedef struct tq_depthwise {
     tq_scan scan; /* depth times as wide */
     tq_depthwise_columns columns;
     tq_depthwise_lines lines;
+    tq_depthwise_bands bands;
     size_t offset_bytes; /* of `offsets` */
     /* set by tq_depthwise_pack */
     bool non_finite; /* a float weight is not finite: padding must be skipped */

@@ -244,6 +244,7 @@ INLINE vi add_products(vi sums, vi bytes, pair_weights w)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32
+#define BAND_COLUMNS_FIRST false
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
@@ -258,6 +259,7 @@ INLINE vi add_products(vi sums, vi bytes, pair_weights w)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32_fused
+#define BAND_COLUMNS_FIRST true
 #define DEPTH_LANES 8
 #define DEPTH_GROUP 1
 #define IN_BYTES 4

@@ -26,7 +26,7 @@ static size_t image_bytes(const tq_depthwise *d)
 
 size_t tq_depthwise_offset_bytes(const tq_depthwise *d)
 {
-    if (d->columns.period || d->lines.vectors || !tq_depthwise_is_small(&d->scan) ||
+    if (d->columns.period || d->lines.vectors || d->bands.line_bytes || !tq_depthwise_is_small(&d->scan) ||
         (size_t)d->scan.in_h * (size_t)d->scan.in_w > INT32_MAX / (d->channels * tq_element_size(d->in) + 1))
         return 0;
     return pixels_of(&d->scan) * d->taps * sizeof(int32_t);

@@ -41,6 +41,19 @@ typedef struct tq_column_tile {
     size_t sums_step;
 } tq_column_tile;
 
+/* `pixels` neighbours of each of four output lines, of a 3 x 3 filter: out[r] is the first of line r, row[i][r] the
+   input pixel that the first tap of filter row i meets there.  All taps meet pixels. */
+#define TQ_BAND_LINES 4
+typedef struct tq_depthwise_band {
+    const char *row[3][TQ_BAND_LINES];
+    char *out[TQ_BAND_LINES]; /* contiguous; these may overlap each other */
+    size_t pixels, vectors;
+    size_t column; /* bytes from the pixel of a tap to that of the next tap in its filter row */
+    size_t skip;   /* bytes from the end of an input pixel to the one that the next output pixel meets */
+    const char *weights, *bias; /* this and the fields below: as in tq_depthwise_tile */
+    float floor, ceiling;
+} tq_depthwise_band;
+
 struct tq_depthwise_kernel {
     const char *isa;
     uint8_t lanes, group, weight_bytes;
@@ -55,6 +68,9 @@ struct tq_depthwise_kernel {
        Up to 128 bytes more may be written. */
     void (*interleave)(const char *const row[4], const size_t step[4], size_t n, uint8_t flip, char *to);
     const tq_stores *stores;
+    /* depthwise_bands.c; NULL: the kernel has none */
+    void (*band)(const tq_depthwise_band *band);
+    bool band_columns_first; /* the order of taps in `band` */
 };
 
 #define DEPTHWISE(in, isa) extern const tq_depthwise_kernel tq_depthwise_##in##__##isa;
@@ -99,6 +115,12 @@ void tq_depthwise_run_columns(const tq_depthwise *d, const char *data, size_t fi
    whose pixels lie one behind the other. */
 tq_depthwise_lines tq_depthwise_plan_lines(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
 void tq_depthwise_run_lines(const tq_depthwise *d, const char *data, size_t first, size_t end,
+                            const tq_gemm_store *store, char *out, char *scratch);
+
+/* depthwise_bands.c: the plan, with line_bytes 0 where bands would not pay; output lines [first, end) of all images,
+   whose pixels lie one behind the other. */
+tq_depthwise_bands tq_depthwise_plan_bands(const tq_depthwise_kernel *kernel, const tq_scan *scan, size_t channels);
+void tq_depthwise_run_bands(const tq_depthwise *d, const char *data, size_t first, size_t end,
                             const tq_gemm_store *store, char *out, char *scratch);
 
 /* depthwise_offsets.c: whether the scan has few enough offsets; bytes of the offsets, 0 where there are none; the

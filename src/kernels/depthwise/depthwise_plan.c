@@ -85,6 +85,8 @@ tq_status tq_depthwise_plan(tq_depthwise *depthwise, tq_element in, size_t chann
         return tq_fail(error, TQ_NO_MEMORY, TQ_NO_OFFSET, "weights of %zu channels by %zu taps are too large", channels,
                        taps);
     if (in == TQ_f32)
+        d.bands = tq_depthwise_plan_bands(d.kernel, &d.scan, channels);
+    if (in == TQ_f32 && !d.bands.line_bytes)
         d.lines = tq_depthwise_plan_lines(d.kernel, &d.scan, channels);
     const size_t padded = tq_depthwise_packed_vectors(&d) *
                           d.kernel->lanes; /* with taps rounded up to 4: enough for any kernel that pack may choose */

@@ -43,8 +43,9 @@ static size_t block_rows(const tq_depthwise *d)
 static size_t job_bytes(const tq_depthwise *d)
 {
     const size_t tiles = tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
-    const size_t others = d->columns.job_bytes > d->lines.job_bytes ? d->columns.job_bytes : d->lines.job_bytes;
-    return tiles > others ? tiles : others;
+    const size_t by_pixels = tiles > d->columns.job_bytes ? tiles : d->columns.job_bytes;
+    const size_t by_lines = d->lines.job_bytes > d->bands.job_bytes ? d->lines.job_bytes : d->bands.job_bytes;
+    return by_pixels > by_lines ? by_pixels : by_lines;
 }
 
 /* How many last pixels there are: a vector that begins in them may read past the input. */
@@ -298,10 +299,11 @@ static void run_job(const struct run *run, size_t job)
         return;
     }
     const bool contiguous = run->out_stride == d->channels && run->stride == d->channels * sizeof(float);
-    if (d->lines.vectors && !d->non_finite && contiguous) {
+    if ((d->lines.vectors || d->bands.line_bytes) && !d->non_finite && contiguous) {
         const size_t lines = run->count / (size_t)run->scan->out_w;
-        tq_depthwise_run_lines(d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store,
-                               run->out, run->scratch + job * run->job_bytes);
+        (d->lines.vectors ? tq_depthwise_run_lines : tq_depthwise_run_bands)(
+            d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store, run->out,
+            run->scratch + job * run->job_bytes);
         return;
     }
     const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);

@@ -9,6 +9,7 @@
  *   sums_t, first_sums, last_sums, save_sums: as in gemm_simd.h
  *   weights_t, load_weights
  *   multiply(sums, a, b, weights): a and b point to a vector of each of two taps (groups of 1: of the same tap)
+ *   BAND_COLUMNS_FIRST          the order of taps (tq_scan) of bands, where the body has them; else undefined
  *   COLUMN_FIELDS               of tq_depthwise_kernel, where the body has columns; else undefined
  *   IN_REGISTER(x)              holds x in a register, where compilers would load it twice
  */
@@ -77,6 +78,40 @@ static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
         LOCAL(rows)(t, r, 1);
 }
 
+#ifdef BAND_COLUMNS_FIRST
+/* Taps are added by threes, in their order; between them, IN_REGISTER makes compilers finish all sums. */
+static TARGET void LOCAL(band)(const tq_depthwise_band *band)
+{
+    const tq_depthwise_band own = *band, *t = &own; /* stores cannot change it */
+    size_t at = 0, to = 0;
+    for (size_t x = 0; x < t->pixels; x++, at += t->skip) {
+        const char *weights = t->weights, *bias = t->bias;
+        for (size_t v = 0; v < t->vectors; v++, at += DEPTH_LANES * IN_BYTES, to += DEPTH_LANES * 4) {
+            sums_t sums[TQ_BAND_LINES];
+            EACH (r, TQ_BAND_LINES)
+                sums[r] = first_sums(bias);
+            EACH (g, 3) {
+                EACH (k, 3) {
+                    const int i = BAND_COLUMNS_FIRST ? k : g, j = BAND_COLUMNS_FIRST ? g : k;
+                    const weights_t w = load_weights(weights);
+                    weights += VECTOR_WEIGHTS;
+                    EACH (r, TQ_BAND_LINES)
+                        sums[r] = multiply(sums[r], t->row[i][r] + at + (size_t)j * t->column, NULL, w);
+                }
+                EACH (r, TQ_BAND_LINES)
+                    IN_REGISTER(sums[r]);
+            }
+            EACH (r, TQ_BAND_LINES)
+                save_sums(t->out[r] + to, last_sums(sums[r], bias));
+            bias += DEPTH_LANES * 4;
+        }
+    }
+}
+#define BAND_FIELDS .band = LOCAL(band), .band_columns_first = BAND_COLUMNS_FIRST,
+#else
+#define BAND_FIELDS
+#endif
+
 #ifndef COLUMN_FIELDS
 #define COLUMN_FIELDS
 #endif
@@ -88,7 +123,7 @@ const tq_depthwise_kernel TQ_GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
     .weight_bytes = WEIGHT_BYTES,
     .tile = LOCAL(tile),
     .stores = &DEPTH_STORES,
-    COLUMN_FIELDS /* the last */
+    BAND_FIELDS COLUMN_FIELDS /* the last */
 };
 
 #undef LOCAL
@@ -97,6 +132,8 @@ const tq_depthwise_kernel TQ_GLUE4(tq_depthwise_, IN, __, DEPTH_ISA) = {
 #undef IN
 #undef SLIDE_TILE
 #undef COLUMN_FIELDS
+#undef BAND_FIELDS
+#undef BAND_COLUMNS_FIRST
 #undef DEPTH_LANES
 #undef DEPTH_GROUP
 #undef IN_BYTES

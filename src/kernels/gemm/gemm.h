@@ -36,8 +36,9 @@ typedef struct tq_gemm {
     size_t runs, length;          /* a row as the kernel reads it: `runs` contiguous runs of `length` elements */
     size_t panels, panel_bytes;
     size_t row_panels; /* whose groups of weights alternate, so that one row reads one stream; 0: none */
+    bool in_place;     /* floats: all panels' groups alternate as they lie in the caller's weights */
     size_t in_bytes;   /* of an element of rows: 1, 2 or 4 */
-    bool wide, fused;  /* the flags */
+    bool wide, fused, unsummed; /* the flags */
     bool copies;       /* rows are copied into the kernel's form */
     bool narrow;       /* floats: too few channels for vectors: gemm_loops.c */
     bool dots;         /* integers: so few channels and such long rows that vectors go along the row: gemm_row.c */
@@ -75,7 +76,10 @@ typedef struct tq_gemm_weights {
 enum {
     TQ_GEMM_WIDE = 1, /* int16 rows with 64-bit sums */
     TQ_GEMM_FUSED = 2, /* float rows: the fused order */
-    TQ_GEMM_ONE_ROW = 4 /* weights are packed for runs of one row */
+    TQ_GEMM_ONE_ROW = 4, /* weights are packed for runs of one row */
+    TQ_GEMM_IN_PLACE = 8, /* weights [depth][channels] are read where they lie, if they are floats of whole panels: for
+                             few rows, whose products take less time than packing */
+    TQ_GEMM_UNSUMMED = 16 /* tq_gemm_weight_sums are not asked for */
 };
 
 /* Plans a product of `in` rows (i8, u8, i16 or f32).  channels, taps, depth: 0 and more; flags: TQ_GEMM_x bits.
@@ -88,7 +92,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
    the kernel, so that they are multiplied where they lie.  A product with gemm.image then serves no other scan. */
 void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, size_t images);
 
-/* Packs weights into `memory`: packed_bytes bytes, which outlive the product. */
+/* Packs weights into `memory`: packed_bytes bytes, which outlive the product; so do the weights of one in place. */
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory);
 
 /* [channels]: sums of the raw weight values (u8 less 128) over taps and depth, for rows with a zero point each. */

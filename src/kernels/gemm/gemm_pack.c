@@ -25,7 +25,7 @@ struct offsets {
 static struct offsets offsets_of(const tq_gemm *g)
 {
     struct offsets at;
-    at.bias = tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
+    at.bias = g->in_place ? 0 : tq_gemm_part((uint64_t)g->panel_bytes * (g->panels + tq_gemm_has_ones(g)));
     at.sums = at.bias + tq_gemm_part((uint64_t)g->panels * g->lanes * (g->wide ? 8 : 4));
     at.padding = at.sums + tq_gemm_part((uint64_t)g->channels * sizeof(int32_t));
     at.end = at.padding + tq_gemm_part((uint64_t)tq_gemm_padding_elements(g) * g->in_bytes + TQ_GEMM_SLACK);
@@ -47,8 +47,10 @@ static uint8_t flip_of(const tq_gemm_weights *w)
 enum { BLOCK = 4 };
 
 /* Words of four bytes: word c of row k of `to` is word k of row c of `from`, its bits flipped by `flip`, for c, k <
-   BLOCK.  Rows lie from_stride and to_stride bytes apart. */
-static inline void transpose_block(const char *from, size_t from_stride, char *to, size_t to_stride, uint32_t flip)
+   BLOCK.  Rows lie from_stride and to_stride bytes apart.  Words of pairs are split: of row k, the first two bytes go to
+   row 2k, the others to the row behind it. */
+static inline void transpose_block(const char *from, size_t from_stride, char *to, size_t to_stride, uint32_t flip,
+                                   bool pairs)
 {
 #if TQ_X86
     const __m128 flips = _mm_castsi128_ps(_mm_set1_epi32((int32_t)flip));
@@ -56,15 +58,30 @@ static inline void transpose_block(const char *from, size_t from_stride, char *t
     for (size_t c = 0; c < BLOCK; c++)
         rows[c] = _mm_xor_ps(_mm_loadu_ps((const float *)(const void *)(from + c * from_stride)), flips);
     _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
-    for (size_t k = 0; k < BLOCK; k++)
-        _mm_storeu_ps((float *)(void *)(to + k * to_stride), rows[k]);
+    for (size_t k = 0; k < BLOCK; k++) {
+        if (!pairs) {
+            _mm_storeu_ps((float *)(void *)(to + k * to_stride), rows[k]);
+            continue;
+        }
+        enum { SPLIT = 0 | 2 << 2 | 1 << 4 | 3 << 6 };
+        const __m128i row = _mm_castps_si128(rows[k]);
+        const __m128i split = _mm_shuffle_epi32(_mm_shufflehi_epi16(_mm_shufflelo_epi16(row, SPLIT), SPLIT), SPLIT);
+        _mm_storel_epi64((__m128i *)(void *)(to + 2 * k * to_stride), split);
+        _mm_storel_epi64((__m128i *)(void *)(to + (2 * k + 1) * to_stride), _mm_unpackhi_epi64(split, split));
+    }
 #else
     for (size_t k = 0; k < BLOCK; k++)
         for (size_t c = 0; c < BLOCK; c++) {
             uint32_t word;
             memcpy(&word, from + c * from_stride + 4 * k, sizeof word);
             word ^= flip;
-            memcpy(to + k * to_stride + 4 * c, &word, sizeof word);
+            const char *bytes = (const char *)&word;
+            if (!pairs) {
+                memcpy(to + k * to_stride + 4 * c, bytes, 4);
+                continue;
+            }
+            memcpy(to + 2 * k * to_stride + 2 * c, bytes, 2);
+            memcpy(to + (2 * k + 1) * to_stride + 2 * c, bytes + 2, 2);
         }
 #endif
 }
@@ -85,6 +102,24 @@ static inline uint32_t word_of(const uint8_t *from, size_t stride, size_t i)
     }
 TQ_EVERY_ISA(INTERLEAVE)
 
+/* to: byte i of each of two rows that lie `stride` bytes apart, their bits flipped by `flip`. */
+static inline void interleave_pairs(const uint8_t *from, size_t stride, size_t n, uint8_t flip, char *to)
+{
+    size_t i = 0;
+#if TQ_X86
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    for (; i + 8 <= n; i += 8) {
+        const __m128i first = _mm_loadl_epi64((const __m128i *)(const void *)(from + i));
+        const __m128i second = _mm_loadl_epi64((const __m128i *)(const void *)(from + stride + i));
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * i), _mm_xor_si128(_mm_unpacklo_epi8(first, second), flips));
+    }
+#endif
+    for (; i < n; i++) {
+        to[2 * i] = (char)(from[i] ^ flip);
+        to[2 * i + 1] = (char)(from[stride + i] ^ flip);
+    }
+}
+
 /* Packs the whole groups of a run whose channels lie side by side, as the right matrix of a product has them: `from` is
    its first row.  Returns the weights of a channel that are packed. */
 static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel,
@@ -92,9 +127,12 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
 {
     static void (*const bodies[TQ_ISAS])(const uint8_t *, size_t, size_t, uint32_t, uint32_t *) =
         TQ_ISA_FUNCTIONS(interleave);
-    const size_t group = g->kernel->group, whole = g->length / group * group;
+    const size_t group = g->kernel->group, whole = g->length - g->length % group;
     const uint32_t flip = flip_of(w) * 0x01010101u;
     size_t k = 0;
+    if (group == 2)
+        for (; k < whole && !tq_stop_after(n); k += group, panel += stride, from += group * w->k_stride)
+            interleave_pairs(from, w->k_stride, n, flip_of(w), panel);
     for (; k < whole && !tq_stop_after(n); k += 4, from += 4 * w->k_stride) {
         uint32_t *to = (uint32_t *)(void *)(panel + k / group * stride + k % group);
         if (group == 4)
@@ -117,17 +155,18 @@ static void pack_bytes(const tq_gemm *g, const tq_gemm_weights *w, size_t first,
     const uint8_t flip = flip_of(w);
     const size_t groups = (g->length + group - 1) / group; /* of a run */
     for (size_t run = 0; run < g->runs; run++, from += g->length * w->k_stride, panel += groups * stride) {
-        const bool columns = group % 4 == 0 && w->channel_stride == 1 && w->k_stride != 1;
+        const bool columns = group % 2 == 0 && w->channel_stride == 1 && w->k_stride != 1;
         const size_t packed = columns ? pack_columns(g, w, from, n, panel, stride) : 0;
         for (size_t line = packed; line < g->length && !tq_stop_after(n * LINE / 4); line += LINE) {
             const size_t some = tq_min_size(LINE, g->length - line);
             const bool words = group % 4 == 0 && w->k_stride == 1;
-            const size_t block = words && group == 4 ? some / 16 * 16 : 0;
+            const size_t block = w->k_stride == 1 && (group == 4 || group == 2) ? some / 16 * 16 : 0;
             const size_t blocks = n / BLOCK * BLOCK; /* these by transposition */
             for (size_t c = 0; c < blocks; c += BLOCK)
                 for (size_t k = 0; k < block; k += 4 * BLOCK)
                     transpose_block((const char *)from + c * w->channel_stride + line + k, w->channel_stride,
-                                    panel + (line + k) / 4 * stride + 4 * c, stride, flip * 0x01010101u);
+                                    panel + (line + k) / group * stride + group * c, stride, flip * 0x01010101u,
+                                    group == 2);
             for (size_t c = 0; c < n; c++) {
                 size_t k = c < blocks ? block : 0;
                 const uint8_t *weight = from + c * w->channel_stride + line * w->k_stride;
@@ -176,7 +215,7 @@ static void pack_floats(const tq_gemm *g, const tq_gemm_weights *w, size_t first
         for (size_t c = 0; c < whole; c += BLOCK)
             for (size_t k = line; k < line + LINE; k += BLOCK)
                 transpose_block((const char *)(from + c * w->channel_stride + k), w->channel_stride * sizeof *from,
-                                (char *)(to + k * step + c), stride, 0);
+                                (char *)(to + k * step + c), stride, 0, false);
         for (size_t c = whole; c < n; c++)
             for (size_t k = line; k < line + some; k++)
                 to[k * step + c] = from[c * w->channel_stride + k * w->k_stride];
@@ -312,28 +351,30 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     /* zeros that remain: lanes past the last channel, the rest of a run's last group, missing biases */
     const bool all = gemm->panel_bytes == gemm->runs * gemm->length * gemm->lanes * k->weight_bytes;
     const size_t whole = gemm->channels / gemm->lanes, tile = gemm->row_panels ? gemm->row_panels : 1;
-    const size_t written = all ? whole / tile * tile * gemm->panel_bytes : 0;
+    const size_t written = all && !gemm->in_place ? whole / tile * tile * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
-    for (size_t i = 0; i < gemm->panels; i++)
+    for (size_t i = 0; i < gemm->panels && !gemm->in_place; i++)
         pack_panel(gemm, weights, i, panel);
     if (tq_gemm_has_ones(gemm)) {
         static const int8_t one = 1;
         const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
         pack_bytes(gemm, &ones, 0, gemm->lanes, panel + gemm->panels * gemm->panel_bytes, tq_gemm_group_bytes(gemm));
     }
-    gemm->panel = panel, gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
+    gemm->panel = gemm->in_place ? weights->data : panel;
+    gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);
     if (gemm->in == TQ_f32) {
         if (weights->bias)
             memcpy(bias, weights->bias, gemm->channels * sizeof(float));
-        gemm->non_finite = !gemm->fused && !are_finite(gemm);
+        gemm->non_finite = !gemm->fused && !gemm->in_place && !are_finite(gemm); /* in place: no padding */
         return;
     }
-    sum_channels(gemm, weights, sums);
     const bool widens = tq_gemm_widens(gemm); /* copies subtract the zero point */
     const int32_t flipped = gemm->in == TQ_u8 ? (k->flip_u8 ? -128 : 0) : k->flip_i8 ? 128 : 0;
     gemm->row_zero_point = widens ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
     gemm->copied_zero_point = weights->row_zero_point;
+    if (gemm->row_zero_point || !gemm->unsummed)
+        sum_channels(gemm, weights, sums);
     pack_bias(gemm, weights, bias);
 }

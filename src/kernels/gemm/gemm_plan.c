@@ -108,6 +108,12 @@ static bool should_copy(const tq_gemm *g)
     return g->depth <= 16 || (g->depth % g->kernel->group && g->depth < 64);
 }
 
+/* The scalar tiles, of one panel, want groups side by side. */
+static bool can_stay_in_place(const tq_gemm *g)
+{
+    return g->in == TQ_f32 && g->taps == 1 && !g->narrow && g->kernel->wide_panels > 1 && g->channels % g->lanes == 0;
+}
+
 tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t taps, size_t depth, int flags,
                        tq_error *error)
 {
@@ -118,6 +124,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
                  .depth = depth,
                  .wide = wide,
                  .fused = fused,
+                 .unsummed = flags & TQ_GEMM_UNSUMMED,
                  .in_bytes = tq_element_size(in)};
     g.kernel = choose_kernel(in, fused);
     g.dots = has_dots(&g);
@@ -140,6 +147,9 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     if (fits) {
         if (flags & TQ_GEMM_ONE_ROW && taps == 1 && !wide && !g.narrow && !g.dots)
             g.row_panels = tq_gemm_fair_share(g.panels, g.kernel->wide_panels);
+        g.in_place = flags & TQ_GEMM_IN_PLACE && can_stay_in_place(&g);
+        if (g.in_place)
+            g.row_panels = g.panels;
         g.short_row = is_short_row(&g);
         g.panel_bytes = (size_t)width;
         g.packed_bytes = tq_gemm_packed_bytes(&g);

@@ -285,12 +285,13 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     const char *data = call->rows->data;
     const void **taps = tq_gemm_taps(call, space);
     const size_t row = tq_gemm_copied_row_bytes(g), elements = tq_round_up(g->length, g->kernel->group);
-    const bool lines = has_lines(call), widens = tq_gemm_widens(g);
+    const bool widens = tq_gemm_widens(g);
     if (call->image) {
         tq_gemm_point_image(call, space->table, first, count);
         return;
     }
     const bool dense = widens && call->plain && elements == g->length && stride == elements * g->in_bytes;
+    const bool lines = has_lines(call) && !dense;
     const bool small = g->copies && !lines && !dense && g->depth * g->in_bytes <= SMALL_PIXEL;
     char *const copies = widens ? space->bytes : space->copies; /* before they are widened */
     const size_t copied_row = widens ? elements * g->in_bytes : row;

@@ -55,11 +55,11 @@ TQ_BODY float clamped(float x, float low, float high, const bool drops_nan)
     return tq_bounded(x, low, high);
 }
 
-/* A block of one row. */
+/* A block of one row.  y overlaps neither sums nor col: compilers find vectors and store them where they belong. */
 TQ_BODY void scale_sums(const int32_t *sums, const columns *col, tq_quantized_row by, float low, float high,
                         const tq_scale_order order, const bool drops_nan, float *restrict y)
 {
-    for (size_t i = 0; i < BLOCK; i++) {
+    TQ_EACH_LANE (i, BLOCK) {
         const uint32_t shift = (uint32_t)by.zero_point * (uint32_t)col->weight_sum[i];
         const float sum = (float)(int32_t)((uint32_t)sums[i] - shift);
         const float x = order == TQ_SCALE_FUSED      ? fmaf(sum * by.scale, col->scale[i], col->bias[i])
@@ -80,11 +80,8 @@ TQ_BODY void scale_block(const tq_tile_store *t, size_t row, size_t at, size_t n
     const int32_t *sums = (const int32_t *)t->sums + at;
     columns col;
     load_columns(s, t->first + at, n, &col);
-    for (size_t r = t->rows; r > 0; r--, sums += stride, to += out_stride, by += row_step) {
-        float y[BLOCK];
-        scale_sums(sums, &col, *by, low, high, order, drops_nan, y);
-        memcpy(to, y, sizeof y);
-    }
+    for (size_t r = t->rows; r > 0; r--, sums += stride, to += out_stride, by += row_step)
+        scale_sums(sums, &col, *by, low, high, order, drops_nan, to);
 }
 
 /* TQ_GEMM_SLACK bytes follow the sums, so that the last block is whole, too; its results go by `part`. */

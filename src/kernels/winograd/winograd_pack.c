@@ -102,24 +102,41 @@ bool tq_winograd_plan(tq_winograd *winograd, const tq_gemm *gemm, const tq_scan 
 
 /* ---- weights ---- */
 
-/* A weight less its zero point. */
-static inline int32_t weight_at(const tq_gemm_weights *w, size_t channel, size_t at)
+/* Weights less their zero point. */
+typedef struct reader {
+    const uint8_t *data;
+    size_t channel_stride;
+    uint8_t flip;
+    int16_t add;
+} reader;
+
+static reader reader_of(const tq_gemm_weights *w)
 {
-    const uint8_t flip = w->type == TQ_u8 ? 0x80 : w->flip,
-                  byte = ((const uint8_t *)w->data)[channel * w->channel_stride + at];
-    return (int8_t)(byte ^ flip) + (w->type == TQ_u8 ? 128 : 0) - w->zero_point;
+    const bool u8 = w->type == TQ_u8;
+    return (reader){w->data, w->channel_stride, u8 ? 0x80 : w->flip, (int16_t)((u8 ? 128 : 0) - w->zero_point)};
+}
+
+/* The weights [at, at + n) of a channel. */
+static inline void read_weights(const reader *from, size_t channel, size_t at, size_t n, int16_t *restrict to)
+{
+    const uint8_t *bytes = from->data + channel * from->channel_stride + at, flip = from->flip;
+    const int16_t add = from->add;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (int16_t)((int8_t)(bytes[i] ^ flip) + add);
 }
 
 /* Whether |output - bias| < LIMIT for all values of the rows, which lie `most` above and `least` below their zero point
-   at most. */
-static bool is_exact(const tq_winograd *winograd, const tq_gemm_weights *w)
+   at most.  MOST_BYTES bounds the sums far below 2^31. */
+static bool is_exact(const tq_winograd *winograd, const reader *from)
 {
     const uint64_t least = (uint64_t)(winograd->zero_point + 128), most = 255 - least;
     for (size_t c = 0; c < winograd->channels; c++) {
-        int64_t sum = 0, magnitudes = 0;
-        for (size_t k = 0; k < 9 * winograd->depth; k++) {
-            const int32_t weight = weight_at(w, c, k);
-            sum += weight, magnitudes += abs(weight);
+        int32_t sum = 0, magnitudes = 0;
+        for (size_t k = 0; k < 9 * winograd->depth; k += TQ_WINOGRAD_DEPTH) {
+            int16_t weights[TQ_WINOGRAD_DEPTH];
+            read_weights(from, c, k, TQ_WINOGRAD_DEPTH, weights);
+            for (size_t i = 0; i < TQ_WINOGRAD_DEPTH; i++)
+                sum += weights[i], magnitudes += abs(weights[i]);
         }
         const uint64_t positive = (uint64_t)(magnitudes + sum) / 2, negative = (uint64_t)(magnitudes - sum) / 2;
         if (positive * most + negative * least >= LIMIT || negative * most + positive * least >= LIMIT)
@@ -131,39 +148,55 @@ static bool is_exact(const tq_winograd *winograd, const tq_gemm_weights *w)
 /* Of a panel: the weights of two input channels for all channels, side by side. */
 enum { PAIRS = 2 * TQ_WINOGRAD_LANES };
 
-/* y = G x for each of PAIRS columns; rows of x are `from` apart, of y `to`. */
-static void transform_lines(const int16_t *restrict x, size_t from, int16_t *restrict y, size_t to, size_t pairs)
+/* y = G x for each of `pairs` columns, vector by vector; rows of x are `from` apart, of y `to`. */
+static void transform_lines(const int16_t *x, size_t from, int16_t *y, size_t to, size_t pairs)
 {
-    for (size_t i = 0; i < pairs; i++, x++, y++) {
-        const int sum = x[0] + x[2 * from], far = x[0] + 4 * x[2 * from], middle = x[from];
-        y[0] = (int16_t)(3 * x[0]);
-        y[to] = (int16_t)(-sum - middle);
-        y[2 * to] = (int16_t)(middle - sum);
-        y[3 * to] = (int16_t)(far + 2 * middle);
-        y[4 * to] = (int16_t)(far - 2 * middle);
-        y[5 * to] = (int16_t)(3 * x[2 * from]);
+    enum { SIDE = 8 };
+    for (size_t at = 0; at < pairs; at += SIDE, x += SIDE, y += SIDE) {
+        int16_t lines[6][SIDE];
+        for (size_t i = 0; i < SIDE; i++) {
+            const int first = x[i], middle = x[from + i], last = x[2 * from + i];
+            const int sum = first + last, far = first + 4 * last;
+            lines[0][i] = (int16_t)(3 * first);
+            lines[1][i] = (int16_t)(-sum - middle);
+            lines[2][i] = (int16_t)(middle - sum);
+            lines[3][i] = (int16_t)(far + 2 * middle);
+            lines[4][i] = (int16_t)(far - 2 * middle);
+            lines[5][i] = (int16_t)(3 * last);
+        }
+        for (size_t l = 0; l < 6; l++)
+            memcpy(y + l * to, lines[l], sizeof lines[l]);
     }
 }
 
-/* The weights of n channels from `first` on, and of input channels k and k + 1: to[point * step][lanes][2]. */
-static void pack_pairs(const tq_winograd *w, const tq_gemm_weights *weights, size_t first, size_t n, size_t k,
-                       int16_t *to)
+/* The weights of a panel for TQ_WINOGRAD_DEPTH input channels: [tap][channel][input channel]. */
+typedef int16_t filters_t[9][TQ_WINOGRAD_LANES][TQ_WINOGRAD_DEPTH];
+
+/* Those of input channels k and k + 1 and n channels: to[point * step][lanes][2]. */
+static void pack_pairs(const tq_winograd *w, const filters_t *all, size_t n, size_t k, int16_t *to)
 {
     const size_t step = w->depth * w->lanes;
     int16_t filters[9 * PAIRS] = {0}, columns[6 * 3 * PAIRS];
     for (size_t t = 0; t < 9; t++)
-        for (size_t i = 0; i < 2 * n; i++)
-            filters[t * PAIRS + i] = (int16_t)weight_at(weights, first + i / 2, t * w->depth + k + i % 2);
+        for (size_t c = 0; c < n; c++)
+            memcpy(filters + t * PAIRS + 2 * c, (*all)[t][c] + k, 2 * sizeof *filters);
     for (size_t j = 0; j < 3; j++)
         transform_lines(filters + j * PAIRS, 3 * PAIRS, columns + j * PAIRS, 3 * PAIRS, 2 * w->lanes);
     for (size_t i = 0; i < 6; i++)
         transform_lines(columns + i * 3 * PAIRS, PAIRS, to + i * 6 * step, step, 2 * w->lanes);
 }
 
-static void pack_panel(const tq_winograd *w, const tq_gemm_weights *weights, size_t first, size_t n, int16_t *to)
+static void pack_panel(const tq_winograd *w, const reader *from, size_t first, size_t n, int16_t *to)
 {
-    for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS); k += 2)
-        pack_pairs(w, weights, first, n, k, to + k * w->lanes);
+    filters_t filters;
+    for (size_t k = 0; k < w->depth && !tq_stop_after(n * TQ_WINOGRAD_POINTS * TQ_WINOGRAD_DEPTH / 2);
+         k += TQ_WINOGRAD_DEPTH) {
+        for (size_t t = 0; t < 9; t++)
+            for (size_t c = 0; c < n; c++)
+                read_weights(from, first + c, t * w->depth + k, TQ_WINOGRAD_DEPTH, filters[t][c]);
+        for (size_t i = 0; i < TQ_WINOGRAD_DEPTH; i += 2)
+            pack_pairs(w, (const filters_t *)&filters, n, i, to + (k + i) * w->lanes);
+    }
 }
 
 bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, void *memory)
@@ -173,11 +206,12 @@ bool tq_winograd_pack(tq_winograd *winograd, const tq_gemm_weights *weights, voi
     const size_t panel = TQ_WINOGRAD_POINTS * lanes * winograd->depth;
     int16_t *to = memory;
     int32_t *bias = (int32_t *)(void *)((char *)memory + at.bias);
-    if (!is_exact(winograd, weights))
+    const reader from = reader_of(weights);
+    if (!is_exact(winograd, &from))
         return false;
     for (size_t p = 0; p < winograd->panels; p++, to += panel) {
         const size_t first = p * lanes;
-        pack_panel(winograd, weights, first, tq_min_size(lanes, winograd->channels - first), to);
+        pack_panel(winograd, &from, first, tq_min_size(lanes, winograd->channels - first), to);
     }
     memset(bias, 0, winograd->panels * lanes * sizeof *bias);
     if (weights->bias)

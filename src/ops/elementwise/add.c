@@ -62,6 +62,13 @@ TQ_BODY int32_t lane_add(int32_t x, int32_t y, const tq_pair *p)
     return tq_pair_lane_output(LANE_INPUT(x, first) + signed_term(LANE_INPUT(y, second), p), p);
 }
 
+/* The inputs' terms are at most 255 2^7 by multipliers up to 1/2, and the square of their difference at most 2^30. */
+TQ_BODY int32_t lane_squared_difference(int32_t x, int32_t y, const tq_pair *p)
+{
+    const int32_t difference = LANE_INPUT(x, first) - LANE_INPUT(y, second);
+    return tq_pair_lane_output(difference * difference, p);
+}
+
 /* INT16 with power-of-two scales: at most one input is shifted, by first.shift or second.shift <= 0.  low and high lie
    within INT16, to which sums saturate. */
 TQ_BODY int32_t shifted_add(int32_t x, int32_t y, const tq_pair *p)
@@ -72,6 +79,9 @@ TQ_BODY int32_t shifted_add(int32_t x, int32_t y, const tq_pair *p)
 
 TQ_PAIR_DEFINE(add, lane_add)
 TQ_PAIR_8BIT(squared_difference_8bit, , squared_difference)
+#define LANE_SQUARES(isa, target) TQ_PAIR_8BIT(lane_squares_##isa, target, lane_squared_difference)
+TQ_EVERY_ISA_TO_AVX2(LANE_SQUARES)
+static const tq_broadcast_fn lane_squares[TQ_ISAS] = TQ_ISA_FUNCTIONS_TO_AVX2(lane_squares);
 TQ_BROADCAST_2_SMALL(shifted_add_16bit, int16_t, int16_t, int16_t, tq_pair, shifted_add(x, y, &p))
 
 /* Whether |q - z| < 2^10 for the values q of 8 bits. */
@@ -421,5 +431,9 @@ tq_status tq_prepare_squared_difference(tq_node *node, tq_error *error)
     TQ_TRY(scale_sums(node, &s->p, 7, 2, error));
     s->walk.run = squared_difference_8bit;
     s->walk.cost = 5000;
+    if (sums_fit(&s->p)) {
+        s->walk.run = lane_squares[tq_isa()];
+        s->walk.cost = 500;
+    }
     return TQ_OK;
 }

@@ -306,6 +306,7 @@ tq_status tq_binary_prepare(tq_node *node, tq_error *error)
     s->walk.run = s->general = row->run[tq_isa()];
     s->walk.cost = row->cost;
     node->eval = eval_of(node);
+    node->in_place = true;
     return TQ_OK;
 }
 

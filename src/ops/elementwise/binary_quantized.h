@@ -92,36 +92,34 @@ TQ_BODY int32_t tq_pair_lane_output(int32_t x, const tq_pair *p)
 
 enum { TQ_PAIR_BLOCK = 64 };
 
-/* Elements [at, at + n) of input k, in place or in `copy`, whose other elements then do not matter.  Of stride 0: its
-   element. */
+/* Elements [at, at + n) of input k, in place or in `copy`, whose other elements then do not matter.  Of stride 0:
+   `copy`, which holds its element in every place. */
 TQ_BODY const void *tq_pair_block(const tq_broadcast_run *run, int k, size_t at, size_t n, size_t size, void *copy)
 {
-    const char *from = (const char *)run->in[k] + (run->scalar[k] ? 0 : at * size);
-    return n == TQ_PAIR_BLOCK || run->scalar[k] ? from : memcpy(copy, from, n * size);
+    if (run->scalar[k])
+        return copy;
+    const char *from = (const char *)run->in[k] + at * size;
+    return n == TQ_PAIR_BLOCK ? from : memcpy(copy, from, n * size);
 }
 
 /* A loop by lanes: blocks of TQ_PAIR_BLOCK, which are whole vectors.  The last block is copied, so that short tensors
-   and ends take no loop of scalars. */
-#define TQ_PAIR_EACH(T, first, second, expression) \
-    for (size_t i = 0; i < TQ_PAIR_BLOCK; i++) {   \
-        const T x = first, y = second;             \
-        made[i] = (T)(expression);                 \
-    }
+   and ends take no loop of scalars; so is an element of stride 0, so that one loop serves all. */
 #define TQ_PAIR_LANES(loop, target, T, expression)                                            \
     target static void loop(const tq_broadcast_run *run)                                      \
     {                                                                                         \
         const tq_pair p = *(const tq_pair *)run->params;                                      \
-        T first[TQ_PAIR_BLOCK] = {0}, second[TQ_PAIR_BLOCK] = {0}, made[TQ_PAIR_BLOCK];       \
+        T copies[2][TQ_PAIR_BLOCK] = {{0}}, made[TQ_PAIR_BLOCK];                              \
+        for (int k = 0; k < 2; k++)                                                           \
+            for (size_t i = 0; run->scalar[k] && i < TQ_PAIR_BLOCK; i++)                      \
+                copies[k][i] = *(const T *)run->in[k];                                        \
         for (size_t at = 0; at < run->n; at += TQ_PAIR_BLOCK) {                               \
             const size_t left = run->n - at, n = left < TQ_PAIR_BLOCK ? left : TQ_PAIR_BLOCK; \
-            const T *a = tq_pair_block(run, 0, at, n, sizeof *a, first);                      \
-            const T *b = tq_pair_block(run, 1, at, n, sizeof *b, second);                     \
-            if (run->scalar[0])                                                               \
-                TQ_PAIR_EACH(T, *a, b[i], expression)                                         \
-            else if (run->scalar[1])                                                          \
-                TQ_PAIR_EACH(T, a[i], *b, expression)                                         \
-            else                                                                              \
-                TQ_PAIR_EACH(T, a[i], b[i], expression)                                       \
+            const T *a = tq_pair_block(run, 0, at, n, sizeof *a, copies[0]);                  \
+            const T *b = tq_pair_block(run, 1, at, n, sizeof *b, copies[1]);                  \
+            for (size_t i = 0; i < TQ_PAIR_BLOCK; i++) {                                      \
+                const T x = a[i], y = b[i];                                                   \
+                made[i] = (T)(expression);                                                    \
+            }                                                                                 \
             if (n == TQ_PAIR_BLOCK)                                                           \
                 memcpy((T *)run->out + at, made, sizeof made);                                \
             else                                                                              \

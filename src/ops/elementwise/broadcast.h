@@ -9,7 +9,7 @@
 #ifndef TQ_OPS_ELEMENTWISE_BROADCAST_H
 #define TQ_OPS_ELEMENTWISE_BROADCAST_H
 
-#include "ops/check.h"
+#include "ops/elementwise/map.h"
 
 #define TQ_OPERANDS 3
 
@@ -50,6 +50,7 @@ tq_status tq_broadcast_eval(tq_node *node, tq_error *error);
 
 /* for each i < n:  out[i] = expression of x = first (an A), y = second (a B) */
 #define TQ_BROADCAST_LOOP(A, first, B, second, R, expression) \
+    TQ_IN_PLACE                                               \
     for (size_t i = 0; i < n; i++) {                          \
         const A x = first;                                    \
         const B y = second;                                   \

@@ -16,6 +16,12 @@ static void run_table(const void *in, void *out, size_t n, const void *params)
     tq_lookup_bytes(params, in, out, n);
 }
 
+static void run_lines(const void *in, void *out, size_t n, const void *params)
+{
+    const tq_lookup *lookup = params;
+    tq_lines_run(&lookup->lines, lookup->table, in, out, n);
+}
+
 /* A range begins at a multiple of 64 (map.h), and so at a whole block. */
 static void run_blocks(const void *in, void *out, size_t n, const void *params)
 {
@@ -63,6 +69,18 @@ tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn function, const void 
     node->out[0]->mapped_from = node->in[0];
     node->out[0]->map = lookup->table;
     return TQ_OK;
+}
+
+void tq_lookup_by_lines(tq_node *node, double below, double above)
+{
+    tq_lookup *lookup = node->state;
+    const bool flips_in = node->in[0]->type == TQ_TensorType_UINT8;
+    const bool flips_out = node->out[0]->type == TQ_TensorType_UINT8;
+    const int32_t zero = tq_kernel_zero_point(node, node->in[0]) - (flips_in ? 128 : 0);
+    if (!tq_lines_find(&lookup->lines, lookup->table, (const double[2]){below, above}, zero, flips_in, flips_out))
+        return;
+    lookup->map.run = run_lines;
+    lookup->map.params = lookup;
 }
 
 tq_status tq_lookup_prepare_blocks(tq_node *node, size_t block, tq_quantized_fn function, tq_quantized_fn remainder,

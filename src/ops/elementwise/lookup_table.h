@@ -9,6 +9,7 @@
 #ifndef TQ_OPS_ELEMENTWISE_LOOKUP_TABLE_H
 #define TQ_OPS_ELEMENTWISE_LOOKUP_TABLE_H
 
+#include "kernels/arrays/lines.h"
 #include "ops/elementwise/map.h"
 
 /* The quantized output for a quantized input q.  The caller saturates it to the output's type. */
@@ -24,6 +25,7 @@ typedef struct tq_lookup {
     uint8_t table[256];                  /* indexed by a quantized value's low 8 bits */
     uint8_t remainder[256];              /* with blocks: the table for the elements after the last whole block */
     size_t block;                        /* elements of a block */
+    tq_lines lines;                      /* tq_lookup_by_lines */
     int16_t points[TQ_LOOKUP_STEPS + 1]; /* INT16 */
 } tq_lookup;
 
@@ -34,6 +36,10 @@ tq_status tq_lookup_prepare(tq_node *node, tq_quantized_fn function, const void 
 /* Clamps the table of a node that tq_lookup_prepare has prepared to [low, high], a fused activation's bounds, both
    within the output's type. */
 void tq_lookup_clamp(tq_node *node, int32_t low, int32_t high);
+
+/* After tq_lookup_prepare: arithmetic takes the table's place where the function is the greater of two lines of about
+   these slopes, which meet at the input's zero point.  below: for the lesser quantized values. */
+void tq_lookup_by_lines(tq_node *node, double below, double above);
 
 /* tq_lookup_prepare with another function for the elements after the last whole block.  block: elements, a divisor of
    64.  The runtime's optimized kernels need it where their vectors and scalars differ. */

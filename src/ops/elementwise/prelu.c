@@ -109,5 +109,6 @@ tq_status tq_prepare_prelu(tq_node *node, tq_error *error)
     s->walk.run = choose(type, node->in[1]->type, fits_lanes(&s->p, type));
     s->walk.cost = type == TQ_TensorType_FLOAT32 ? 70 : 300;
     node->eval = tq_broadcast_eval;
+    node->in_place = true;
     return TQ_OK;
 }

@@ -240,7 +240,11 @@ static tq_status prepare_bytes(tq_node *node, tq_error *error)
     r.by_256 = tq_multiplier_in_256ths(tq_scale_of(in) / tq_scale_of(out));
     if (node->numerics == TQ_NUMERICS_OPTIMIZED)
         return tq_lookup_prepare_blocks(node, BLOCK_8BIT, rescaled_up, rescaled, &r, error);
-    return tq_lookup_prepare(node, node->numerics == TQ_NUMERICS_XNNPACK ? rescaled_256 : rescaled, &r, error);
+    const bool by_256 = node->numerics == TQ_NUMERICS_XNNPACK;
+    TQ_TRY(tq_lookup_prepare(node, by_256 ? rescaled_256 : rescaled, &r, error));
+    const double slope = by_256 ? r.by_256 / 256.0 : (double)tq_scale_of(in) / (double)tq_scale_of(out);
+    tq_lookup_by_lines(node, slope, slope);
+    return TQ_OK;
 }
 
 static tq_status prepare_requantize(tq_node *node, tq_error *error)

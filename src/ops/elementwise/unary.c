@@ -215,5 +215,6 @@ tq_status tq_prepare_unary(tq_node *node, tq_error *error)
     s->map.params = &s->o;
     s->map.run = row->run[tq_isa()];
     s->map.cost = row->cost;
+    node->in_place = true;
     return TQ_OK;
 }

@@ -262,7 +262,9 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
         const float ratio = p.scale_in / p.scale_out;
         p.identity_256 = tq_multiplier_in_256ths(ratio);
         p.alpha_256 = tq_multiplier_in_256ths(ratio * alpha);
-        return finish(node, &p, leaky_relu_256_entry, NULL, error);
+        TQ_TRY(finish(node, &p, leaky_relu_256_entry, NULL, error));
+        tq_lookup_by_lines(node, p.alpha_256 / 256.0, p.identity_256 / 256.0);
+        return TQ_OK;
     }
     float scaled = p.scale_in * alpha;
     TQ_TRY(tq_fixed_find(node, scaled / p.scale_out, &p.alpha, error));
@@ -274,7 +276,10 @@ static tq_status prepare_leaky_relu(tq_node *node, tq_error *error)
     bool fits = tq_lane_fits(p.identity, 1 << 15) && tq_lane_fits(p.alpha, 1 << 15);
     p.lane_identity = tq_lane_fixed_of(p.identity);
     p.lane_alpha = tq_lane_fixed_of(p.alpha);
-    return finish(node, &p, leaky_relu_entry, fits ? lane_leaky_relus[tq_isa()] : leaky_relu_int16, error);
+    TQ_TRY(finish(node, &p, leaky_relu_entry, fits ? lane_leaky_relus[tq_isa()] : leaky_relu_int16, error));
+    if (!is_int16(node))
+        tq_lookup_by_lines(node, (double)(scaled / p.scale_out), (double)(p.scale_in / p.scale_out));
+    return TQ_OK;
 }
 
 static tq_status prepare_hard_swish(tq_node *node, tq_error *error)

@@ -40,9 +40,10 @@ TQ_BODY float tq_xnnpack_tanh(float x, float zero)
     return y * p / q;
 }
 
-/* e^x for x <= 0; 0 where e^x is below the normal floats.  2^n e^t, where n = even(x / ln 2), and a polynomial of
-   degree 5 in t = x - n ln 2, with ln 2 = ln2_high + ln2_low. */
-TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
+/* e^x for TQ_XNNPACK_EXP_LEAST <= x <= 0, the logarithm of the least normal float: 2^n e^t, where n = even(x / ln 2),
+   and a polynomial of degree 5 in t = x - n ln 2, with ln 2 = ln2_high + ln2_low. */
+#define TQ_XNNPACK_EXP_LEAST (-0x1.5D589Ep6f)
+TQ_BODY float tq_xnnpack_exp_of_normal(float x, float ln2_high, float ln2_low)
 {
     const float round = 0x1.8000FEp23f; /* the sum with it has n + 127 in its lowest bits */
     float shifted = fmaf(x, 0x1.715476p0f, round), scale;
@@ -57,8 +58,14 @@ TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
     p = fmaf(p, t, 0x1.555A80p-3f);
     p = fmaf(p, t, 0x1.FFFDC6p-2f);
     p = fmaf(p, t, 0x1.FFFFF6p-1f);
-    const float e = fmaf(t * scale, p, scale);
-    return x < -0x1.5D589Ep6f ? 0 : e;
+    return fmaf(t * scale, p, scale);
+}
+
+/* The same for any x <= 0; 0 below. */
+TQ_BODY float tq_xnnpack_exp(float x, float ln2_high, float ln2_low)
+{
+    const float e = tq_xnnpack_exp_of_normal(x, ln2_high, ln2_low);
+    return x < TQ_XNNPACK_EXP_LEAST ? 0 : e;
 }
 
 /* e^x for any x: 2^n 2^r, where n = even(x log2(e)), and a quotient of polynomials in the remainder r.  0 for n <=
@@ -80,11 +87,13 @@ TQ_BODY float tq_xnnpack_exp_of_any(float x, float zero)
     return power * (p / q);
 }
 
-/* The logistic function: e / (1 + e) with e = e^-|x|, and 1 less that for x >= 0. */
+/* The logistic function: e / (1 + e) with e = e^-|x|, which is 0 where e is, and 1 less that for x >= 0; of NaN both are
+   NaN. */
 TQ_BODY float tq_xnnpack_logistic(float x)
 {
-    const float e = tq_xnnpack_exp(-fabsf(x), 0x1.62E430p-1f, 0), below = e / (e + 1), above = 1 - below;
-    return signbit(x) ? below : above;
+    const float least = -fabsf(x), e = tq_xnnpack_exp_of_normal(least, 0x1.62E430p-1f, 0), quotient = e / (e + 1);
+    const float below = least < TQ_XNNPACK_EXP_LEAST ? 0 : quotient, above = 1 - below;
+    return x < 0 ? below : above;
 }
 
 /* ELU: x, or e^x - 1 for x < 0.  2^n e^t as above, with a polynomial of degree 6; below the lowest argument the result

@@ -25,6 +25,22 @@ static void NAME(fill_row)(const unsigned char *restrict from, unsigned char *re
         memcpy(to + c * BYTES, value, BYTES);
 }
 
+#if BYTES <= 2
+/* Backwards: bytes by words of eight, and two of them by vectors, which gain nothing from longer elements. */
+static void NAME(reverse_row)(const unsigned char *restrict from, unsigned char *restrict to, size_t count)
+{
+#if BYTES == 1
+    for (uint64_t eight; count >= 8; count -= 8, from -= 8, to += 8) {
+        memcpy(&eight, from - 7, 8);
+        eight = __builtin_bswap64(eight);
+        memcpy(to, &eight, 8);
+    }
+#endif
+    for (size_t c = 0; c < count; c++)
+        memcpy(to + c * BYTES, from - c * BYTES, BYTES);
+}
+#endif
+
 static void NAME(transpose)(const plane *p, const unsigned char *restrict from, unsigned char *restrict to)
 {
     for (size_t r0 = 0; r0 < p->rows; r0 += TILE)
@@ -53,6 +69,10 @@ static void NAME(plane)(const plane *p, const unsigned char *from, unsigned char
     for (size_t r = 0; r < p->rows; r++, from += p->row_from, to += p->row_to)
         if (dense_to && p->column_from == 0)
             NAME(fill_row)(from, to, p->columns);
+#if BYTES <= 2
+        else if (dense_to && p->column_from == -BYTES)
+            NAME(reverse_row)(from, to, p->columns);
+#endif
         else
             NAME(copy_row)(from, to, p->columns, p->column_from, p->column_to);
 }

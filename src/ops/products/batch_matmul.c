@@ -372,15 +372,19 @@ static size_t jobs_of(const tq_node *node, const product *p)
     return batches % jobs == 0 || batches >= MANY * jobs ? jobs : 1;
 }
 
+#define FEW_ROWS 64 /* whose products take less time than packing b */
+
 /* Plans the product, its prepacked weights and its scratch. */
 static tq_status prepare_gemm(tq_node *node, product *p, uint64_t *total, tq_error *error)
 {
     const tq_tensor *a = node->in[LEFT], *b = node->in[RIGHT];
     bool floats = b->type == TQ_TensorType_FLOAT32, wide = a->type == TQ_TensorType_INT16;
-    const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0);
+    p->constant = tq_is_constant(b);
+    const bool in_place = !p->constant && !p->swap_b && p->m <= FEW_ROWS;
+    const int flags = (wide ? TQ_GEMM_WIDE : 0) | (node->numerics == TQ_NUMERICS_XNNPACK ? TQ_GEMM_FUSED : 0) |
+                      (in_place ? TQ_GEMM_IN_PLACE : 0) | (p->rule ? 0 : TQ_GEMM_UNSUMMED);
     TQ_TRY(tq_gemm_plan(&p->plan, floats ? TQ_f32 : wide ? TQ_i16 : TQ_i8, p->n, 1, p->k, flags, error));
     p->each = (p->plan.packed_bytes + 63) / 64 * 64;
-    p->constant = tq_is_constant(b);
     if (p->constant) {
         uint64_t prepacked = 0;
         tq_scratch_part(&prepacked, matrices_of(b), sizeof(tq_gemm));

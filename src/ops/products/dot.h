@@ -32,27 +32,8 @@ static inline int64_t tq_dot_i16(const int16_t *a, const int16_t *b, size_t n, s
     return sum + tq_dot_few_i16(a, b, n);
 }
 
-/* a . b, n <= TQ_DOT_8_BIT values each. */
-static inline int32_t tq_dot_few_i8(const int8_t *a, const int8_t *b, size_t n)
-{
-    int32_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (int32_t)a[i] * b[i];
-    return sum;
-}
-
-/* a . b, n < 2^31 values each, for the machine's instruction set. */
-int64_t tq_dot_long_i8(const int8_t *a, const int8_t *b, size_t n);
-
 /* sums[r] = row r of a [rows][n] matrix . b, modulo 2^32. */
 void tq_dot_rows_i8(const int8_t *matrix, size_t rows, const int8_t *b, size_t n, int32_t *sums);
-
-/* The same, without a call for short ones. */
-static inline int64_t tq_dot_i8(const int8_t *a, const int8_t *b, size_t n)
-{
-    enum { SHORT = 64 };
-    return n < SHORT ? tq_dot_few_i8(a, b, n) : tq_dot_long_i8(a, b, n);
-}
 
 /* A sum modulo 2^32, as in an int32 accumulator of the reference. */
 static inline int32_t tq_wrap_i32(int64_t sum)

@@ -33,23 +33,7 @@ static float start_of(const tq_lstm *l, int gate, size_t cell)
     return g->norm ? 0 : ((const float *)g->bias->data)[cell];
 }
 
-enum { CELLS = 64 }; /* whose integer sums lie on the stack */
-
-/* sums[i] += (row first + i of a hybrid matrix) . (the row of batch b), for i < count <= CELLS. */
-static void add_rows(const tq_tensor *matrix, const int32_t *row_sums, const tq_rows *rows, size_t b, size_t first,
-                     size_t count, float *sums)
-{
-    int32_t dots[CELLS];
-    const tq_hybrid_row *row = &rows->scales[b];
-    tq_dot_rows_i8((const int8_t *)matrix->data + first * rows->width, count, rows->quantized + b * rows->width,
-                   rows->width, dots);
-    for (size_t i = 0; i < count; i++) {
-        const int64_t acc = dots[i] - (int64_t)row->zero_point * row_sums[first + i];
-        sums[i] += (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, first + i) * row->scale);
-    }
-}
-
-/* Cells [first, first + count) of a gate, in batch b; count <= CELLS. */
+/* Cells [first, first + count) of a gate, in batch b. */
 static void sum_cells(const step *s, int gate, size_t b, size_t first, size_t count)
 {
     const tq_lstm *l = s->l;
@@ -57,25 +41,21 @@ static void sum_cells(const step *s, int gate, size_t b, size_t first, size_t co
     float *sums = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
     for (size_t i = 0; i < count; i++)
         sums[i] = start_of(l, gate, first + i);
-    add_rows(g->weights, g->sums, &s->x, b, first, count, sums);
+    tq_rows_add_products(g->weights, g->sums, &s->x, b, first, count, sums);
     if (g->aux_weights)
-        add_rows(g->aux_weights, g->aux_sums, &s->aux, b, first, count, sums);
+        tq_rows_add_products(g->aux_weights, g->aux_sums, &s->aux, b, first, count, sums);
     if (!l->diagonal[gate])
-        add_rows(g->recurrent, g->recurrent_sums, &s->h, b, first, count, sums);
+        tq_rows_add_products(g->recurrent, g->recurrent_sums, &s->h, b, first, count, sums);
     for (size_t i = 0; l->diagonal[gate] && i < count; i++)
         sums[i] += ((const float *)g->recurrent->data)[first + i] * s->h.data[b * s->h.stride + first + i];
 }
 
 static void sum_hybrid(void *context, size_t begin, size_t end)
 {
-    size_t work = 0;
     const step *s = context;
     for (int gate = tq_lstm_first_gate(s->l); gate < TQ_GATES; gate++)
-        for (size_t cell = begin, n; cell < end; cell += n) {
-            n = tq_min_size(CELLS, end - cell);
-            for (size_t b = 0; b < s->l->batches && !tq_stop_count(&work, n * (s->l->inputs + s->l->outputs)); b++)
-                sum_cells(s, gate, b, cell, n);
-        }
+        for (size_t b = 0; b < s->l->batches && !tq_stop_now(); b++)
+            sum_cells(s, gate, b, begin, end - begin);
 }
 
 /* ---- float weights ---- */
@@ -257,25 +237,29 @@ static void update_cell(const step *s)
 
 /* ---- output ---- */
 
+/* The projection's bias, or zeros. */
+static void start_outputs(const tq_lstm *l, float *h)
+{
+    for (size_t o = 0; o < l->outputs; o++)
+        h[o] = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
+}
+
 static void project_hybrid(const step *s, const float *hidden, float *h)
 {
-    size_t work = 0;
     const tq_lstm *l = s->l;
     tq_rows in = tq_rows_make(hidden, l->cells, l->cells, l->batches, l->rule,
                               tq_scratch_at(s->node, l->hidden_quantized_at), tq_scratch_at(s->node, l->rows_at));
-    for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
-            float start = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
-            h[b * l->outputs + o] = tq_rows_product(start, l->projection, l->projection_sums, &in, b, o);
-        }
+    for (size_t b = 0; b < l->batches; b++, h += l->outputs) {
+        start_outputs(l, h);
+        tq_rows_add_products(l->projection, l->projection_sums, &in, b, 0, l->outputs, h);
+    }
 }
 
 static void project_floats(const step *s, const float *hidden, float *h)
 {
     const tq_lstm *l = s->l;
     for (size_t b = 0; b < l->batches; b++, h += l->outputs) {
-        for (size_t o = 0; o < l->outputs; o++)
-            h[o] = l->projection_bias ? ((const float *)l->projection_bias->data)[o] : 0;
+        start_outputs(l, h);
         tq_ordered_product(l->projection_columns, l->outputs, l->outputs, hidden + b * l->cells, l->cells,
                            in_lanes(l, l->outputs, l->cells), h);
     }

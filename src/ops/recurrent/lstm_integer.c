@@ -21,6 +21,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
 #include "ops/parallel.h"
@@ -31,7 +32,6 @@
 #include "quant/fixed_math_16.h"
 
 enum { HIDDEN = 4 }; /* index of the intermediate tensor */
-#define CELLS 128    /* cells of one pass, whose tanh values are on the stack */
 
 /* ---- prepare ---- */
 
@@ -122,22 +122,33 @@ typedef struct step {
     int16_t *gates; /* [gate][batch][cell] */
 } step;
 
+/* Cells [first, first + count) of a gate, in batch b; count <= TQ_LSTM_CELLS. */
+static void sum_some(const step *s, int gate, size_t b, size_t first, size_t count)
+{
+    const tq_lstm *l = s->l;
+    const tq_lstm_gate *g = &l->gates[gate];
+    const int8_t *h = (const int8_t *)l->output_state->data + b * l->outputs;
+    int16_t *to = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
+    int32_t from_x[TQ_LSTM_CELLS], from_h[TQ_LSTM_CELLS];
+    tq_lstm_products(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, first, count, from_x);
+    tq_lstm_products(g->recurrent, g->recurrent_bias, h, l->outputs, first, count, from_h);
+    for (size_t i = 0; i < count; i++) {
+        const int16_t x = tq_lstm_saturate_16(tq_multiply_fixed(from_x[i], g->from_input));
+        to[i] = tq_lstm_saturate_16((int64_t)tq_multiply_fixed(from_h[i], g->from_recurrent) + x);
+    }
+}
+
 static void sum_cells(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const step *s = context;
     const tq_lstm *l = s->l;
-    const int8_t *h = l->output_state->data;
     for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
-                const tq_lstm_gate *g = &l->gates[gate];
-                int32_t from_x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
-                int32_t from_h = tq_lstm_product(g->recurrent, g->recurrent_bias, h + b * l->outputs, l->outputs, cell);
-                int16_t first = tq_lstm_saturate_16(tq_multiply_fixed(from_x, g->from_input));
-                s->gates[((size_t)gate * l->batches + b) * l->cells + cell] =
-                    tq_lstm_saturate_16((int64_t)tq_multiply_fixed(from_h, g->from_recurrent) + first);
-            }
+        for (size_t cell = begin, n; cell < end; cell += n) {
+            n = tq_min_size(TQ_LSTM_CELLS, end - cell);
+            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, n * (l->inputs + l->outputs) / 8); b++)
+                sum_some(s, gate, b, cell, n);
+        }
 }
 
 /* TFLite rounds ties up in whole groups of sixteen cells of a batch, and away from zero in the remaining cells. */
@@ -207,12 +218,16 @@ static void finish_gate(const step *s, int gate)
 static void project(const tq_lstm *l, const int8_t *hidden, int8_t *h)
 {
     size_t work = 0;
-    int32_t zero_point = tq_zero_point_of(l->output_state);
-    for (size_t b = 0; b < l->batches; b++)
-        for (size_t o = 0; o < l->outputs && !tq_stop_count(&work, l->cells); o++) {
-            int32_t acc = tq_lstm_product(l->projection, l->projected_bias, hidden + b * l->cells, l->cells, o);
-            int8_t q = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(acc, l->to_projected) + zero_point);
-            h[b * l->outputs + o] = (int8_t)tq_lstm_clipped(q, l->projection_clip_q);
+    const int32_t zero_point = tq_zero_point_of(l->output_state);
+    int32_t sums[TQ_LSTM_CELLS];
+    for (size_t b = 0; b < l->batches; b++, hidden += l->cells, h += l->outputs)
+        for (size_t o = 0, n; o < l->outputs && !tq_stop_count(&work, TQ_LSTM_CELLS * l->cells / 8); o += n) {
+            n = tq_min_size(TQ_LSTM_CELLS, l->outputs - o);
+            tq_lstm_products(l->projection, l->projected_bias, hidden, l->cells, o, n, sums);
+            for (size_t i = 0; i < n; i++) {
+                const int64_t q = (int64_t)tq_multiply_fixed(sums[i], l->to_projected) + zero_point;
+                h[o + i] = (int8_t)tq_lstm_clipped(tq_lstm_saturate_8(q), l->projection_clip_q);
+            }
         }
 }
 
@@ -223,9 +238,9 @@ static void write_output(const step *s, const tq_sequence *out, size_t at)
     const int16_t *gate = s->gates + TQ_GATE_OUTPUT * size, *c = l->cell_state->data;
     int8_t *h = l->output_state->data, *hidden = l->projection ? tq_scratch_at(s->node, l->hidden_quantized_at) : h;
     int32_t zero_point = l->projection ? -l->hidden_zero_point : l->hidden_zero_point;
-    for (size_t begin = 0; begin < size; begin += CELLS) {
-        int16_t squashed[CELLS];
-        const size_t end = size - begin < CELLS ? size : begin + CELLS;
+    for (size_t begin = 0; begin < size; begin += TQ_LSTM_CELLS) {
+        int16_t squashed[TQ_LSTM_CELLS];
+        const size_t end = tq_min_size(size, begin + TQ_LSTM_CELLS);
         tq_tanh_q16(c + begin, squashed, end - begin, 15 + l->cell_shift, 0);
         for (size_t i = begin; i < end; i++) {
             int32_t value = gate[i] * squashed[i - begin];

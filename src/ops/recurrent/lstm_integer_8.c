@@ -22,6 +22,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "ops/check.h"
 #include "ops/parallel.h"
 #include "ops/recurrent/lstm_integer_common.h"
@@ -114,20 +115,31 @@ static int16_t sum_of(const tq_lstm_gate *g, int32_t from_x, int32_t from_h)
                                tq_multiply_fixed(x - g->x_zero_point, g->x_to_sum));
 }
 
+/* Cells [first, first + count) of a gate, in batch b; count <= TQ_LSTM_CELLS. */
+static void sum_some(const step *s, int gate, size_t b, size_t first, size_t count)
+{
+    const tq_lstm *l = s->l;
+    const tq_lstm_gate *g = &l->gates[gate];
+    const int8_t *state = (const int8_t *)l->output_state->data + b * l->outputs;
+    int16_t *to = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
+    int32_t x[TQ_LSTM_CELLS], h[TQ_LSTM_CELLS];
+    tq_lstm_products(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, first, count, x);
+    tq_lstm_products(g->recurrent, g->recurrent_bias, state, l->outputs, first, count, h);
+    for (size_t i = 0; i < count; i++)
+        to[i] = sum_of(g, x[i], h[i]);
+}
+
 static void sum_cells(void *context, size_t begin, size_t end)
 {
     size_t work = 0;
     const step *s = context;
     const tq_lstm *l = s->l;
-    const int8_t *state = l->output_state->data;
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
-        for (size_t cell = begin; cell < end; cell++)
-            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, l->inputs + l->outputs); b++) {
-                const tq_lstm_gate *g = &l->gates[gate];
-                int32_t x = tq_lstm_product(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, cell);
-                int32_t h = tq_lstm_product(g->recurrent, g->recurrent_bias, state + b * l->outputs, l->outputs, cell);
-                s->gates[((size_t)gate * l->batches + b) * l->cells + cell] = sum_of(g, x, h);
-            }
+        for (size_t cell = begin, n; cell < end; cell += n) {
+            n = tq_min_size(TQ_LSTM_CELLS, end - cell);
+            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, n * (l->inputs + l->outputs) / 8); b++)
+                sum_some(s, gate, b, cell, n);
+        }
 }
 
 /* NaN gives 0, as in LiteRT: the variance of equal values may be rounded to below 0. */

@@ -42,6 +42,14 @@ tq_status tq_lstm_fold(tq_node *node, const tq_tensor *matrix, const tq_tensor *
     return TQ_OK;
 }
 
+void tq_lstm_products(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n, size_t first,
+                      size_t count, int32_t *sums)
+{
+    tq_dot_rows_i8((const int8_t *)matrix->data + first * n, count, v, n, sums);
+    for (size_t i = 0; i < count; i++)
+        sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)bias[first + i]);
+}
+
 int32_t tq_lstm_clip_quantized(float clip, float scale, float most)
 {
     float q = clip > 0 ? clip / scale : 0;

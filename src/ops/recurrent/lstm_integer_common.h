@@ -28,12 +28,12 @@ int32_t tq_lstm_clip_quantized(float clip, float scale, float most);
    input = 1 - forget where l->cifg.  gates: activated, [gate][batch][cell], Q15. */
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates);
 
-/* bias[row] + (row `row` of the int8 matrix) . v, modulo 2^32; n: the matrix's columns. */
-static inline int32_t tq_lstm_product(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n,
-                                      size_t row)
-{
-    return tq_wrap_i32(bias[row] + tq_dot_i8((const int8_t *)matrix->data + row * n, v, n));
-}
+/* sums[i] = bias[first + i] + (row first + i of the int8 matrix) . v, modulo 2^32, for i < count; n: the matrix's
+   columns. */
+void tq_lstm_products(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n, size_t first,
+                      size_t count, int32_t *sums);
+
+enum { TQ_LSTM_CELLS = 128 }; /* of one pass, whose sums are on the stack */
 
 /* x clamped to int16. */
 static inline int16_t tq_lstm_saturate_16(int64_t x)

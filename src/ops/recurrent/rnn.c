@@ -48,17 +48,17 @@ typedef struct step {
 
 static void sum_units(void *context, size_t begin, size_t end)
 {
-    size_t work = 0;
     const step *s = context;
     const direction *d = s->d;
-    for (size_t unit = begin; unit < end; unit++)
-        for (size_t b = 0; b < d->batches && !tq_stop_count(&work, d->inputs + d->aux + d->units); b++) {
-            float sum = ((const float *)d->bias->data)[unit];
-            sum = tq_rows_product(sum, d->weights, d->sums, &s->x, b, unit);
-            if (d->aux_weights)
-                sum = tq_rows_product(sum, d->aux_weights, d->aux_sums, &s->aux, b, unit);
-            s->next[b * d->units + unit] = tq_rows_product(sum, d->recurrent, d->recurrent_sums, &s->h, b, unit);
-        }
+    const size_t n = end - begin;
+    for (size_t b = 0; b < d->batches && !tq_stop_now(); b++) {
+        float *sums = s->next + b * d->units + begin;
+        memcpy(sums, (const float *)d->bias->data + begin, n * sizeof *sums);
+        tq_rows_add_products(d->weights, d->sums, &s->x, b, begin, n, sums);
+        if (d->aux_weights)
+            tq_rows_add_products(d->aux_weights, d->aux_sums, &s->aux, b, begin, n, sums);
+        tq_rows_add_products(d->recurrent, d->recurrent_sums, &s->h, b, begin, n, sums);
+    }
 }
 
 static void take_step(const tq_node *node, const direction *d, const tq_sequence *x, const tq_sequence *aux,

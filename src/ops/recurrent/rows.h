@@ -5,7 +5,6 @@
 #ifndef TQ_OPS_RECURRENT_ROWS_H
 #define TQ_OPS_RECURRENT_ROWS_H
 
-#include "ops/products/dot.h"
 #include "ops/products/hybrid.h"
 
 /* A sequence of rows in a tensor: row (step, batch) begins at element step * step_size + batch * batch_size. */
@@ -59,17 +58,9 @@ static inline void tq_sum_matrix_rows(const tq_tensor *matrix, int32_t *sums)
         tq_row_sums(matrix->data, (size_t)matrix->shape.dims[0], (size_t)matrix->shape.dims[1], sums);
 }
 
-/* start + (row r of a matrix) . (the row of batch b).  sums: of the matrix's rows; NULL for float matrices. */
-static inline float tq_rows_product(float start, const tq_tensor *matrix, const int32_t *sums, const tq_rows *rows,
-                                    size_t b, size_t r)
-{
-    size_t width = rows->width;
-    if (!rows->quantized)
-        return tq_add_dot_f32(start, (const float *)matrix->data + r * width, rows->data + b * rows->stride, width);
-    const tq_hybrid_row *row = &rows->scales[b];
-    int64_t acc = tq_dot_i8((const int8_t *)matrix->data + r * width, rows->quantized + b * width, width);
-    acc -= (int64_t)row->zero_point * sums[r];
-    return start + (float)tq_wrap_i32(acc) * (tq_scale_at(matrix, r) * row->scale);
-}
+/* sums[i] += (row first + i of a matrix) . (the row of batch b), for i < count.  row_sums: of all of the matrix's rows;
+   NULL for float matrices. */
+void tq_rows_add_products(const tq_tensor *matrix, const int32_t *row_sums, const tq_rows *rows, size_t b, size_t first,
+                          size_t count, float *sums);
 
 #endif

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/isa.h"
 #include "ops/check.h"
@@ -108,30 +109,44 @@ static void dequantize_time(const tq_tensor *time, float *to)
         to[i] = (float)((const int8_t *)time->data)[i] * tq_scale_at(time, i / memory);
 }
 
+/* The newest steps of batch b, whose input is quantized. */
+static void add_hybrid_steps(const tq_node *node, const svdf *s, size_t b, const int32_t *sums, const int8_t *quantized,
+                             tq_hybrid_row row)
+{
+    enum { SOME = 64 };
+    const int8_t *feature = node->in[FEATURE]->data;
+    float *state = (float *)node->in[STATE]->data + newest(s, b, 0);
+    int32_t dots[SOME];
+    for (size_t first = 0, n; first < s->filters && !tq_stop_after(SOME * s->inputs / 8); first += n) {
+        n = tq_min_size(SOME, s->filters - first);
+        tq_dot_rows_i8(feature + first * s->inputs, n, quantized, s->inputs, dots);
+        for (size_t i = 0, f = first; i < n; i++, f++) {
+            const int32_t acc = tq_wrap_i32(dots[i] - (int64_t)row.zero_point * sums[f]);
+            state[f * s->memory] = (float)acc * (row.scale * tq_scale_at(node->in[FEATURE], f));
+        }
+    }
+}
+
 static tq_status eval_hybrid(tq_node *node, tq_error *error)
 {
-    size_t work = 0;
     (void)error;
     const svdf *s = node->state;
-    const int8_t *feature = node->in[FEATURE]->data;
-    float *state = node->in[STATE]->data, *time = s->time;
+    const float *x = node->in[INPUT]->data;
+    float *time = s->time;
     int32_t *sums = s->sums;
     int8_t *quantized = tq_scratch_at(node, s->quantized_at);
     if (!sums) {
         sums = tq_scratch_at(node, s->sums_at);
-        tq_row_sums(feature, s->filters, s->inputs, sums);
+        tq_row_sums(node->in[FEATURE]->data, s->filters, s->inputs, sums);
     }
     if (!time) {
         time = tq_scratch_at(node, s->time_at);
         dequantize_time(node->in[TIME], time);
     }
     move_back(s, node->in[STATE], sizeof(float));
-    for (size_t b = 0; b < s->batches; b++) {
-        tq_hybrid_row row = s->rule((const float *)node->in[INPUT]->data + b * s->inputs, s->inputs, 1, quantized);
-        for (size_t f = 0; f < s->filters && !tq_stop_count(&work, s->inputs / 8); f++) {
-            int64_t acc = tq_dot_i8(feature + f * s->inputs, quantized, s->inputs) - (int64_t)row.zero_point * sums[f];
-            state[newest(s, b, f)] = (float)tq_wrap_i32(acc) * (row.scale * tq_scale_at(node->in[FEATURE], f));
-        }
+    for (size_t b = 0; b < s->batches && !tq_stop_now(); b++) {
+        const tq_hybrid_row row = s->rule(x + b * s->inputs, s->inputs, 1, quantized);
+        add_hybrid_steps(node, s, b, sums, quantized, row);
     }
     reduce_floats(node, s, time, tq_scratch_at(node, s->products_at));
     return TQ_OK;

@@ -165,8 +165,6 @@ ACROSS(AVERAGE_HUGE, huge_i16, int16_t, int32_t, )
     DOWN_ON(isa, target, few_down_u8)  \
     DOWN_ON(isa, target, sum_down_i8)  \
     DOWN_ON(isa, target, sum_down_u8)  \
-    ACROSS_ON(isa, target, most_i8)    \
-    ACROSS_ON(isa, target, most_u8)    \
     ACROSS_ON(isa, target, few_i8)     \
     ACROSS_ON(isa, target, few_u8)     \
     ACROSS_ON(isa, target, many_i8)    \
@@ -177,10 +175,49 @@ ACROSS(AVERAGE_HUGE, huge_i16, int16_t, int32_t, )
     ACROSS_ON(isa, target, most_i16)    \
     ACROSS_ON(isa, target, many_i16)
 TQ_EVERY_ISA_TO_AVX2(BODIES_8BIT)
+ACROSS_ON(scalar, , most_i8)
+ACROSS_ON(scalar, , most_u8)
 TQ_EVERY_ISA(BODIES_16BIT)
 ACROSS_ON(scalar, , huge_i8)
 ACROSS_ON(scalar, , huge_u8)
 ACROSS_ON(scalar, , huge_i16)
+
+#if TQ_X86
+#include <immintrin.h>
+
+/* Maxima of bytes, 32 at once and then a chunk: compilers keep an array of 32 in memory. */
+#define MOST_ON_AVX2(name, maximum, minimum)                                                        \
+    TQ_TARGET_AVX2 static void across_##name##_avx2(const struct line *line, void *out)             \
+    {                                                                                               \
+        const tq_pool p = *line->p;                                                                 \
+        const __m256i low = _mm256_set1_epi8((char)p.low), high = _mm256_set1_epi8((char)p.high);   \
+        const size_t depth = (size_t)line->depth, whole = depth / 32 * 32;                          \
+        size_t work = 0;                                                                            \
+        char *y = out;                                                                              \
+        if (whole == 0) {                                                                           \
+            across_##name(line, out);                                                               \
+            return;                                                                                 \
+        }                                                                                           \
+        for (int32_t i = 0; i < line->width; i++, y += depth) {                                     \
+            int64_t first;                                                                          \
+            const size_t columns =                                                                  \
+                (size_t)tq_pool_clip(i, p.stride_w, p.pad_w, p.filter_w, line->columns, &first);    \
+            const char *x = (const char *)line->down + (size_t)first * depth;                       \
+            if (tq_stop_count(&work, columns * depth / 8))                                          \
+                return;                                                                             \
+            for (size_t c = 0; c < whole; c += 32) {                                                \
+                __m256i most = low;                                                                 \
+                for (size_t k = 0; k < columns; k++)                                                \
+                    most = maximum(most, _mm256_loadu_si256((const __m256i *)(x + k * depth + c))); \
+                _mm256_storeu_si256((__m256i *)(y + c), minimum(most, high));                       \
+            }                                                                                       \
+            for (size_t c = whole; c < depth; c += CHUNK)                                           \
+                name(&p, (const void *)(x + c), columns, depth, line->rows, (void *)(y + c));       \
+        }                                                                                           \
+    }
+MOST_ON_AVX2(most_i8, _mm256_max_epi8, _mm256_min_epi8)
+MOST_ON_AVX2(most_u8, _mm256_max_epu8, _mm256_min_epu8)
+#endif
 
 /* `cells`: the row is for windows of at most so many cells. */
 struct row {
@@ -260,8 +297,11 @@ static void run_rows(void *context, size_t share, size_t begin, size_t end)
         line.rows = tq_pool_clip((int64_t)unit % p->out_h, p->stride_h, p->pad_h, p->filter_h, p->in_h, &first);
         const size_t from = unit / (size_t)p->out_h * (size_t)p->in_h + (size_t)first;
         down_row(s, (const char *)call->in->data + from * row_step * s->in_bytes, row_step, line.rows, down);
-        s->across(&line, made);
-        memcpy((char *)call->out->data + unit * out_bytes, made, out_bytes);
+        char *out = (char *)call->out->data + unit * out_bytes;
+        const bool in_place = line.depth % CHUNK == 0; /* no chunk reaches behind the row */
+        s->across(&line, in_place ? out : made);
+        if (!in_place)
+            memcpy(out, made, out_bytes);
         if (tq_stop_count(&work, (size_t)line.rows * row_step / 8))
             return;
     }

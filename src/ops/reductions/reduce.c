@@ -170,8 +170,8 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
 #define FOLDS(isa, target)                                                          \
     FOLD_BODY(target, isa, sum_i32, int32_t, int32_t, WRAP32(acc, +, in))           \
     FOLD_BODY(target, isa, wide_i32, int32_t, int64_t, WRAP64(acc, +, (int64_t)in)) \
-    FOLD_BODY(target, isa, wide_i8, int8_t, int32_t, WRAP32(acc, +, in))            \
-    FOLD_BODY(target, isa, wide_u8, uint8_t, int32_t, WRAP32(acc, +, in))           \
+    FOLD_ROW(target, wide_i8_row_##isa, int8_t, int32_t, WRAP32(acc, +, in))        \
+    FOLD_ROW(target, wide_u8_row_##isa, uint8_t, int32_t, WRAP32(acc, +, in))       \
     FOLD_BODY(target, isa, wide_i16, int16_t, int32_t, WRAP32(acc, +, in))          \
     FOLD_BODY(target, isa, max_i32, int32_t, int32_t, LARGER)                       \
     FOLD_BODY(target, isa, max_i8, int8_t, int8_t, LARGER)                          \
@@ -190,6 +190,31 @@ TQ_BODY int64_t times_quantized(const tq_reduction *r, int64_t acc, int32_t q)
     FOLD_EXTREME(target, isa, min_f32, tq_least_float, SMALLER)                     \
     FOLD_BOOL(target, isa, any, |)                                                  \
     FOLD_BOOL(target, isa, all, &)
+FOLD_RUN(, wide_i8_run_scalar, int8_t, int32_t, WRAP32(acc, +, in))
+FOLD_RUN(, wide_u8_run_scalar, uint8_t, int32_t, WRAP32(acc, +, in))
+#if TQ_X86
+#include <immintrin.h>
+
+/* Bytes of INT8 are summed with their high bit flipped, 128 too much. */
+#define BYTES_RUN(name, flip, rest)                                                                                \
+    TQ_TARGET_AVX2 static void name(const tq_reduction *r, void *restrict to, const void *restrict from, size_t n) \
+    {                                                                                                              \
+        const uint8_t *x = from;                                                                                   \
+        const size_t whole = n / 32 * 32;                                                                          \
+        uint64_t sums[4];                                                                                          \
+        __m256i sum = _mm256_setzero_si256();                                                                      \
+        for (size_t i = 0; i < whole; i += 32) {                                                                   \
+            const __m256i bytes = _mm256_loadu_si256((const __m256i *)(x + i));                                    \
+            const __m256i raised = _mm256_xor_si256(bytes, _mm256_set1_epi8((char)(flip)));                        \
+            sum = _mm256_add_epi64(sum, _mm256_sad_epu8(raised, _mm256_setzero_si256()));                          \
+        }                                                                                                          \
+        _mm256_storeu_si256((__m256i *)sums, sum);                                                                 \
+        *(uint32_t *)to += (uint32_t)(sums[0] + sums[1] + sums[2] + sums[3] - (flip)*whole);                       \
+        rest(r, to, x + whole, n - whole);                                                                         \
+    }
+BYTES_RUN(wide_i8_run_avx2, 128, wide_i8_run_scalar)
+BYTES_RUN(wide_u8_run_avx2, 0, wide_u8_run_scalar)
+#endif
 #define FOLDS_SCALAR(isa, target)                                                     \
     FOLD_BODY(target, isa, sum_i64, int64_t, int64_t, WRAP64(acc, +, in))             \
     FOLD_BODY(target, isa, prod_i64, int64_t, int64_t, WRAP64(acc, *, in))            \

@@ -62,12 +62,15 @@ static int64_t least(int64_t a, int64_t b)
 
 /* ---- samples ---- */
 
+static float scale_of(const scaler *s, int64_t in, int64_t out)
+{
+    return s->align_corners && out > 1 ? (float)(in - 1) / (float)(out - 1) : (float)in / (float)out;
+}
+
 static tq_sample find_real(const void *context, int64_t at, int64_t in, int64_t out)
 {
     const scaler *s = context;
-    float scale = (float)in / (float)out;
-    if (s->align_corners && out > 1)
-        scale = (float)(in - 1) / (float)(out - 1);
+    const float scale = scale_of(s, in, out);
     float v = s->half_pixel ? ((float)at + 0.5f) * scale - 0.5f : (float)at * scale;
     int64_t low = (int64_t)floorf(v), high = least((int64_t)ceilf(v), in - 1);
     low = low < 0 ? 0 : least(low, in - 1);
@@ -91,9 +94,7 @@ static tq_sample find_fixed(const void *context, int64_t at, int64_t in, int64_t
 static tq_sample find_even(const void *context, int64_t at, int64_t in, int64_t out)
 {
     const scaler *s = context;
-    float scale = (float)in / (float)out;
-    if (s->align_corners && out > 1)
-        scale = (float)(in - 1) / (float)(out - 1);
+    const float scale = scale_of(s, in, out);
     float v = (float)at * scale, last = (float)(in - 1);
     if (s->half_pixel)
         v += 0.5f * scale - 0.5f;
@@ -107,9 +108,7 @@ static tq_sample find_even(const void *context, int64_t at, int64_t in, int64_t 
 static tq_sample find_nearest(const void *context, int64_t at, int64_t in, int64_t out)
 {
     const scaler *s = context;
-    float scale = (float)in / (float)out;
-    if (s->align_corners && out > 1)
-        scale = (float)(in - 1) / (float)(out - 1);
+    const float scale = scale_of(s, in, out);
     float v = ((float)at + (s->half_pixel ? 0.5f : 0.0f)) * scale;
     int64_t index = least((int64_t)(s->align_corners ? tq_round_f32(v) : floorf(v)), in - 1);
     tq_sample p = {(size_t)index, (size_t)index, 0, 0};
@@ -231,14 +230,19 @@ TQ_BODY void even_f32(const void *const corners[4], const tq_sample *y, const tq
     }
 }
 
-/* Compilers vectorize a constant number of channels whose results cannot overlap the input. */
-#define MIX_SOME(name, type, at, some)                                                                  \
-    do {                                                                                                \
-        const void *const part[4] = {(const type *)corners[0] + (at), (const type *)corners[1] + (at),  \
-                                     (const type *)corners[2] + (at), (const type *)corners[3] + (at)}; \
-        type made[some];                                                                                \
-        name(part, &own.y, &right, made, some);                                                         \
-        memcpy(y + (at), made, sizeof made);                                                            \
+/* Compilers vectorize a constant number of channels whose results cannot overlap the input.  Of these a vector is
+   stored: gcc's memcpy would read them back by eight bytes. */
+#define MIX_SOME(name, type, at, some)                                                                             \
+    do {                                                                                                           \
+        typedef type vector __attribute__((vector_size((some) * sizeof(type)), aligned(sizeof(type)), may_alias)); \
+        const void *const part[4] = {(const type *)corners[0] + (at), (const type *)corners[1] + (at),             \
+                                     (const type *)corners[2] + (at), (const type *)corners[3] + (at)};            \
+        union {                                                                                                    \
+            type each[some];                                                                                       \
+            vector all;                                                                                            \
+        } made;                                                                                                    \
+        name(part, &own.y, &right, made.each, some);                                                               \
+        *(vector *)(void *)(y + (at)) = made.all;                                                                  \
     } while (0)
 
 /* Channels in blocks, of which the last may overlap the one before.  A block of FEW may reach into the pixels to the
@@ -452,10 +456,31 @@ static bool is_doubled(const tq_node *node, const scaler *s)
     return s->twice && !s->align_corners && !s->half_pixel && out[1] / 2.0 == in[1] && out[2] / 2.0 == in[2];
 }
 
+/* Whether all samples of a dimension are multiples of 1/128. */
+static bool is_fine(const scaler *s, int64_t in, int64_t out)
+{
+    const float steps = 64 * scale_of(s, in, out);
+    return steps == floorf(steps) && in <= 1 << 16;
+}
+
+/* With multiples of 1/128, as of twice and four times the size, float32 holds all sums of UINT8 exactly: the rules in
+   float32 have the results of XNNPACK's in fixed point, with its samples. */
+static scaler as_fixed(const tq_node *node)
+{
+    scaler s = *(const scaler *)node->state;
+    const int32_t *in = node->in[0]->shape.dims, *out = node->out[0]->shape.dims;
+    if (s.find == find_real && node->in[0]->type == TQ_TensorType_UINT8 && is_fine(&s, in[1], out[1]) &&
+        is_fine(&s, in[2], out[2])) {
+        s.find = find_even;
+        s.fixed = (tq_fixed_mix){0, 11, 0};
+    }
+    return s;
+}
+
 static tq_status eval_resize(tq_node *node, tq_error *error)
 {
     (void)error;
-    const scaler *s = node->state;
+    const scaler own = as_fixed(node), *s = &own;
     job j = {s, is_doubled(node, s) ? s->twice : s->mix, node->in[0], node->out[0]};
     const int32_t *out = node->out[0]->shape.dims;
     const size_t row = (size_t)out[2] * (size_t)out[3];
