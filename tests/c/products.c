@@ -261,6 +261,11 @@ static struct product choose(void)
         p.scan.in_h = p.scan.out_h + 2 - p.scan.pad_h, p.scan.in_w = p.scan.out_w + 2 - p.scan.pad_w;
         p.images = between(1, 3), p.groups = 1, p.channels = between(16, 80), p.depth = 16 * between(1, 4);
     }
+    if (p.in == TQ_f32 && random32() % 8 == 0) { /* blocks of more rows than the buffer of a tile's sums has */
+        const int32_t rows = (int32_t)between(100, 900);
+        p.scan = (tq_scan){1, rows, 1, rows, 1, 1, 1, 1, 1, 1, 0, 0, false};
+        p.images = p.groups = 1, p.channels = between(5, 60), p.depth = between(1, 70), p.depthwise = false;
+    }
     p.out_stride = p.channels + random32() % 3;
     p.weight_type = p.in == TQ_f32 ? TQ_f32 : p.in == TQ_u8 ? TQ_u8 : TQ_i8;
     p.zero_point = p.in == TQ_i8 ? (int32_t)(random32() % 256) - 128 : p.in == TQ_u8 ? (int32_t)(random32() % 256) : 0;

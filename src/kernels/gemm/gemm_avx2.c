@@ -57,6 +57,7 @@
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm256_add_ps(sums, _mm256_mul_ps(row, weights))
+#define LONG_RUN 64
 #define PRODUCT_FIELDS .stores = &tq_stores__avx2
 #include "kernels/gemm/gemm_simd.h"
 
@@ -79,6 +80,7 @@
 #define load_row(p, flip) load_splat(p)
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm256_fmadd_ps(row, weights, sums)
+#define LONG_RUN 64
 #define PRODUCT_FIELDS .stores = &tq_stores__avx2
 #include "kernels/gemm/gemm_simd.h"
 #endif

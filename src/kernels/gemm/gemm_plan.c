@@ -103,8 +103,8 @@ static bool should_copy(const tq_gemm *g)
         return false;
     if (g->wide) /* sums are cut anywhere */
         return true;
-    if (g->in == TQ_f32)
-        return g->depth < 16;
+    if (g->in == TQ_f32) /* a run's start counts beside few steps, and beside short ones: those of few panels */
+        return g->depth * g->kernel->panels < 64;
     return g->depth <= 16 || (g->depth % g->kernel->group && g->depth < 64);
 }
 

@@ -19,6 +19,8 @@
 
 #define BLOCK_BYTES (192 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
+#define BLOCK_FLOATS (6 << 10)   /* of rows: most of a first-level cache */
+#define SHORT_ROW 16             /* floats */
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
 #define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
 #define PARTS 16                /* of a thread, at most: another one takes some of them from it where it is slow */
@@ -33,10 +35,18 @@ static size_t scratch_row_bytes(const tq_gemm *g)
     return g->image && g->in != TQ_f32 ? 0 : tq_gemm_copied_row_bytes(g);
 }
 
+/* A tile's panels start once a block: 250 cycles.  With tiles of 16 channels, 96 rows of 16 floats take 1540. */
+static size_t most_rows(const tq_gemm *g)
+{
+    const size_t length = g->taps * g->depth, rows = BLOCK_FLOATS / (length > SHORT_ROW ? length : SHORT_ROW);
+    const bool many = g->in == TQ_f32 && g->kernel->panels * g->kernel->lanes <= 16 && rows > BLOCK_ROWS;
+    return many ? rows : BLOCK_ROWS;
+}
+
 static size_t block_rows(const tq_gemm *g)
 {
     const uint64_t row = scratch_row_bytes(g) + (uint64_t)g->taps * sizeof(void *) + sizeof(int32_t);
-    const size_t rows = tq_min_size((size_t)(BLOCK_BYTES / row), BLOCK_ROWS) / g->kernel->rows * g->kernel->rows;
+    const size_t rows = tq_min_size((size_t)(BLOCK_BYTES / row), most_rows(g)) / g->kernel->rows * g->kernel->rows;
     return rows ? rows : g->kernel->rows;
 }
 
@@ -138,16 +148,21 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         tq_gemm_store_tile(call, sums, space->adjust + at->row, at);
 }
 
-/* run_tiles where 32 bits hold the sums.  Changes `at`: a copy of a record that was just written would wait for it. */
+/* run_tiles where 32 bits hold the sums: in place, and then as many rows at a time as the buffer holds.  Changes `at`:
+   a copy of a record that was just written would wait for it. */
 static void run_narrow_tiles(const tq_gemm_call *call, const tq_gemm_space *space, tq_gemm_position *at)
 {
-    const size_t all = at->rows, rows = rows_in_place(call, at);
+    const size_t most = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at->panels * call->gemm->kernel->lanes);
+    const size_t rows = rows_in_place(call, at);
+    size_t left = at->rows - rows;
     at->rows = rows;
     if (rows)
         run_tiles(call, space, at, true);
-    at->row += rows, at->out_row += rows, at->rows = all - rows;
-    if (at->rows)
+    for (; left; left -= at->rows) {
+        at->row += at->rows, at->out_row += at->rows;
+        at->rows = tq_min_size(left, most / TQ_TALL_ROWS * TQ_TALL_ROWS);
         run_tiles(call, space, at, false);
+    }
 }
 
 /* run_tiles for one tile of 64-bit sums: rows are cut into pieces whose sums fit 32 bits. */
@@ -210,10 +225,8 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
         at.panels = tile_panels(g, count, at.panel, panel_end);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
             return;
-        size_t rows = TQ_TILE_ROWS * TQ_TILE_CHANNELS / (at.panels * k->lanes); /* whose sums fit the buffers */
-        rows = g->wide ? k->rows : rows / TQ_TALL_ROWS * TQ_TALL_ROWS;
         for (size_t row = 0, some; row < count; row += some) {
-            some = g->wide ? tq_gemm_tile_rows(count - row, rows) : tq_min_size(rows, count - row);
+            some = g->wide ? tq_gemm_tile_rows(count - row, k->rows) : count;
             at.row = row, at.rows = some, at.out_row = first + row;
             (g->wide ? run_wide_tile : run_narrow_tiles)(call, space, &at);
         }

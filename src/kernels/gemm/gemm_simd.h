@@ -21,6 +21,8 @@
  * and may define
  *   LINKAGE static              for a kernel that another one of its file names
  * and, where GROUP is 1:
+ *   LONG_RUN                    runs of so many elements and more leave time to prefetch where the sums go: outputs of
+ *                               many channels are in no cache, and stores wait for one line after another
  *   HALVES 1                    there are tiles whose last panel has half its lanes
  *   multiply_half(sums, weights, row)         as multiply in the lower half of the lanes; the others are undefined
  *   reads_memory(r, rows, half) whether elements of row r of a tile of `rows` rows (half: of these tiles) are operands
@@ -132,6 +134,11 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
     EACH (p, panels)
         EACH (r, rows)
             sums[r][p] = first_sums((const char *)t->bias + (size_t)p * PANEL_LANES * 4);
+#ifdef LONG_RUN
+    if (rows == ROWS && panels == PANELS && t->length >= LONG_RUN)
+        EACH (r, rows)
+            __builtin_prefetch((char *)t->sums + (size_t)r * t->sums_stride + panels * PANEL_LANES * 4 - 1, 1);
+#endif
     for (size_t run = 0; run < t->runs; run++) {
         const char *at[TQ_TALL_ROWS];
         EACH (r, rows)
@@ -326,6 +333,7 @@ LINKAGE const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT
 #undef flip_of
 #undef multiply
 #undef HALVES
+#undef LONG_RUN
 #undef LINKAGE
 #undef PAIRS
 #undef save_two
