@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job lives on its caller's stack.  It has one segment a thread; a segment has a few pieces.  Each worker has a
- * place, which it watches while it spins.  A caller writes the first piece of a segment there, so that one cache line
- * from another core is enough to begin; further pieces are taken by atomic adds, first from the worker's own segment,
- * then from the others.  Workers get the same segments in repeated calls, and find their data in their own caches.
+ * A job lives on its caller's stack.  It has one segment a thread, which is taken in pieces of half of what is left.
+ * Each worker has a place, which it watches while it spins.  A caller writes the first piece of a segment there, so that
+ * one cache line from another core is enough to begin; further pieces are taken by compare and exchange, first from the
+ * worker's own segment, then from the others: a core that a neighbour slows down leaves the rest to the others.  Workers
+ * get the same segments in repeated calls, and find their data in their own caches.
  *
  * The caller works too.  It takes back the pieces of workers that have not started, and never waits for these.  A job
  * that finds too few workers waits in a list for those of other callers.  An idle worker spins for 20 to 150
@@ -19,23 +20,45 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
+#include "base/sizes.h"
 #include "base/stop.h"
 
 enum { FIRST_GRAINS = 16 }; /* in the first piece; a grain above 1 takes some microseconds */
 
+/* A body, and what every call of it gets. */
+struct task {
+    tq_share_fn body;
+    void *context;
+    size_t grain;
+};
+
+/* A tq_range_fn's context as a tq_share_fn. */
+struct plain {
+    tq_range_fn body;
+    void *context;
+};
+
+static void run_plain(void *context, size_t share, size_t begin, size_t end)
+{
+    const struct plain *p = context;
+    (void)share;
+    p->body(p->context, begin, end);
+}
+
 /* Without a tq_stop, one call of body; with one, pieces that grow until a piece takes a tick of the coarse clock, some
    milliseconds. */
-static void run_range(tq_range_fn body, void *context, size_t begin, size_t end, size_t grain)
+static void run_range(const struct task *task, size_t share, size_t begin, size_t end)
 {
+    const size_t grain = task->grain;
     const size_t first = grain <= SIZE_MAX / FIRST_GRAINS ? grain * FIRST_GRAINS : grain;
     if (end - begin <= first || !tq_stop_listens()) {
-        body(context, begin, end);
+        task->body(task->context, share, begin, end);
         return;
     }
     uint64_t tick = tq_nanoseconds_coarse(); /* reading it takes as long as a small range: once a piece */
     for (size_t piece = first; begin < end;) {
         const size_t count = piece < end - begin ? piece : end - begin;
-        body(context, begin, begin + count);
+        task->body(task->context, share, begin, begin + count);
         begin += count;
         if (begin == end)
             return;
@@ -73,11 +96,11 @@ long tq_forks(void)
     return 0;
 }
 
-void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
+static void run_parallel(size_t count, const struct task *task, int threads)
 {
     (void)threads;
     if (count)
-        run_range(body, context, 0, count, grain);
+        run_range(task, 0, 0, count);
 }
 
 bool tq_worker_spins(void)
@@ -98,7 +121,7 @@ int tq_default_threads(void)
 #include <stdbool.h>
 #include <time.h>
 
-#define PIECES 4   /* of a segment, for balance */
+#define LEAST_PIECE 16 /* the part of a segment that is not cut further */
 #define ASK_EVERY 20000000 /* nanoseconds between two questions whether to stop, while helpers work */
 #define SPINS 4000 /* pauses before sleeping: 20 to 150 microseconds, by processor */
 #define IDLE_SECONDS 2 /* of sleep, after which a worker ends */
@@ -113,6 +136,7 @@ enum state {
     ASLEEP
 };
 
+/* Of grains. */
 struct segment {
     _Alignas(64) atomic_size_t next; /* its own line: two cores take from two segments */
     size_t end;
@@ -122,9 +146,8 @@ struct segment {
 struct place {
     _Alignas(64) atomic_int state; /* READY to ASLEEP and back, and all of GONE: under the pool's lock */
     tq_denormals denormals;        /* the caller's */
-    tq_range_fn body;
-    void *context;
-    size_t grain, begin, end;
+    struct task task;
+    size_t begin, end;
     tq_stop *stop;   /* its listener's */
     struct job *job; /* with further pieces; NULL: without */
 
@@ -134,11 +157,10 @@ struct place {
 };
 
 struct job {
-    tq_range_fn body;
-    void *context;
+    struct task task;
     tq_denormals denormals; /* the caller's */
     tq_stop *stop;          /* of its workers' listeners */
-    size_t grain, piece;
+    size_t count, piece;    /* elements; the grains of the smallest pieces */
     int segments, assigned; /* assigned: segments from 1 on that have a place; in the list, under the pool's lock */
     bool several;           /* some segments have several pieces */
     bool queued;            /* it was in the list */
@@ -177,41 +199,44 @@ static bool change(struct place *place, int from, int to)
                                                    memory_order_acquire);
 }
 
-/* Sets [*begin, *end), which has no elements where nothing is left. */
+/* Takes half of the segment's rest.  Sets [*begin, *end), elements; none where nothing is left. */
 static bool next_piece(const struct job *job, struct segment *s, size_t *begin, size_t *end)
 {
-    *begin = *end = s->end;
-    if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
-        return false;
-    const size_t at = atomic_fetch_add_explicit(&s->next, job->piece, memory_order_relaxed);
-    if (at >= s->end)
-        return false;
-    *begin = at;
-    *end = s->end - at < job->piece ? s->end : at + job->piece;
+    size_t at = atomic_load_explicit(&s->next, memory_order_relaxed), after;
+    *begin = *end = 0;
+    do {
+        if (at >= s->end)
+            return false;
+        after = at + (s->end - at) / 2;
+        after = after - at < job->piece ? at + job->piece : after;
+        after = after < s->end ? after : s->end;
+    } while (!atomic_compare_exchange_weak_explicit(&s->next, &at, after, memory_order_relaxed, memory_order_relaxed));
+    *begin = at * job->task.grain;
+    *end = tq_min_size(after * job->task.grain, job->count);
     return true;
 }
 
-static void work(struct job *job, int first)
+static void work(struct job *job, int own)
 {
     size_t begin, end;
     for (int i = 0; i < job->segments; i++)
-        while (next_piece(job, &job->segment[(first + i) % job->segments], &begin, &end))
-            run_range(job->body, job->context, begin, end, job->grain);
+        while (next_piece(job, &job->segment[(own + i) % job->segments], &begin, &end))
+            run_range(&job->task, (size_t)own, begin, end);
 }
 
 /* ---- workers ---- */
 
-static void run_piece(const struct place *p)
+static void run_piece(const struct place *p, int share)
 {
     if (p->begin < p->end)
-        run_range(p->body, p->context, p->begin, p->end, p->grain);
+        run_range(&p->task, (size_t)share, p->begin, p->end);
 }
 
 static void serve(struct place *p)
 {
     tq_denormals_restore(p->denormals);
     tq_stop_enter((tq_listener){p->stop, false});
-    run_piece(p);
+    run_piece(p, p->segment);
     if (p->job)
         work(p->job, p->segment);
     /* The job may not exist after this: its caller waits only while the state is BUSY. */
@@ -344,11 +369,9 @@ static void assign(struct job *job, struct place *p)
     const bool sleeps = state_of(p) == ASLEEP;
     job->place[k] = p;
     p->taken = true;
-    p->body = job->body;
-    p->context = job->context;
+    p->task = job->task;
     p->denormals = job->denormals;
     p->stop = job->stop;
-    p->grain = job->grain;
     p->job = job->several ? job : NULL;
     p->segment = k;
     next_piece(job, &job->segment[k], &p->begin, &p->end);
@@ -448,42 +471,41 @@ static void finish(struct job *job)
         leave_list(job);
     for (int k = 1; k <= job->assigned; k++)
         if (state_of(job->place[k]) == CALLED && change(job->place[k], CALLED, READY))
-            run_piece(job->place[k]);
+            run_piece(job->place[k], 0);
     for (int k = 1; k <= job->assigned; k++)
         await_piece(job->place[k]);
     release(job);
 }
 
-void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
+static void run_parallel(size_t count, const struct task *task, int threads)
 {
-    if (threads <= 1 || count <= grain) { /* without a division */
+    if (threads <= 1 || count <= task->grain) { /* without a division */
         if (count)
-            run_range(body, context, 0, count, grain);
+            run_range(task, 0, 0, count);
         return;
     }
-    size_t grains = count / grain + (count % grain != 0);
+    const size_t grains = tq_divide_up(count, task->grain);
     threads = clamp_threads(threads);
     if ((size_t)threads > grains)
         threads = (int)grains;
     tq_threads_init();
 
     struct job job; /* its arrays are longer than most jobs need */
-    job.body = body;
-    job.context = context;
-    job.grain = grain;
+    job.task = *task;
     job.denormals = tq_denormals_mode();
     job.stop = tq_stop_helper().stop;
+    job.count = count;
     job.segments = threads;
     job.assigned = 0;
     job.several = grains > (size_t)threads;
     size_t each = grains / (size_t)threads, extra = grains % (size_t)threads, at = 0;
     for (int i = 0; i < threads; i++) {
         size_t end = at + each + ((size_t)i < extra);
-        atomic_init(&job.segment[i].next, at * grain);
-        job.segment[i].end = end == grains ? count : end * grain;
+        atomic_init(&job.segment[i].next, at);
+        job.segment[i].end = end;
         at = end;
     }
-    job.piece = (each / PIECES + 1) * grain;
+    job.piece = each / LEAST_PIECE + 1;
     post(&job);
     work(&job, 0);
     finish(&job);
@@ -501,6 +523,17 @@ int tq_default_threads(void)
 }
 
 #endif
+
+void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context)
+{
+    struct plain plain = {body, context};
+    run_parallel(count, &(struct task){run_plain, &plain, grain}, threads);
+}
+
+void tq_parallel_shares(size_t count, int threads, tq_share_fn body, void *context)
+{
+    run_parallel(count, &(struct task){body, context, 1}, threads);
+}
 
 int tq_threads_for(int wanted, size_t bytes, size_t bytes_a_thread)
 {

@@ -32,6 +32,12 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
    caller's denormal mode (denormals.h) and listen to its tq_stop (stop.h): on stop, some ranges are left out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
 
+/* The same with scratch.  share: from 0 to threads - 1; calls that run at the same time have different ones. */
+typedef void (*tq_share_fn)(void *context, size_t share, size_t begin, size_t end);
+
+/* tq_parallel_for with grain 1, for a body with scratch for each thread. */
+void tq_parallel_shares(size_t count, int threads, tq_share_fn body, void *context);
+
 /* Whether a worker has had a call some microseconds ago and waits for the next: a hint. */
 bool tq_worker_spins(void);
 

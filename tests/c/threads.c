@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Under a race detector: tq_parallel_for with several callers at once and calls inside bodies, which computes every
- * index once; loops that stop, where `ask` runs on the caller's thread alone; and items of base/shared.h that threads
+ * index once; tq_parallel_shares, whose shares have one user at a time; loops that stop, where `ask` runs on the caller's thread alone; and items of base/shared.h that threads
  * need at the same time, each made once as long as it has users.
  */
 #include "base/shared.h"
@@ -53,6 +53,31 @@ static void *call(void *unused)
         struct work w = {.grain = 1 + (size_t)k * 37};
         tq_parallel_for(COUNT, w.grain, 1 + k % 5, k % 10 ? touch : nested, &w);
         check(&w);
+    }
+    return NULL;
+}
+
+struct shares {
+    struct work w;
+    int used[4]; /* written by a share's user alone */
+};
+
+static void touch_share(void *context, size_t share, size_t begin, size_t end)
+{
+    struct shares *s = context;
+    if (share >= 4 || s->used[share]++ != 0)
+        abort();
+    touch(&s->w, begin, end);
+    s->used[share]--;
+}
+
+static void *call_shares(void *unused)
+{
+    (void)unused;
+    for (int k = 0; k < ROUNDS; k++) {
+        struct shares s = {.w = {.grain = 1}};
+        tq_parallel_shares(COUNT, 1 + k % 4, touch_share, &s);
+        check(&s.w);
     }
     return NULL;
 }
@@ -154,6 +179,7 @@ int main(void)
     if (tq_shared_open(&tq_default_allocator, &shared, NULL) != TQ_OK)
         return 2;
     race(call);
+    race(call_shares);
     race(share);
     race(stop_loops);
     tq_shared_close(shared);

@@ -18,6 +18,8 @@
 #define BLOCK_ROWS 64
 #define PART_VECTORS 4 /* that a tile writes at once (depthwise_simd.h) */
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
+#define PARTS 16 /* of a thread, at most: another one takes some of them from it where it is slow */
+#define PART_WORK 4 /* WORK_A_THREAD; a part has this at least */
 #define WORK_A_THREAD (24 << 10) /* multiply-adds: 0.8 microseconds where these are fastest */
 
 struct run {
@@ -31,7 +33,10 @@ struct run {
     size_t out_stride, out_size;
     const char *last_pixels, *last_end, *last_copy; /* the pixels [last_pixels, last_end) are read from last_copy */
     char *scratch;
-    size_t block, job_bytes, jobs;
+    size_t block;
+    size_t share;               /* bytes of a thread's scratch */
+    size_t units, parts, each;  /* rows, lines or chunks of columns, cut into parts; `each`: parts of a thread */
+    size_t together;            /* units that are computed together: no part of a thread ends between them */
 };
 
 static size_t block_rows(const tq_depthwise *d)
@@ -40,7 +45,7 @@ static size_t block_rows(const tq_depthwise *d)
     return rows ? rows : 1;
 }
 
-static size_t job_bytes(const tq_depthwise *d)
+static size_t share_bytes(const tq_depthwise *d)
 {
     const size_t tiles = tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
     const size_t by_pixels = tiles > d->columns.job_bytes ? tiles : d->columns.job_bytes;
@@ -73,7 +78,7 @@ uint64_t tq_depthwise_scratch_bytes(const tq_depthwise *depthwise, size_t pixels
         return UINT64_MAX;
     if (!depthwise->channels || !depthwise->taps)
         return 0;
-    total = tq_share_bytes(job_bytes(depthwise), threads) * (uint64_t)threads + last_pixels_bytes(depthwise);
+    total = tq_share_bytes(share_bytes(depthwise), threads) * (uint64_t)threads + last_pixels_bytes(depthwise);
     return total + tq_round_up((size_t)expanded, TQ_DEPTHWISE_ALIGN);
 }
 
@@ -226,7 +231,7 @@ static void skip_padding(const struct run *run, const void *const *row, size_t o
 }
 
 /* Whether a tile may write floats to the output.  A last vector that is not full reaches into the next rows: these must
-   be written later, by the same job, which ends at `end`.  Tiles write a row's first four vectors for several rows at
+   be written later, by the same call, which ends at `end`.  Tiles write a row's first four vectors for several rows at
    once.
  */
 static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_t channel, size_t width)
@@ -240,7 +245,7 @@ static bool is_in_place(const struct run *run, size_t row_end, size_t end, size_
            row_end + width / d->channels < end;
 }
 
-/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels; end: of the job's rows. */
+/* One tile: at most TQ_TILE_ROWS rows and TQ_TILE_CHANNELS channels; end: of the call's rows. */
 static void run_tile(const struct run *run, const void *const *row, size_t out_row, size_t rows, size_t end,
                      size_t vector, size_t vectors)
 {
@@ -287,29 +292,14 @@ static void run_tile(const struct run *run, const void *const *row, size_t out_r
     store_tile(run, wide, out_row, rows, channel, n, width);
 }
 
-static void run_job(const struct run *run, size_t job)
+/* Rows [first, end) by tiles. */
+static void run_rows(const struct run *run, size_t first, size_t end, char *scratch)
 {
-    size_t work = 0;
     const tq_depthwise *d = run->d;
-    if (d->columns.period) {
-        const size_t images = run->count / ((size_t)run->scan->out_w * (size_t)run->scan->out_h);
-        const size_t units = tq_depthwise_column_units(d, images);
-        tq_depthwise_run_columns(d, run->data, units * job / run->jobs, units * (job + 1) / run->jobs, run->store,
-                                 run->out, run->out_stride, run->scratch + job * run->job_bytes);
-        return;
-    }
-    const bool contiguous = run->out_stride == d->channels && run->stride == d->channels * sizeof(float);
-    if ((d->lines.vectors || d->bands.line_bytes) && !d->non_finite && contiguous) {
-        const size_t lines = run->count / (size_t)run->scan->out_w;
-        (d->lines.vectors ? tq_depthwise_run_lines : tq_depthwise_run_bands)(
-            d, run->data, lines * job / run->jobs, lines * (job + 1) / run->jobs, run->store, run->out,
-            run->scratch + job * run->job_bytes);
-        return;
-    }
-    const void **table = (const void **)(void *)(run->scratch + job * run->job_bytes);
-    const size_t end = run->count * (job + 1) / run->jobs, vectors = tq_depthwise_vectors(d);
-    const size_t most = TQ_TILE_CHANNELS / d->kernel->lanes;
-    for (size_t first = run->count * job / run->jobs; first < end; first += run->block) {
+    const void **table = (const void **)(void *)scratch;
+    const size_t vectors = tq_depthwise_vectors(d), most = TQ_TILE_CHANNELS / d->kernel->lanes;
+    size_t work = 0;
+    for (; first < end; first += run->block) {
         size_t count = tq_min_size(run->block, end - first);
         if (tq_stop_count(&work, count * d->taps))
             return;
@@ -325,10 +315,55 @@ static void run_job(const struct run *run, size_t job)
     }
 }
 
-static void run_jobs(void *context, size_t begin, size_t end)
+static bool goes_by_lines(const struct run *run)
 {
-    for (size_t job = begin; job < end; job++)
-        run_job(context, job);
+    const tq_depthwise *d = run->d;
+    const bool contiguous = run->out_stride == d->channels && run->stride == d->channels * sizeof(float);
+    return (d->lines.vectors || d->bands.line_bytes) && !d->non_finite && contiguous;
+}
+
+static size_t first_unit(const struct run *run, size_t part)
+{
+    const size_t at = run->units * part / run->parts;
+    return part % run->each ? at - at % run->together : at;
+}
+
+static void run_parts(void *context, size_t share, size_t begin, size_t end)
+{
+    const struct run *run = context;
+    const tq_depthwise *d = run->d;
+    const size_t first = first_unit(run, begin), last = first_unit(run, end);
+    char *scratch = run->scratch + share * run->share;
+    if (d->columns.period)
+        tq_depthwise_run_columns(d, run->data, first, last, run->store, run->out, run->out_stride, scratch);
+    else if (goes_by_lines(run))
+        (d->lines.vectors ? tq_depthwise_run_lines : tq_depthwise_run_bands)(d, run->data, first, last, run->store,
+                                                                             run->out, scratch);
+    else
+        run_rows(run, first, last, scratch);
+}
+
+/* Sets the parts.  Returns the threads that compute them. */
+static size_t find_parts(struct run *run, int threads)
+{
+    const tq_depthwise *d = run->d;
+    const size_t lines = run->count / (size_t)run->scan->out_w;
+    const double work = (double)run->count * (double)d->channels * (double)d->taps / WORK_A_THREAD;
+    size_t jobs = (size_t)(threads < 1 ? 1 : threads);
+    jobs = work < (double)jobs ? (size_t)work : jobs;
+    jobs = jobs ? jobs : 1;
+    if (d->columns.period) {
+        run->units = tq_depthwise_column_units(d, lines / (size_t)run->scan->out_h);
+        run->together = d->columns.rows;
+    } else {
+        run->units = goes_by_lines(run) ? lines : run->count;
+        run->together = !goes_by_lines(run) ? run->block : d->lines.vectors ? 1 : TQ_BAND_LINES;
+    }
+    const double most = work / (double)jobs / PART_WORK;
+    const size_t each = tq_min_size(most < PARTS ? (size_t)most : PARTS, run->units / jobs / run->together);
+    run->each = jobs > 1 && each > 1 ? each : 1;
+    run->parts = jobs * run->each;
+    return jobs;
 }
 
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
@@ -346,7 +381,7 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         .scan = w,
         .store = store,
         .data = rows->data,
-        .stride = rows->stride * size,
+        .stride = (expands(depthwise) ? depthwise->channels : rows->stride) * size,
         .count = rows->count,
         .out = out,
         .out_stride = out_stride,
@@ -354,19 +389,15 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         .block = block_rows(depthwise),
         .scratch = scratch,
     };
-    const double work = (double)rows->count * (double)depthwise->channels * (double)depthwise->taps;
-    run.jobs = (size_t)(threads < 1 ? 1 : threads);
-    run.jobs = work / WORK_A_THREAD < (double)run.jobs ? (size_t)(work / WORK_A_THREAD) : run.jobs;
-    run.jobs = run.jobs ? run.jobs : 1;
-    run.job_bytes = (size_t)tq_share_bytes(job_bytes(depthwise), (int)run.jobs);
-    char *at = run.scratch + run.job_bytes * run.jobs;
+    const size_t jobs = find_parts(&run, threads);
+    run.share = (size_t)tq_share_bytes(share_bytes(depthwise), (int)jobs);
+    char *at = run.scratch + run.share * jobs;
     if (expands(depthwise)) {
         if (depthwise->depth > 1)
             bodies[tq_isa()](depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
         else
             repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
-        run.stride = depthwise->channels * size;
         at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
     }
     const size_t last_pixels = tq_min_size(last_pixel_count(depthwise), pixels);
@@ -374,5 +405,5 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     run.last_end = run.last_pixels + last_pixels * run.stride;
     run.last_copy = at;
     memcpy(at, run.last_pixels, last_pixels * run.stride);
-    tq_parallel_for(run.jobs, 1, (int)run.jobs, run_jobs, &run);
+    tq_parallel_shares(run.parts, (int)jobs, run_parts, &run);
 }

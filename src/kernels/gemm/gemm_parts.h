@@ -26,17 +26,17 @@ static inline uint64_t tq_gemm_part(uint64_t bytes)
 /* gemm_pack.c: the bytes of a product's packed weights, biases, sums and padding; panel_bytes * panels fits size_t. */
 uint64_t tq_gemm_packed_bytes(const tq_gemm *gemm);
 
-/* One call of tq_gemm_run, cut into jobs: row_parts of rows by panel_parts of panels. */
+/* One call of tq_gemm_run, cut into row_parts of rows by panel_parts of panels. */
 typedef struct tq_gemm_call {
     const tq_gemm *gemm;
     const tq_gemm_rows *rows;
     const tq_gemm_store *store;
     char *out;
     size_t out_stride, out_size;
-    char *scratch; /* shares of the jobs; then the image */
+    char *scratch; /* shares of the threads; then the image */
     size_t share;  /* bytes */
     size_t block;                  /* rows of a block */
-    size_t row_parts, panel_parts; /* the jobs */
+    size_t row_parts, panel_parts;
     size_t line;                   /* taps of a filter row, whose pixels may be contiguous; else 1 */
     const char *limit;             /* the end of the rows' memory */
     bool plain;                    /* row r begins at r * stride: no indirection */

@@ -23,6 +23,8 @@
 #define SHORT_ROW 16             /* floats */
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
 #define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
+#define PARTS 16                /* of a thread, at most: another one takes some of them from it where it is slow */
+#define PART_WORK 4             /* TQ_GEMM_WORK; a part has this at least */
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
 
 /* ---- scratch ---- */
@@ -71,12 +73,12 @@ uint64_t tq_gemm_scratch_bytes(const tq_gemm *gemm, int threads)
     return share * (uint64_t)threads + gemm->image_bytes;
 }
 
-static tq_gemm_space space_of(const tq_gemm_call *call, size_t job)
+static tq_gemm_space space_of(const tq_gemm_call *call, size_t share)
 {
     const struct offsets at = offsets_of(call->gemm, call->block);
-    char *share = call->scratch + job * call->share;
-    return (tq_gemm_space){(const void **)(void *)share, (int32_t *)(void *)(share + at.adjust), share + at.copies,
-                           share + at.bytes};
+    char *begin = call->scratch + share * call->share;
+    return (tq_gemm_space){(const void **)(void *)begin, (int32_t *)(void *)(begin + at.adjust), begin + at.copies,
+                           begin + at.bytes};
 }
 
 /* ---- tiles ---- */
@@ -248,44 +250,51 @@ static size_t first_panel(const tq_gemm_call *call, size_t part)
     return tq_min_size(g->panels, tq_divide_up(g->panels, tile) * part / call->panel_parts * tile);
 }
 
-static void run_job(const tq_gemm_call *call, size_t job)
+/* Rows [first, end) and panels [panel, panel_end), in nearly equal blocks. */
+static void run_rows(const tq_gemm_call *call, const tq_gemm_space *space, size_t first, size_t end, size_t panel,
+                     size_t panel_end)
 {
     const tq_gemm *g = call->gemm;
-    const tq_gemm_space space = space_of(call, job);
-    const size_t row_part = job / call->panel_parts, panel_part = job % call->panel_parts;
-    const size_t end = first_row(call, row_part + 1);
-    const size_t panel = first_panel(call, panel_part), panel_end = first_panel(call, panel_part + 1);
+    const size_t even = tq_divide_up(end - first, tq_divide_up(end - first, call->block));
+    const size_t block = tq_min_size(call->block, tq_round_up(even, TQ_TALL_ROWS));
     size_t work = 0;
-    if (panel == panel_end)
-        return;
-    for (size_t first = first_row(call, row_part); first < end; first += call->block) {
-        size_t count = tq_min_size(call->block, end - first);
+    for (size_t count; first < end; first += count) {
+        count = tq_min_size(block, end - first);
         if (tq_stop_count(&work, count))
             return;
-        tq_gemm_fill_indirection(call, &space, first, count);
+        tq_gemm_fill_indirection(call, space, first, count);
         if (g->non_finite && !call->plain) {
-            tq_gemm_skip_padding(call, &space, first, count, panel * g->lanes,
+            tq_gemm_skip_padding(call, space, first, count, panel * g->lanes,
                                  tq_min_size(panel_end * g->lanes, g->channels));
             continue;
         }
         if (g->narrow) {
-            tq_gemm_run_narrow(call, &space, first, count);
+            tq_gemm_run_narrow(call, space, first, count);
             continue;
         }
         if (g->in != TQ_f32)
-            tq_gemm_find_adjust(call, &space, count);
+            tq_gemm_find_adjust(call, space, count);
         if (g->dots) {
-            tq_gemm_run_dots(call, &space, first, count);
+            tq_gemm_run_dots(call, space, first, count);
             continue;
         }
-        run_block(call, &space, first, count, end, panel, panel_end, &work);
+        run_block(call, space, first, count, end, panel, panel_end, &work);
     }
 }
 
-static void run_jobs(void *context, size_t begin, size_t end)
+/* Parts [begin, end); side by side they are one product. */
+static void run_parts(void *context, size_t share, size_t begin, size_t end)
 {
-    for (size_t job = begin; job < end; job++)
-        run_job(context, job);
+    const tq_gemm_call *call = context;
+    const tq_gemm_space space = space_of(call, share);
+    for (size_t part = begin, count; part < end; part += count) {
+        const size_t row = part / call->panel_parts, panel = part % call->panel_parts;
+        count = call->panel_parts == 1 ? end - part : tq_min_size(end - part, call->panel_parts - panel);
+        const size_t rows = call->panel_parts == 1 ? count : 1, panels = call->panel_parts == 1 ? 1 : count;
+        const size_t first = first_panel(call, panel), last = first_panel(call, panel + panels);
+        if (first < last && first_row(call, row) < first_row(call, row + rows))
+            run_rows(call, &space, first_row(call, row), first_row(call, row + rows), first, last);
+    }
 }
 
 /* Whether jobs take panels in place of rows: where weights are so much more than rows that each job should read but its
@@ -296,8 +305,22 @@ static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
     return !g->copies && !g->dots && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
 }
 
-/* Sets row_parts and panel_parts. */
-static void find_parts(tq_gemm_call *call, int threads)
+/* Cuts the part of each thread into parts of two tiles and PART_WORK at least. */
+static void cut_parts(tq_gemm_call *call, size_t jobs, double work)
+{
+    const tq_gemm *g = call->gemm;
+    const double most = work / (double)jobs / PART_WORK;
+    const size_t parts = most < PARTS ? (size_t)most : PARTS;
+    const bool rows = call->panel_parts == 1;
+    const size_t tiles = rows ? call->rows->count / g->kernel->rows : g->panels / g->kernel->panels;
+    const size_t each = tq_min_size(parts, tiles / jobs / 2);
+    if (jobs == 1 || each < 2 || (call->row_parts > 1 && !rows))
+        return;
+    *(rows ? &call->row_parts : &call->panel_parts) *= each;
+}
+
+/* Sets row_parts and panel_parts.  Returns the threads that compute them. */
+static size_t find_parts(tq_gemm_call *call, int threads)
 {
     const tq_gemm *g = call->gemm;
     const size_t rows = call->rows->count;
@@ -312,6 +335,9 @@ static void find_parts(tq_gemm_call *call, int threads)
     if (should_split_panels(call, jobs))
         call->row_parts = 1;
     call->panel_parts = g->dots ? 1 : tq_min_size(jobs / call->row_parts, g->panels);
+    jobs = call->row_parts * call->panel_parts;
+    cut_parts(call, jobs, work);
+    return jobs;
 }
 
 /* The end of the rows' memory: behind the last pixel of the input. */
@@ -353,8 +379,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     call.step = call.block;
-    find_parts(&call, threads);
-    const size_t jobs = call.row_parts * call.panel_parts;
+    const size_t jobs = find_parts(&call, threads);
     call.share = (size_t)tq_share_bytes(offsets_of(gemm, call.block).end, (int)jobs);
     if (call.image) {
         if (gemm->image_bytes)
@@ -363,5 +388,5 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
         call.step = 0;
         call.down = (size_t)in_image.scan->dilation_h * (size_t)in_image.scan->in_w * gemm->depth * gemm->in_bytes;
     }
-    tq_parallel_for(jobs, 1, (int)jobs, run_jobs, &call);
+    tq_parallel_shares(call.row_parts * call.panel_parts, (int)jobs, run_parts, &call);
 }

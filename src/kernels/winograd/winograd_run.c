@@ -2,7 +2,7 @@
  *
  * Eval: tiles are transformed, a chunk of them at a time, multiplied with panels of weights, and their outputs stored.
  * A chunk stays in the second-level cache.  With few weights each thread has its own tiles.  With many, threads share a
- * chunk: each job multiplies some panels with all of its tiles; where panels do not divide among jobs, a job's first
+ * chunk: each multiplies some panels with all of its tiles; where panels do not divide among threads, a part's first
  * and last panel take some of the tiles.
  */
 #include <string.h>
@@ -15,6 +15,7 @@
 
 #define CHUNK_BYTES (512 << 10) /* of transformed tiles */
 #define OWN_WEIGHTS (2 << 20)   /* bytes of weights that each thread may read, beside tiles of its own */
+#define PARTS 4                 /* of a thread: another one takes some of them from it where it is slow */
 #define GROUP 24                /* tiles whose sums are computed together */
 #define PIECE 8                 /* tiles of a line whose outputs are stored together */
 
@@ -29,9 +30,9 @@ typedef struct call {
     size_t all;            /* tiles */
     size_t first, count;   /* tiles of the chunk */
     int16_t *tiles;        /* [count][36][depth]; threads with their own tiles: chunk_bytes each */
-    char *scratch;         /* of a job: int32_t sums[GROUP][36][lanes] */
+    char *scratch;         /* of a thread: int32_t sums[GROUP][36][lanes] */
     size_t share;          /* bytes */
-    size_t jobs;
+    size_t parts;
 } call;
 
 static size_t tile_elements(const tq_winograd *w)
@@ -63,7 +64,7 @@ static size_t group_sums(const tq_winograd *w)
     return GROUP * TQ_WINOGRAD_POINTS * w->lanes;
 }
 
-/* Of a job: the sums of a group. */
+/* Of a thread: the sums of a group. */
 static size_t share_bytes(const tq_winograd *w, int threads)
 {
     return (size_t)tq_share_bytes(group_sums(w) * sizeof(int32_t), threads);
@@ -162,17 +163,22 @@ static void run_panel(const call *c, size_t panel, size_t begin, size_t end, int
     }
 }
 
-/* Jobs [begin, end): nearly equal parts of all tiles of all panels, one panel after the other. */
-static void run_jobs(void *context, size_t begin, size_t end)
+/* Parts [begin, end): nearly equal parts of all tiles of all panels, one panel after the other. */
+static void run_panels(void *context, size_t share, size_t begin, size_t end)
 {
     const call *c = context;
-    const size_t all = c->winograd->panels * c->count;
-    for (size_t job = begin; job < end; job++)
-        for (size_t at = all * job / c->jobs, last = all * (job + 1) / c->jobs, n; at < last; at += n) {
-            const size_t tile = at % c->count;
-            n = tq_min_size(c->count - tile, last - at);
-            run_panel(c, at / c->count, tile, tile + n, (int32_t *)(void *)(c->scratch + job * c->share));
-        }
+    const size_t all = c->winograd->panels * c->count, last = all * end / c->parts;
+    for (size_t at = all * begin / c->parts, n; at < last; at += n) {
+        const size_t tile = at % c->count;
+        n = tq_min_size(c->count - tile, last - at);
+        run_panel(c, at / c->count, tile, tile + n, (int32_t *)(void *)(c->scratch + share * c->share));
+    }
+}
+
+static size_t parts_of(size_t groups, size_t threads)
+{
+    const size_t each = tq_min_size(PARTS, groups / threads);
+    return threads == 1 || each < 2 ? threads : threads * each;
 }
 
 /* Tiles [begin, end) of the operator. */
@@ -182,23 +188,22 @@ static void run_chunks(call *c, size_t begin, size_t end, int threads)
     for (size_t i = 0; i < chunks && !tq_stop_now(); i++) {
         c->first = begin + tiles * i / chunks;
         c->count = begin + tiles * (i + 1) / chunks - c->first;
-        c->jobs = tq_min_size((size_t)threads, c->winograd->panels * tq_divide_up(c->count, GROUP));
+        const size_t groups = c->winograd->panels * tq_divide_up(c->count, GROUP);
+        const size_t some = tq_min_size((size_t)threads, groups);
+        c->parts = parts_of(groups, some);
         tq_parallel_for(c->count, 1, threads, transform_tiles, c);
-        tq_parallel_for(c->jobs, 1, (int)c->jobs, run_jobs, c);
+        tq_parallel_shares(c->parts, (int)some, run_panels, c);
     }
 }
 
-/* Parts [begin, end): nearly equal parts of all tiles, one a thread. */
-static void run_parts(void *context, size_t begin, size_t end)
+/* Parts [begin, end): nearly equal parts of all tiles. */
+static void run_parts(void *context, size_t share, size_t begin, size_t end)
 {
     const call *whole = context;
-    const size_t threads = (size_t)whole->threads;
-    for (size_t part = begin; part < end; part++) {
-        call c = *whole;
-        c.scratch += part * c.share;
-        c.tiles += part * (chunk_bytes(c.winograd) / sizeof *c.tiles);
-        run_chunks(&c, c.all * part / threads, c.all * (part + 1) / threads, 1);
-    }
+    call c = *whole;
+    c.scratch += share * c.share;
+    c.tiles += share * (chunk_bytes(c.winograd) / sizeof *c.tiles);
+    run_chunks(&c, c.all * begin / whole->parts, c.all * end / whole->parts, 1);
 }
 
 void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
@@ -220,8 +225,9 @@ void tq_winograd_run(const tq_winograd *winograd, const tq_gemm_rows *rows, cons
         .tiles = (int16_t *)(void *)((char *)scratch + (size_t)threads * share_bytes(winograd, threads)),
     };
     c.all = rows->count / ((size_t)s->out_h * (size_t)s->out_w) * c.across * c.down;
-    if (owns_tiles(winograd) && c.all >= (size_t)threads * (GROUP / 2))
-        tq_parallel_for((size_t)threads, 1, threads, run_parts, &c);
-    else
+    if (owns_tiles(winograd) && c.all >= (size_t)threads * (GROUP / 2)) {
+        c.parts = parts_of(c.all / GROUP, (size_t)threads);
+        tq_parallel_shares(c.parts, threads, run_parts, &c);
+    } else
         run_chunks(&c, 0, c.all, threads);
 }

@@ -262,14 +262,13 @@ struct state {
     down_fn down;
     across_fn across;
     size_t in_bytes, down_bytes; /* of an element */
-    uint64_t row_at, job_bytes;  /* a job's scratch: [columns][depth] of `down`, then an output row */
+    uint64_t row_at, share_bytes; /* a thread's scratch: [columns][depth] of `down`, then an output row */
 };
 
 struct call {
     const struct state *s;
     const tq_tensor *in, *out;
     char *scratch;
-    size_t jobs;
 };
 
 static void down_row(const struct state *s, const char *in, size_t row_step, int64_t rows, char *down)
@@ -281,16 +280,18 @@ static void down_row(const struct state *s, const char *in, size_t row_step, int
     memset(down + row_step * s->down_bytes, 0, CHUNK * s->down_bytes);
 }
 
-static void run_job(const struct call *call, size_t job)
+/* Output rows [begin, end) of all images. */
+static void run_rows(void *context, size_t share, size_t begin, size_t end)
 {
+    const struct call *call = context;
     const struct state *s = call->s;
     const tq_pool *p = &s->pool;
     const int32_t *in = call->in->shape.dims;
-    const size_t count = (size_t)in[0] * (size_t)p->out_h, row_step = (size_t)p->in_w * (size_t)in[3];
+    const size_t row_step = (size_t)p->in_w * (size_t)in[3];
     const size_t out_bytes = (size_t)p->out_w * (size_t)in[3] * s->in_bytes;
-    char *down = call->scratch + job * s->job_bytes, *made = down + s->row_at;
+    char *down = call->scratch + share * s->share_bytes, *made = down + s->row_at;
     size_t work = 0;
-    for (size_t unit = count * job / call->jobs; unit < count * (job + 1) / call->jobs; unit++) {
+    for (size_t unit = begin; unit < end; unit++) {
         int64_t first;
         struct line line = {.p = p, .down = down, .columns = p->in_w, .depth = in[3], .width = p->out_w};
         line.rows = tq_pool_clip((int64_t)unit % p->out_h, p->stride_h, p->pad_h, p->filter_h, p->in_h, &first);
@@ -306,12 +307,6 @@ static void run_job(const struct call *call, size_t job)
     }
 }
 
-static void run_jobs(void *context, size_t begin, size_t end)
-{
-    for (size_t job = begin; job < end; job++)
-        run_job(context, job);
-}
-
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -322,9 +317,9 @@ static tq_status eval(tq_node *node, tq_error *error)
     const tq_pool *p = &s->pool; /* it may be turned; the shapes never are */
     const size_t across = (size_t)p->out_w * (size_t)p->filter_w, down = (size_t)p->in_w * (size_t)p->filter_h;
     const size_t rows = (size_t)in[0] * (size_t)p->out_h;
-    struct call call = {s, node->in[0], node->out[0], tq_scratch_at(node, 0), 1};
-    call.jobs = (size_t)tq_paying_threads(rows, (across + down) * (size_t)in[3] * COST, node->threads);
-    tq_parallel_for(call.jobs, 1, (int)call.jobs, run_jobs, &call);
+    struct call call = {s, node->in[0], node->out[0], tq_scratch_at(node, 0)};
+    const int threads = tq_paying_threads(rows, (across + down) * (size_t)in[3] * COST, node->threads);
+    tq_parallel_shares(rows, threads, run_rows, &call);
     return TQ_OK;
 }
 
@@ -339,9 +334,9 @@ tq_status tq_prepare_pool_integers(tq_node *node, const tq_pool *pool, uint64_t 
     s->in_bytes = tq_element_bytes(node->in[0]->type), s->down_bytes = how->down_bytes;
     tq_scratch_part(&total, (uint64_t)pool->in_w * depth + CHUNK, s->down_bytes);
     s->row_at = tq_scratch_part(&total, (uint64_t)pool->out_w * depth + CHUNK, s->in_bytes);
-    s->job_bytes = tq_share_bytes(total, node->threads);
+    s->share_bytes = tq_share_bytes(total, node->threads);
     node->eval = eval;
     total = 0;
-    tq_scratch_part(&total, s->job_bytes, (uint64_t)(node->threads > 1 ? node->threads : 1));
+    tq_scratch_part(&total, s->share_bytes, (uint64_t)(node->threads > 1 ? node->threads : 1));
     return tq_node_scratch(node, total, error);
 }
