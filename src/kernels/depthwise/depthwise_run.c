@@ -381,7 +381,7 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         .scan = w,
         .store = store,
         .data = rows->data,
-        .stride = rows->stride * size,
+        .stride = (expands(depthwise) ? depthwise->channels : rows->stride) * size,
         .count = rows->count,
         .out = out,
         .out_stride = out_stride,
@@ -398,7 +398,6 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         else
             repeat_channels(depthwise, rows->data, pixels, rows->stride * size, at);
         run.data = at;
-        run.stride = depthwise->channels * size;
         at += tq_round_up(pixels * run.stride, TQ_DEPTHWISE_ALIGN);
     }
     const size_t last_pixels = tq_min_size(last_pixel_count(depthwise), pixels);
