@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A job lives on its caller's stack.  It has one segment a thread, which is taken in pieces of half of what is left.
- * Each worker has a place, which it watches while it spins.  A caller writes the first piece of a segment there, so that
- * one cache line from another core is enough to begin; further pieces are taken by compare and exchange, first from the
- * worker's own segment, then from the others: a core that a neighbour slows down leaves the rest to the others.  Workers
- * get the same segments in repeated calls, and find their data in their own caches.
+ * Each worker has a place, which it watches while it spins.  A caller writes the first piece of a segment there, so
+ * that one cache line from another core is enough to begin; further pieces are taken by compare and exchange, first
+ * from the worker's own segment, then from the others: a core that a neighbour slows down leaves the rest to the
+ * others.  Workers get the same segments in repeated calls, and find their data in their own caches.
  *
  * The caller works too.  It takes back the pieces of workers that have not started, and never waits for these.  A job
  * that finds too few workers waits in a list for those of other callers.  An idle worker spins for 20 to 150

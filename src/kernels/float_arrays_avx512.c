@@ -23,9 +23,12 @@
 #define COMPARE _mm256_cmp_ps_mask
 #define CHOOSE(y, lanes, value) _mm256_mask_mov_ps(y, lanes, value)
 #define SIGNS(x) _mm256_movepi32_mask(_mm256_castps_si256(x))
-#define LOAD_REST(v, x, n)                 \
-    const uint32_t rest = (1u << (n)) - 1; \
-    EACH_PART (v).part[i] = _mm256_maskz_loadu_ps(rest >> 8 * i, (x) + 8 * i)
+#define LOAD_REST(v, x, n)                                               \
+    const uint32_t rest = (1u << (n)) - 1;                               \
+    EACH_PART                                                            \
+    {                                                                    \
+        (v).part[i] = _mm256_maskz_loadu_ps(rest >> 8 * i, (x) + 8 * i); \
+    }
 #define STORE_REST(v, y, n) EACH_PART _mm256_mask_storeu_ps((y) + 8 * i, rest >> 8 * i, (v).part[i])
 typedef __m256 vf;
 typedef __m512d vd;

@@ -134,8 +134,7 @@ BODY floats tanhf_parts(floats x, const table *t)
     floats y = narrow(e);
     EACH_PART
     {
-        const vf sign = F(and)(FLOATS(-0.0f), x.part[i]);
-        y.part[i] = F(or)(F(andnot)(FLOATS(-0.0f), y.part[i]), sign);
+        y.part[i] = F(or)(F(andnot)(FLOATS(-0.0f), y.part[i]), F (and)(FLOATS(-0.0f), x.part[i]));
     }
     return y;
 }

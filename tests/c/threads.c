@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Under a race detector: tq_parallel_for with several callers at once and calls inside bodies, which computes every
- * index once; tq_parallel_shares, whose shares have one user at a time; loops that stop, where `ask` runs on the caller's thread alone; and items of base/shared.h that threads
- * need at the same time, each made once as long as it has users.
+ * index once; tq_parallel_shares, whose shares have one user at a time; loops that stop, where `ask` runs on the
+ * caller's thread alone; and items of base/shared.h that threads need at the same time, each made once as long as it
+ * has users.
  */
 #include "base/shared.h"
 #include "base/stop.h"

@@ -120,8 +120,7 @@ void tq_depthwise_run_bands(const tq_depthwise *d, const char *data, size_t firs
             return;
         EACH (i, SIDE)
             EACH (r, TQ_BAND_LINES) {
-                const int64_t y =
-                    (int64_t)(row % out_h + r) * s->stride_h - s->pad_h + (int64_t)i * s->dilation_h;
+                const int64_t y = (int64_t)(row % out_h + r) * s->stride_h - s->pad_h + (int64_t)i * s->dilation_h;
                 b.row[i][r] = y >= 0 && y < s->in_h ? image + (size_t)y * line_bytes : scratch;
             }
         for (size_t x = 0; x < out_w; x++)

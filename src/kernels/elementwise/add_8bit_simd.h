@@ -20,8 +20,8 @@ INLINE bool add_block(const tq_add_8bit *p, const uint8_t *x, const uint8_t *y, 
         v[k] = fixed_of(float_of_s32(a), first, fma_f32(float_of_s32(b), second, offset));
     }
     const struct fixed_block block = fixed_narrow(v);
-    *sums = xor_s32(clamp_s8(fixed_values(&block), splat_s8(p->low), splat_s8(p->high)),
-                    splat_s8(flips ? INT8_MIN : 0));
+    *sums =
+        xor_s32(clamp_s8(fixed_values(&block), splat_s8(p->low), splat_s8(p->high)), splat_s8(flips ? INT8_MIN : 0));
     return !fixed_undecided(block.least, p->undecided);
 }
 

@@ -115,9 +115,9 @@ typedef struct tq_quantized_row {
 
 /* How a scaling multiplies, with sum' = f32(sum - zero point of the row * weight sum). */
 typedef enum tq_scale_order {
-    TQ_SCALE_PLAIN,    /* bias + sum' * (scale * row scale) */
+    TQ_SCALE_PLAIN, /* bias + sum' * (scale * row scale) */
     TQ_SCALE_ROW_LAST, /* bias + sum' * scale * row scale */
-    TQ_SCALE_FUSED     /* XNNPACK's: fma(sum' * row scale, scale, bias) */
+    TQ_SCALE_FUSED /* XNNPACK's: fma(sum' * row scale, scale, bias) */
 } tq_scale_order;
 
 /* Floats from integer sums of rows that have a scale and a zero point each.  Rows and weights are packed with the zero
@@ -127,9 +127,9 @@ typedef struct tq_gemm_scaling {
     bool drops_nan; /* NaN becomes the store's floor, and with a floor of 0 so does -0; not for ROW_LAST */
     size_t row_step, scale_step; /* 1; 0: row[0], scale[0] serve all */
     const tq_quantized_row *row;
-    const float *scale;          /* [channels] */
-    const int32_t *weight_sums;  /* [channels]: tq_gemm_weight_sums */
-    const float *bias;           /* [channels] or NULL */
+    const float *scale; /* [channels] */
+    const int32_t *weight_sums; /* [channels]: tq_gemm_weight_sums */
+    const float *bias; /* [channels] or NULL */
 } tq_gemm_scaling;
 
 /* From sums to outputs. */

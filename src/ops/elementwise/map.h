@@ -24,8 +24,8 @@ tq_status tq_map_prepare(tq_node *node, tq_map *map, tq_error *error);
 /* Runs the map over all elements.  A range given to `run` begins at a multiple of 64 elements.  Never fails. */
 tq_status tq_map_eval(tq_node *node, tq_error *error);
 
-/* Before a loop whose output may be an input (node->in_place), and overlaps none otherwise: no element waits for another
-   one's.  clang's own check of the addresses takes equal ones for an overlap. */
+/* Before a loop whose output may be an input (node->in_place), and overlaps none otherwise: no element waits for
+   another one's.  clang's own check of the addresses takes equal ones for an overlap. */
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed" /* of loops that stay scalar */
 #define TQ_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")

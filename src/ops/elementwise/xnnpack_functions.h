@@ -87,8 +87,8 @@ TQ_BODY float tq_xnnpack_exp_of_any(float x, float zero)
     return power * (p / q);
 }
 
-/* The logistic function: e / (1 + e) with e = e^-|x|, which is 0 where e is, and 1 less that for x >= 0; of NaN both are
-   NaN. */
+/* The logistic function: e / (1 + e) with e = e^-|x|, which is 0 where e is, and 1 less that for x >= 0; of NaN both
+   are NaN. */
 TQ_BODY float tq_xnnpack_logistic(float x)
 {
     const float least = -fabsf(x), e = tq_xnnpack_exp_of_normal(least, 0x1.62E430p-1f, 0), quotient = e / (e + 1);

@@ -69,8 +69,10 @@ TQ_TARGET_AVX2 TQ_BODY void multiply(const int8_t *rows, size_t stride, const in
     __m256i s[FEW] = {0};
     for (size_t i = 0; i < n; i += LANES) {
         const __m256i x = _mm256_load_si256((const __m256i *)(const void *)(by + i));
-        EACH_ROW (r)
+        EACH_ROW(r)
+        {
             s[r] = _mm256_add_epi32(s[r], _mm256_madd_epi16(widened(rows + r * stride + i), x));
+        }
     }
     const __m256i all = _mm256_hadd_epi32(_mm256_hadd_epi32(s[0], s[1]), _mm256_hadd_epi32(s[2], s[3]));
     _mm_storeu_si128((__m128i *)(void *)part,

@@ -186,34 +186,33 @@ ACROSS_ON(scalar, , huge_i16)
 #include <immintrin.h>
 
 /* Maxima of bytes, 32 at once and then a chunk: compilers keep an array of 32 in memory. */
-#define MOST_ON_AVX2(name, maximum, minimum)                                                        \
-    TQ_TARGET_AVX2 static void across_##name##_avx2(const struct line *line, void *out)             \
-    {                                                                                               \
-        const tq_pool p = *line->p;                                                                 \
-        const __m256i low = _mm256_set1_epi8((char)p.low), high = _mm256_set1_epi8((char)p.high);   \
-        const size_t depth = (size_t)line->depth, whole = depth / 32 * 32;                          \
-        size_t work = 0;                                                                            \
-        char *y = out;                                                                              \
-        if (whole == 0) {                                                                           \
-            across_##name(line, out);                                                               \
-            return;                                                                                 \
-        }                                                                                           \
-        for (int32_t i = 0; i < line->width; i++, y += depth) {                                     \
-            int64_t first;                                                                          \
-            const size_t columns =                                                                  \
-                (size_t)tq_pool_clip(i, p.stride_w, p.pad_w, p.filter_w, line->columns, &first);    \
-            const char *x = (const char *)line->down + (size_t)first * depth;                       \
-            if (tq_stop_count(&work, columns * depth / 8))                                          \
-                return;                                                                             \
-            for (size_t c = 0; c < whole; c += 32) {                                                \
-                __m256i most = low;                                                                 \
-                for (size_t k = 0; k < columns; k++)                                                \
-                    most = maximum(most, _mm256_loadu_si256((const __m256i *)(x + k * depth + c))); \
-                _mm256_storeu_si256((__m256i *)(y + c), minimum(most, high));                       \
-            }                                                                                       \
-            for (size_t c = whole; c < depth; c += CHUNK)                                           \
-                name(&p, (const void *)(x + c), columns, depth, line->rows, (void *)(y + c));       \
-        }                                                                                           \
+#define MOST_ON_AVX2(name, maximum, minimum)                                                                        \
+    TQ_TARGET_AVX2 static void across_##name##_avx2(const struct line *line, void *out)                             \
+    {                                                                                                               \
+        const tq_pool p = *line->p;                                                                                 \
+        const __m256i low = _mm256_set1_epi8((char)p.low), high = _mm256_set1_epi8((char)p.high);                   \
+        const size_t depth = (size_t)line->depth, whole = depth / 32 * 32;                                          \
+        size_t work = 0;                                                                                            \
+        char *y = out;                                                                                              \
+        if (whole == 0) {                                                                                           \
+            across_##name(line, out);                                                                               \
+            return;                                                                                                 \
+        }                                                                                                           \
+        for (int32_t i = 0; i < line->width; i++, y += depth) {                                                     \
+            int64_t first;                                                                                          \
+            const size_t columns = (size_t)tq_pool_clip(i, p.stride_w, p.pad_w, p.filter_w, line->columns, &first); \
+            const char *x = (const char *)line->down + (size_t)first * depth;                                       \
+            if (tq_stop_count(&work, columns * depth / 8))                                                          \
+                return;                                                                                             \
+            for (size_t c = 0; c < whole; c += 32) {                                                                \
+                __m256i most = low;                                                                                 \
+                for (size_t k = 0; k < columns; k++)                                                                \
+                    most = maximum(most, _mm256_loadu_si256((const __m256i *)(x + k * depth + c)));                 \
+                _mm256_storeu_si256((__m256i *)(y + c), minimum(most, high));                                       \
+            }                                                                                                       \
+            for (size_t c = whole; c < depth; c += CHUNK)                                                           \
+                name(&p, (const void *)(x + c), columns, depth, line->rows, (void *)(y + c));                       \
+        }                                                                                                           \
     }
 MOST_ON_AVX2(most_i8, _mm256_max_epi8, _mm256_min_epi8)
 MOST_ON_AVX2(most_u8, _mm256_max_epu8, _mm256_min_epu8)

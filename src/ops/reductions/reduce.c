@@ -209,7 +209,7 @@ FOLD_RUN(, wide_u8_run_scalar, uint8_t, int32_t, WRAP32(acc, +, in))
             sum = _mm256_add_epi64(sum, _mm256_sad_epu8(raised, _mm256_setzero_si256()));                          \
         }                                                                                                          \
         _mm256_storeu_si256((__m256i *)sums, sum);                                                                 \
-        *(uint32_t *)to += (uint32_t)(sums[0] + sums[1] + sums[2] + sums[3] - (flip)*whole);                       \
+        *(uint32_t *)to += (uint32_t)(sums[0] + sums[1] + sums[2] + sums[3] - (flip) * whole);                     \
         rest(r, to, x + whole, n - whole);                                                                         \
     }
 BYTES_RUN(wide_i8_run_avx2, 128, wide_i8_run_scalar)
