@@ -6,6 +6,7 @@ import differential
 import generators
 import numpy as np
 import oracle
+import processor
 import pytest
 from generators.draft import Draft
 
@@ -198,7 +199,8 @@ def product_of_codes(m):
 
 @pytest.mark.parametrize("draw", [sum_of_squares, product_of_codes])
 def test_floats_that_neighbours_change(draw):
-    """In their last bits: XNNPACK computes two operators in one step."""
+    """In their last bits: XNNPACK computes two operators in one step.  That of squares has the bits of two
+    on processors without AVX-512."""
     m = Draft(1)
     m.fixed = True
     draw(m)
@@ -207,7 +209,7 @@ def test_floats_that_neighbours_change(draw):
         next(oracle.ask("tensors", [(case.model, who, case.runs, {}, [y], preserve)]))[0][y]
         for who, preserve in (("BUILTIN", True), ("BUILTIN", False), ("TQ xnnpack", False))
     )
-    assert (whole != alone).any()
+    assert (whole != alone).any() or (draw is sum_of_squares and "avx512f" not in processor.features())
     assert np.abs(whole - mine).max() <= 1e-6 * np.abs(whole).max()
 
 

@@ -5,12 +5,12 @@ Integers are compared bit for bit; floats too, where every x86 processor with FM
 with AVX2 and without AVX-512 do (AVX2), or those with AVX-512 (AVX512)."""
 
 from itertools import islice
-from pathlib import Path
 
 import differential
 import generators
 import numpy as np
 import oracle
+import processor
 import pytest
 from generators.draft import Draft
 
@@ -69,13 +69,6 @@ def rows(*tables):
     return [(name, kind) for table in tables for name, kinds in table.items() for kind in kinds]
 
 
-def processor():
-    try:
-        return set(Path("/proc/cpuinfo").read_text().split())
-    except OSError:
-        return set()
-
-
 def is_tall(item):
     """Pools by a filter that is higher than the image, of which XNNPACK adds the rows in another order."""
     return item.name == "AVERAGE_POOL_2D" and item.options["filter_height"] > item.inputs[0].shape[1]
@@ -126,7 +119,7 @@ def plain_floats(monkeypatch):
 
 
 def needs(*features):
-    if not processor() >= {*features}:
+    if not processor.features() >= {*features}:
         pytest.skip(f"LiteRT's float kernels differ without {', '.join(features)}")
 
 
@@ -144,12 +137,12 @@ def test_floats_bit_for_bit(operator, kind, plain_floats):
 @pytest.mark.parametrize(("operator", "kind"), rows(AVX2))
 def test_floats_bit_for_bit_without_avx512(operator, kind, plain_floats):
     needs("fma", "avx2")
-    check(operator, kind, QUICK, seed=1, tolerance=1e-6 if "avx512f" in processor() else 0)
+    check(operator, kind, QUICK, seed=1, tolerance=1e-6 if "avx512f" in processor.features() else 0)
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(AVX512))
 def test_floats_bit_for_bit_with_avx512(operator, kind, plain_floats):
-    check(operator, kind, QUICK, seed=1, tolerance=0 if "avx512f" in processor() else 1e-6)
+    check(operator, kind, QUICK, seed=1, tolerance=0 if "avx512f" in processor.features() else 1e-6)
 
 
 @pytest.mark.parametrize(("operator", "kind"), rows(NEAR))

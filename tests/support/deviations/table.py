@@ -19,16 +19,17 @@ class Deviation:
     outputs: Callable
     example: Callable
     numerics: tuple = EVERY
+    on: str = ""  # the feature of processors on which LiteRT does it; "": on all
 
     def __str__(self):
         return f"{', '.join(self.operators)}: {self.when}"
 
 
-def deviation(*operators, when, litert, tq, example, numerics=EVERY):
-    """Enters the function below as a row.  numerics: those of LiteRT's kernels that do it."""
+def deviation(*operators, when, litert, tq, example, numerics=EVERY, on=""):
+    """Enters the function below as a row.  numerics: those of LiteRT's kernels that do it, on: on which processors."""
 
     def enter(function):
-        ROWS.append(Deviation(operators, when, litert, tq, function, example, numerics))
+        ROWS.append(Deviation(operators, when, litert, tq, function, example, numerics, on))
         return function
 
     return enter

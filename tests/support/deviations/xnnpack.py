@@ -149,10 +149,11 @@ def large_bias(m):
 @deviation(
     "FULLY_CONNECTED",
     when="INT8 with INT4 or INT2 weights, a sum of 2^27 or more, or below -2^27",
-    litert="XNNPACK sums 16 times as much, and wraps to 32 bits",
+    litert="XNNPACK sums 16 times as much, and wraps to 32 bits, on processors with AVX-512",
     tq="the sum",
     example=large_bias,
     numerics=("xnnpack",),
+    on="avx512f",
 )
 def large_sums(node):
     if not is_layer(node, ("int4", "int2")) or np.abs(layer_sums(node)).max(initial=0) < 2**27:
