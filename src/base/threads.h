@@ -32,7 +32,8 @@ typedef void (*tq_range_fn)(void *context, size_t begin, size_t end);
    caller's denormal mode (denormals.h) and listen to its tq_stop (stop.h): on stop, some ranges are left out. */
 void tq_parallel_for(size_t count, size_t grain, int threads, tq_range_fn body, void *context);
 
-/* The same with scratch.  share: from 0 to threads - 1; calls that run at the same time have different ones. */
+/* Computes elements [begin, end) with scratch number `share`, below the number of threads.  Calls that run at the same
+   time have different ones. */
 typedef void (*tq_share_fn)(void *context, size_t share, size_t begin, size_t end);
 
 /* tq_parallel_for with grain 1, for a body with scratch for each thread. */
@@ -40,6 +41,23 @@ void tq_parallel_shares(size_t count, int threads, tq_share_fn body, void *conte
 
 /* Whether a worker has had a call some microseconds ago and waits for the next: a hint. */
 bool tq_worker_spins(void);
+
+/* The threads, from 1 to `threads`, that have one unit of `work` each, or all of less. */
+static inline size_t tq_working_threads(double work, int threads)
+{
+    const size_t most = (size_t)(threads < 1 ? 1 : threads), some = work < (double)most ? (size_t)work : most;
+    return some ? some : 1;
+}
+
+/* The parts of each of `threads` threads, for tq_parallel_shares: 16 at most, of 4 units of `work` at least, which is
+   that of all threads, and of one of `pieces` at least; 1 for one thread. */
+static inline size_t tq_parts_of_thread(double work, size_t threads, size_t pieces)
+{
+    const double most = work / (double)threads / 4;
+    const size_t parts = most < 16 ? (size_t)most : 16, whole = pieces / threads;
+    const size_t each = parts < whole ? parts : whole;
+    return threads > 1 && each > 1 ? each : 1;
+}
 
 /* From one thread's share of scratch to the next one's, for shares of `bytes` bytes.  Scratch that begins with the
    shares gives a thread the same memory in most calls, and so leaves it in the caches of one core. */

@@ -18,8 +18,6 @@
 #define BLOCK_ROWS 64
 #define PART_VECTORS 4 /* that a tile writes at once (depthwise_simd.h) */
 #define WIDE_TAPS 510 /* |x * weight| <= 2^22 */
-#define PARTS 16 /* of a thread, at most: another one takes some of them from it where it is slow */
-#define PART_WORK 4 /* WORK_A_THREAD; a part has this at least */
 #define WORK_A_THREAD (24 << 10) /* multiply-adds: 0.8 microseconds where these are fastest */
 
 struct run {
@@ -349,21 +347,20 @@ static size_t find_parts(struct run *run, int threads)
     const tq_depthwise *d = run->d;
     const size_t lines = run->count / (size_t)run->scan->out_w;
     const double work = (double)run->count * (double)d->channels * (double)d->taps / WORK_A_THREAD;
-    size_t jobs = (size_t)(threads < 1 ? 1 : threads);
-    jobs = work < (double)jobs ? (size_t)work : jobs;
-    jobs = jobs ? jobs : 1;
+    const size_t used = tq_working_threads(work, threads);
     if (d->columns.period) {
         run->units = tq_depthwise_column_units(d, lines / (size_t)run->scan->out_h);
         run->together = d->columns.rows;
+    } else if (goes_by_lines(run)) {
+        run->units = lines;
+        run->together = d->lines.vectors ? 1 : TQ_BAND_LINES;
     } else {
-        run->units = goes_by_lines(run) ? lines : run->count;
-        run->together = !goes_by_lines(run) ? run->block : d->lines.vectors ? 1 : TQ_BAND_LINES;
+        run->units = run->count;
+        run->together = run->block;
     }
-    const double most = work / (double)jobs / PART_WORK;
-    const size_t each = tq_min_size(most < PARTS ? (size_t)most : PARTS, run->units / jobs / run->together);
-    run->each = jobs > 1 && each > 1 ? each : 1;
-    run->parts = jobs * run->each;
-    return jobs;
+    run->each = tq_parts_of_thread(work, used, run->units / run->together);
+    run->parts = used * run->each;
+    return used;
 }
 
 void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
@@ -389,9 +386,9 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
         .block = block_rows(depthwise),
         .scratch = scratch,
     };
-    const size_t jobs = find_parts(&run, threads);
-    run.share = (size_t)tq_share_bytes(share_bytes(depthwise), (int)jobs);
-    char *at = run.scratch + run.share * jobs;
+    const size_t used = find_parts(&run, threads);
+    run.share = (size_t)tq_share_bytes(share_bytes(depthwise), (int)used);
+    char *at = run.scratch + run.share * used;
     if (expands(depthwise)) {
         if (depthwise->depth > 1)
             bodies[tq_isa()](depthwise, rows->data, pixels / depthwise->depth, rows->stride, (float *)(void *)at);
@@ -405,5 +402,5 @@ void tq_depthwise_run(const tq_depthwise *depthwise, const tq_gemm_rows *rows, c
     run.last_end = run.last_pixels + last_pixels * run.stride;
     run.last_copy = at;
     memcpy(at, run.last_pixels, last_pixels * run.stride);
-    tq_parallel_shares(run.parts, (int)jobs, run_parts, &run);
+    tq_parallel_shares(run.parts, (int)used, run_parts, &run);
 }

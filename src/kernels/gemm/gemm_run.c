@@ -23,8 +23,6 @@
 #define SHORT_ROW 16             /* floats */
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
 #define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
-#define PARTS 16                /* of a thread, at most: another one takes some of them from it where it is slow */
-#define PART_WORK 4             /* TQ_GEMM_WORK; a part has this at least */
 #define WIDE_LENGTH 510         /* |row * weight| <= 2^22, so that 510 of them fit int32; even */
 
 /* ---- scratch ---- */
@@ -287,13 +285,15 @@ static void run_parts(void *context, size_t share, size_t begin, size_t end)
 {
     const tq_gemm_call *call = context;
     const tq_gemm_space space = space_of(call, share);
+    const bool by_rows = call->panel_parts == 1;
     for (size_t part = begin, count; part < end; part += count) {
         const size_t row = part / call->panel_parts, panel = part % call->panel_parts;
-        count = call->panel_parts == 1 ? end - part : tq_min_size(end - part, call->panel_parts - panel);
-        const size_t rows = call->panel_parts == 1 ? count : 1, panels = call->panel_parts == 1 ? 1 : count;
-        const size_t first = first_panel(call, panel), last = first_panel(call, panel + panels);
-        if (first < last && first_row(call, row) < first_row(call, row + rows))
-            run_rows(call, &space, first_row(call, row), first_row(call, row + rows), first, last);
+        count = by_rows ? end - part : tq_min_size(end - part, call->panel_parts - panel);
+        const size_t first = first_row(call, row), last = first_row(call, row + (by_rows ? count : 1));
+        const size_t panel_first = first_panel(call, panel),
+                     panel_last = first_panel(call, panel + (by_rows ? 1 : count));
+        if (first < last && panel_first < panel_last)
+            run_rows(call, &space, first, last, panel_first, panel_last);
     }
 }
 
@@ -305,18 +305,14 @@ static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
     return !g->copies && !g->dots && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
 }
 
-/* Cuts the part of each thread into parts of two tiles and PART_WORK at least. */
-static void cut_parts(tq_gemm_call *call, size_t jobs, double work)
+/* Cuts the part of each thread into parts of two tiles at least. */
+static void cut_parts(tq_gemm_call *call, size_t threads, double work)
 {
     const tq_gemm *g = call->gemm;
-    const double most = work / (double)jobs / PART_WORK;
-    const size_t parts = most < PARTS ? (size_t)most : PARTS;
-    const bool rows = call->panel_parts == 1;
-    const size_t tiles = rows ? call->rows->count / g->kernel->rows : g->panels / g->kernel->panels;
-    const size_t each = tq_min_size(parts, tiles / jobs / 2);
-    if (jobs == 1 || each < 2 || (call->row_parts > 1 && !rows))
-        return;
-    *(rows ? &call->row_parts : &call->panel_parts) *= each;
+    if (call->panel_parts == 1)
+        call->row_parts *= tq_parts_of_thread(work, threads, call->rows->count / g->kernel->rows / 2);
+    else if (call->row_parts == 1)
+        call->panel_parts *= tq_parts_of_thread(work, threads, g->panels / g->kernel->panels / 2);
 }
 
 /* Sets row_parts and panel_parts.  Returns the threads that compute them. */
@@ -328,9 +324,7 @@ static size_t find_parts(tq_gemm_call *call, int threads)
     const size_t channels = tq_round_up(g->channels, lanes); /* a panel that is not full takes as long */
     const double work = (double)rows * (double)channels * (double)(g->taps * g->depth + STORE_WORK) *
                         (g->in == TQ_f32 ? FLOAT_WORK : 1) / TQ_GEMM_WORK;
-    size_t jobs = (size_t)(threads < 1 ? 1 : threads);
-    jobs = work < (double)jobs ? (size_t)work : jobs;
-    jobs = jobs ? jobs : 1;
+    size_t jobs = tq_working_threads(work, threads);
     call->row_parts = tq_min_size(jobs, rows / g->kernel->rows + (rows % g->kernel->rows != 0));
     if (should_split_panels(call, jobs))
         call->row_parts = 1;

@@ -272,22 +272,22 @@ TQ_BODY int32_t lane_even_mul(int32_t x, int32_t y, const tq_pair *p)
     return tq_lane_round_even(product, (float)p->least, (float)p->most) + p->zero_output;
 }
 
-TQ_PAIR_8BIT(lane_even_mul_scalar, , lane_even_mul)
+TQ_PAIR_8BIT(even_product_scalar, , lane_even_mul)
 #if TQ_X86
-#define lane_even_mul_avx2 lane_even_mul_scalar /* what even_product_avx2 does not take is rare */
-TQ_PAIR_8BIT(lane_even_mul_avx512, TQ_TARGET_AVX512, lane_even_mul)
+TQ_PAIR_8BIT(even_product_avx512, TQ_TARGET_AVX512, lane_even_mul)
 #endif
-static const tq_broadcast_fn even_mul_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(lane_even_mul);
+static const tq_broadcast_fn even_loops[TQ_ISAS] = TQ_ISA_FUNCTIONS(even_product);
 
 static tq_broadcast_fn even_loop(const tq_pair *p)
 {
-    const int isa = tq_isa();
+    const tq_broadcast_fn loop = even_loops[tq_isa()];
     (void)p;
 #if TQ_X86
-    if (isa == 1 && are_bytes(p) && fabsf(p->by) < 0x1p14f) /* products fit int32 */
-        return even_product_avx2;
+    const bool fits = are_bytes(p) && fabsf(p->by) < 0x1p14f; /* products fit int32 */
+    if (loop == even_product_avx2 && !fits)
+        return even_product_scalar;
 #endif
-    return even_mul_loops[isa];
+    return loop;
 }
 
 static float real_square(float x, const void *params)

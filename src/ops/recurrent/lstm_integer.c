@@ -24,7 +24,6 @@
 #include "base/sizes.h"
 #include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
-#include "ops/parallel.h"
 #include "ops/recurrent/lstm_integer_8.h"
 #include "ops/recurrent/lstm_integer_common.h"
 #include "ops/scratch.h"
@@ -117,38 +116,16 @@ tq_status tq_lstm_prepare_integer(tq_node *node, tq_lstm *l, tq_error *error)
 typedef struct step {
     const tq_node *node;
     const tq_lstm *l;
-    const int8_t *x;
-    size_t x_stride;
     int16_t *gates; /* [gate][batch][cell] */
 } step;
 
-/* Cells [first, first + count) of a gate, in batch b; count <= TQ_LSTM_CELLS. */
-static void sum_some(const step *s, int gate, size_t b, size_t first, size_t count)
+static void sum_of_gate(const tq_lstm_gate *g, const int32_t *from_x, const int32_t *from_h, size_t count,
+                        int16_t *sums)
 {
-    const tq_lstm *l = s->l;
-    const tq_lstm_gate *g = &l->gates[gate];
-    const int8_t *h = (const int8_t *)l->output_state->data + b * l->outputs;
-    int16_t *to = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
-    int32_t from_x[TQ_LSTM_CELLS], from_h[TQ_LSTM_CELLS];
-    tq_lstm_products(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, first, count, from_x);
-    tq_lstm_products(g->recurrent, g->recurrent_bias, h, l->outputs, first, count, from_h);
     for (size_t i = 0; i < count; i++) {
         const int16_t x = tq_lstm_saturate_16(tq_multiply_fixed(from_x[i], g->from_input));
-        to[i] = tq_lstm_saturate_16((int64_t)tq_multiply_fixed(from_h[i], g->from_recurrent) + x);
+        sums[i] = tq_lstm_saturate_16((int64_t)tq_multiply_fixed(from_h[i], g->from_recurrent) + x);
     }
-}
-
-static void sum_cells(void *context, size_t begin, size_t end)
-{
-    size_t work = 0;
-    const step *s = context;
-    const tq_lstm *l = s->l;
-    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
-        for (size_t cell = begin, n; cell < end; cell += n) {
-            n = tq_min_size(TQ_LSTM_CELLS, end - cell);
-            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, n * (l->inputs + l->outputs) / 8); b++)
-                sum_some(s, gate, b, cell, n);
-        }
 }
 
 /* TFLite rounds ties up in whole groups of sixteen cells of a batch, and away from zero in the remaining cells. */
@@ -257,8 +234,8 @@ void tq_lstm_step_integer(const tq_node *node, const tq_lstm *l, const tq_sequen
                           const tq_sequence *out, size_t at)
 {
     (void)aux;
-    step s = {node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
-    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
+    step s = {node, l, tq_scratch_at(node, l->gates_at)};
+    tq_lstm_sum_gates(node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, sum_of_gate, s.gates);
     for (int gate = tq_lstm_first_gate(l); gate <= TQ_GATE_MODULATION; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);

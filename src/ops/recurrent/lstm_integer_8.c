@@ -22,9 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/sizes.h"
 #include "ops/check.h"
-#include "ops/parallel.h"
 #include "ops/recurrent/lstm_integer_common.h"
 #include "ops/scratch.h"
 
@@ -102,44 +100,18 @@ tq_status tq_lstm_prepare_integer_8(tq_node *node, tq_lstm *l, tq_error *error)
 
 typedef struct step {
     const tq_lstm *l;
-    const int8_t *x;
-    size_t x_stride;
     int16_t *gates; /* [gate][batch][cell] */
 } step;
 
-static int16_t sum_of(const tq_lstm_gate *g, int32_t from_x, int32_t from_h)
+static void sum_of_gate(const tq_lstm_gate *g, const int32_t *from_x, const int32_t *from_h, size_t count,
+                        int16_t *sums)
 {
-    int8_t x = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(from_x, g->from_input) + g->x_zero_point);
-    int8_t h = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(from_h, g->from_recurrent) + g->h_zero_point);
-    return tq_lstm_saturate_16((int64_t)tq_multiply_fixed(h - g->h_zero_point, g->h_to_sum) +
-                               tq_multiply_fixed(x - g->x_zero_point, g->x_to_sum));
-}
-
-/* Cells [first, first + count) of a gate, in batch b; count <= TQ_LSTM_CELLS. */
-static void sum_some(const step *s, int gate, size_t b, size_t first, size_t count)
-{
-    const tq_lstm *l = s->l;
-    const tq_lstm_gate *g = &l->gates[gate];
-    const int8_t *state = (const int8_t *)l->output_state->data + b * l->outputs;
-    int16_t *to = s->gates + ((size_t)gate * l->batches + b) * l->cells + first;
-    int32_t x[TQ_LSTM_CELLS], h[TQ_LSTM_CELLS];
-    tq_lstm_products(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, first, count, x);
-    tq_lstm_products(g->recurrent, g->recurrent_bias, state, l->outputs, first, count, h);
-    for (size_t i = 0; i < count; i++)
-        to[i] = sum_of(g, x[i], h[i]);
-}
-
-static void sum_cells(void *context, size_t begin, size_t end)
-{
-    size_t work = 0;
-    const step *s = context;
-    const tq_lstm *l = s->l;
-    for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
-        for (size_t cell = begin, n; cell < end; cell += n) {
-            n = tq_min_size(TQ_LSTM_CELLS, end - cell);
-            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, n * (l->inputs + l->outputs) / 8); b++)
-                sum_some(s, gate, b, cell, n);
-        }
+    for (size_t i = 0; i < count; i++) {
+        int8_t x = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(from_x[i], g->from_input) + g->x_zero_point);
+        int8_t h = tq_lstm_saturate_8((int64_t)tq_multiply_fixed(from_h[i], g->from_recurrent) + g->h_zero_point);
+        sums[i] = tq_lstm_saturate_16((int64_t)tq_multiply_fixed(h - g->h_zero_point, g->h_to_sum) +
+                                      tq_multiply_fixed(x - g->x_zero_point, g->x_to_sum));
+    }
 }
 
 /* NaN gives 0, as in LiteRT: the variance of equal values may be rounded to below 0. */
@@ -212,8 +184,8 @@ void tq_lstm_step_integer_8(const tq_node *node, const tq_lstm *l, const tq_sequ
                             const tq_sequence *out, size_t at)
 {
     (void)aux;
-    step s = {l, (const int8_t *)x->data + at * x->step_size, x->batch_size, tq_scratch_at(node, l->gates_at)};
-    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
+    step s = {l, tq_scratch_at(node, l->gates_at)};
+    tq_lstm_sum_gates(node, l, (const int8_t *)x->data + at * x->step_size, x->batch_size, sum_of_gate, s.gates);
     for (int gate = TQ_GATE_FORGET; gate < TQ_GATES; gate++)
         finish_gate(&s, gate);
     tq_lstm_update_cell(l, s.gates);

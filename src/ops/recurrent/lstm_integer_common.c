@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ops/recurrent/lstm_integer_common.h"
 
+#include "base/sizes.h"
+#include "base/stop.h"
 #include "kernels/arrays/fixed_16.h"
 #include "ops/check.h"
+#include "ops/parallel.h"
 #include "quant/fixed_math.h"
 #include "quant/fixed_math_16.h"
 
@@ -48,6 +51,46 @@ void tq_lstm_products(const tq_tensor *matrix, const int32_t *bias, const int8_t
     tq_dot_rows_i8((const int8_t *)matrix->data + first * n, count, v, n, sums);
     for (size_t i = 0; i < count; i++)
         sums[i] = (int32_t)((uint32_t)sums[i] + (uint32_t)bias[first + i]);
+}
+
+typedef struct gate_sums {
+    const tq_lstm *l;
+    const int8_t *x;
+    size_t x_stride;
+    tq_lstm_sum_fn sum;
+    int16_t *gates;
+} gate_sums;
+
+/* Cells [first, first + count) of a gate, in batch b; count <= TQ_LSTM_CELLS. */
+static void sum_some(const gate_sums *s, int gate, size_t b, size_t first, size_t count)
+{
+    const tq_lstm *l = s->l;
+    const tq_lstm_gate *g = &l->gates[gate];
+    const int8_t *h = (const int8_t *)l->output_state->data + b * l->outputs;
+    int32_t from_x[TQ_LSTM_CELLS], from_h[TQ_LSTM_CELLS];
+    tq_lstm_products(g->weights, g->first_bias, s->x + b * s->x_stride, l->inputs, first, count, from_x);
+    tq_lstm_products(g->recurrent, g->recurrent_bias, h, l->outputs, first, count, from_h);
+    s->sum(g, from_x, from_h, count, s->gates + ((size_t)gate * l->batches + b) * l->cells + first);
+}
+
+static void sum_cells(void *context, size_t begin, size_t end)
+{
+    size_t work = 0;
+    const gate_sums *s = context;
+    const tq_lstm *l = s->l;
+    for (int gate = tq_lstm_first_gate(l); gate < TQ_GATES; gate++)
+        for (size_t cell = begin, n; cell < end; cell += n) {
+            n = tq_min_size(TQ_LSTM_CELLS, end - cell);
+            for (size_t b = 0; b < l->batches && !tq_stop_count(&work, n * (l->inputs + l->outputs) / 8); b++)
+                sum_some(s, gate, b, cell, n);
+        }
+}
+
+void tq_lstm_sum_gates(const tq_node *node, const tq_lstm *l, const int8_t *x, size_t x_stride, tq_lstm_sum_fn sum,
+                       int16_t *gates)
+{
+    gate_sums s = {l, x, x_stride, sum, gates};
+    tq_parallel_for(l->cells, tq_grain(TQ_GATES * l->batches * (l->inputs + l->outputs)), node->threads, sum_cells, &s);
 }
 
 int32_t tq_lstm_clip_quantized(float clip, float scale, float most)

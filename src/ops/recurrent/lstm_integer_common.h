@@ -28,6 +28,15 @@ int32_t tq_lstm_clip_quantized(float clip, float scale, float most);
    input = 1 - forget where l->cifg.  gates: activated, [gate][batch][cell], Q15. */
 void tq_lstm_update_cell(const tq_lstm *l, const int16_t *gates);
 
+/* Sums of a gate from the products with the input and with the state, of `count` cells. */
+typedef void (*tq_lstm_sum_fn)(const tq_lstm_gate *gate, const int32_t *from_x, const int32_t *from_h, size_t count,
+                               int16_t *sums);
+
+/* The sums of all gates that have tensors, as [gate][batch][cell], on the node's threads.  x: rows of the batches,
+   x_stride apart. */
+void tq_lstm_sum_gates(const tq_node *node, const tq_lstm *l, const int8_t *x, size_t x_stride, tq_lstm_sum_fn sum,
+                       int16_t *gates);
+
 /* sums[i] = bias[first + i] + (row first + i of the int8 matrix) . v, modulo 2^32, for i < count; n: the matrix's
    columns. */
 void tq_lstm_products(const tq_tensor *matrix, const int32_t *bias, const int8_t *v, size_t n, size_t first,
