@@ -12,7 +12,7 @@
 #include "kernels/depthwise/depthwise_parts.h"
 
 #define SIDE 3               /* of the filter */
-#define LEAST_WIDTH 7        /* of the output: narrower images are as fast by tiles */
+#define LEAST_WIDTH 8        /* of the output: narrower images are as fast by tiles */
 #define MOST_BYTES (1 << 20) /* of a line */
 
 /* Compilers would unroll these short loops, which take a hundredth of the time, to kilobytes. */
