@@ -11,7 +11,10 @@
 
 #define ISA avx512
 #define LANES 16
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
+#ifndef TUNE /* of a file: the processor by whose costs it is compiled */
+#define TUNE
+#endif
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c" TUNE)))
 #define INLINE TQ_INLINE TARGET
 
 typedef __m512 vf;

@@ -209,6 +209,36 @@ def test_right_matrices_of_floats_give_the_bits_of_the_scalar_row(isa):
         assert outputs(case, isa, numerics, 2) == outputs(case, "scalar", numerics), (m, k, n, swapped, numerics)
 
 
+def floats(x, filters, bias, stride):
+    """A case of a convolution of floats, with its padding."""
+    build = tq.ModelBuilder()
+    rows = build.input("x", x.shape, "FLOAT32")
+    parts = [build.tensor("w", data=filters), build.tensor("b", data=bias)]
+    y = build.tensor("y", (len(x), -(-x.shape[1] // stride), -(-x.shape[2] // stride), len(bias)), "FLOAT32")
+    build.operator("CONV_2D", [rows, *parts], [y], padding="SAME", stride_w=stride, stride_h=stride)
+    build.output(y)
+    return SimpleNamespace(model=build.to_bytes(), shapes={}, runs=[{0: x}])
+
+
+@pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
+@pytest.mark.parametrize("isa", ISAS)
+def test_convolutions_of_floats_give_the_bits_of_the_scalar_row(isa, numerics):
+    rng = np.random.default_rng(0)
+    # tiles of one to four panels, of which the last may not be full; rows behind the last tile; more than caches hold
+    shapes = itertools.product([1, 2, 17, 50], [8, 16, 24, 32, 48, 64, 80, 100, 200])
+    cases = [((1, 7, 11, depth), (channels, 1, 1, depth), 1) for depth, channels in shapes]
+    cases += [((1, 71, 1000, 16), (channels, 1, 1, 16), 1) for channels in (16, 32, 48)]
+    cases += [((30, 32, 32, 40), (channels, 3, 3, 40), 2) for channels in (8, 24, 40)]
+    for x, filters, stride in cases:
+        values, weights = (rng.normal(size=shape).astype(np.float32) for shape in (x, filters))
+        bias = rng.choice(np.float32([0.5, 0, -0.0]), len(weights))
+        values[..., : x[3] // 2 + 1][values[..., : x[3] // 2 + 1] < 0] = -0.0
+        weights[::3] = np.abs(weights[::3])
+        values[0, :2] = -0.0  # sums of nothing but -0, where the weights are positive
+        case = floats(values, weights, bias, stride)
+        assert outputs(case, isa, numerics) == outputs(case, "scalar", numerics), (x, filters)
+
+
 def test_listing():
     assert len({(row["name"], row["isa"]) for row in ROWS}) == len(ROWS)
     for name in {row["name"] for row in ROWS}:

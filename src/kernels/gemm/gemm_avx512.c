@@ -7,6 +7,8 @@
 #include "kernels/gemm/products.h"
 
 #if TQ_X86
+/* By the costs of other processors gcc keeps pointers in vector registers. */
+#define TUNE ",tune=skylake"
 #include "kernels/simd_avx512.h"
 #include "kernels/gemm/gemm_vectors_avx512.h"
 #include "kernels/gemm/gemm_rows_simd.h"
@@ -62,6 +64,9 @@
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm512_add_ps(sums, _mm512_mul_ps(row, weights))
 #define HALVES 1
+#define EVEN 12
+#define last_even(sums, p) TQ_BOUNDED(_mm512_fmadd_ps(sums, splat_f32(1), _mm512_loadu_ps(p)))
+#define first_product(sums, weights, row) _mm512_mul_ps(row, weights)
 #define multiply_half(sums, weights, row) add_low(sums, mul_low(row, weights))
 #define reads_memory(r, rows, half) ((rows) > 2 && (r) % 3 != 0)
 #define multiply_at(sums, weights, p, half) \
@@ -89,6 +94,8 @@
 #define flip_of(flip) splat_f32(flip)
 #define multiply(sums, weights, row) _mm512_fmadd_ps(row, weights, sums)
 #define HALVES 1
+#define EVEN 6
+#define last_even(sums, p) TQ_BOUNDED(sums)
 #define multiply_half(sums, weights, row) fmadd_low(row, weights, sums)
 #define reads_memory(r, rows, half) ((half) && (r) % 6 != 0)
 #define multiply_at(sums, weights, p, half) ((half) ? fmadd_low_at(weights, p, sums) : fmadd_at(weights, p, sums))

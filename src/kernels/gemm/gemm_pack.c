@@ -364,8 +364,10 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     gemm->bias = bias, gemm->sums = sums, gemm->padding = panel + at.padding;
     fill_padding(gemm, weights->row_zero_point, panel + at.padding);
     if (gemm->in == TQ_f32) {
-        if (weights->bias)
-            memcpy(bias, weights->bias, gemm->channels * sizeof(float));
+        for (size_t c = 0; weights->bias && c < gemm->channels; c++) { /* plain sums, which are never -0: 0 for -0 */
+            const float x = ((const float *)weights->bias)[c];
+            ((float *)(void *)bias)[c] = gemm->fused ? x : x + 0;
+        }
         gemm->non_finite = !gemm->fused && !gemm->in_place && !are_finite(gemm); /* in place: no padding */
         return;
     }

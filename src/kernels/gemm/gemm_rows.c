@@ -298,8 +298,7 @@ void tq_gemm_fill_indirection(const tq_gemm_call *call, const tq_gemm_space *spa
     if (lines)
         copy_lines(call, space, first, count, copies, copied_row);
     else if (call->plain)
-        for (size_t i = 0; i < count && !dense; i++)
-            taps[i] = data + (first + i) * stride;
+        tq_scan_line(taps, dense ? 0 : count, data + first * stride, stride);
     else
         tq_scan_pixels(call->rows->scan, data, stride, first, count, g->padding, taps, block);
     if (!g->copies || call->reads_lines)

@@ -20,6 +20,7 @@
 #define BLOCK_BYTES (192 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define BLOCK_FLOATS (6 << 10)   /* of rows: most of a first-level cache */
+#define SHORT_RUN 48             /* floats: longer ones leave time to the stores of large tiles */
 #define SHORT_ROW 16             /* floats */
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
 #define FLOAT_WORK 4            /* such multiply-adds take as long as one of floats */
@@ -33,12 +34,13 @@ static size_t scratch_row_bytes(const tq_gemm *g)
     return g->image && g->in != TQ_f32 ? 0 : tq_gemm_copied_row_bytes(g);
 }
 
-/* A tile's panels start once a block: 250 cycles.  With tiles of 16 channels, 96 rows of 16 floats take 1540. */
+/* A tile's panels start once a block: 250 cycles.  With tiles of 16 channels, 96 rows of 16 floats take 1540; even
+   tiles take no longer. */
 static size_t most_rows(const tq_gemm *g)
 {
     const size_t length = g->taps * g->depth, rows = BLOCK_FLOATS / (length > SHORT_ROW ? length : SHORT_ROW);
-    const bool many = g->in == TQ_f32 && g->kernel->panels * g->kernel->lanes <= 16 && rows > BLOCK_ROWS;
-    return many ? rows : BLOCK_ROWS;
+    const bool fast = g->kernel->panels * g->kernel->lanes <= 16 || g->kernel->even_tile;
+    return g->in == TQ_f32 && fast && rows > BLOCK_ROWS ? rows : BLOCK_ROWS;
 }
 
 static size_t block_rows(const tq_gemm *g)
@@ -106,7 +108,7 @@ static size_t rows_in_place(const tq_gemm_call *call, const tq_gemm_position *at
 /* Whether one call computes several tiles of so many rows. */
 static bool repeats(const tq_gemm_kernel *k, size_t rows, bool half)
 {
-    return k->repeats || (rows == TQ_TALL_ROWS && !half);
+    return !half && (k->repeats || rows == TQ_TALL_ROWS);
 }
 
 /* Tiles of `at->panels` panels one below the other, whose sums are stored together, or lie in place. */
@@ -116,10 +118,12 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
     const bool half = k->half_tile && first + width >= g->channels + k->lanes / 2;
+    const bool even = call->apart && !half;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     tq_tile tile = {
         .step = call->step,
         .down = call->down,
+        .apart = call->apart,
         .runs = call->runs,
         .length = call->length,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
@@ -132,14 +136,17 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     tq_gemm_point_panels(g, at->panel, &tile);
     /* The first tiles prefetch the panels that follow, one each: two would cost a tile more than they save. */
     const size_t after = at->row == 0 ? tq_min_size(at->panels, g->panels - at->panel - at->panels) : 0;
-    const size_t tall = at->panels <= k->tall_panels ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
-    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows * tile.tiles, n++) {
+    const bool is_tall = at->panels <= k->tall_panels && (!even || k->even_tile(TQ_TALL_ROWS, at->panels));
+    const size_t tall = is_tall ? at->rows / TQ_TALL_ROWS * TQ_TALL_ROWS : 0;
+    for (size_t r = 0, n = 0, rows; r < at->rows; r += rows * tile.tiles, n += tile.tiles) {
         const size_t end = r < tall ? tall : at->rows;
         rows = r < tall ? TQ_TALL_ROWS : tq_gemm_tile_rows(at->rows - r, k->rows);
+        const tq_tile_fn even_tile = even ? k->even_tile(rows, at->panels) : NULL;
         tile.row = space->table + at->row + r;
-        tile.tiles = repeats(k, rows, half) && n >= after ? (end - r) / rows : 1;
+        tile.tiles = even_tile || (repeats(k, rows, half) && n >= after) ? (end - r) / rows : 1;
         tile.ahead = n < after && !g->row_panels ? (at->panels + n) * g->panel_bytes : 0;
-        (half ? k->half_tile : k->tile)(rows, at->panels)(&tile);
+        tile.after = n < after ? after - n : 0;
+        (even_tile ? even_tile : (half ? k->half_tile : k->tile)(rows, at->panels))(&tile);
         tile.sums = (char *)tile.sums + rows * tile.tiles * tile.sums_stride;
     }
     if (!in_place)
@@ -203,13 +210,16 @@ static size_t tile_work(const tq_gemm *g, size_t rows, size_t panels)
 }
 
 /* The panels of tiles from `panel` on.  Full tiles first: tall tiles take the rest as fast, and stores of full
-   tiles are the fastest. */
-static size_t tile_panels(const tq_gemm *g, size_t rows, size_t panel, size_t end)
+   tiles are the fastest.  Fused products of short runs wait for stores less the smaller their tiles are. */
+static size_t tile_panels(const tq_gemm_call *call, size_t rows, size_t panel, size_t end)
 {
+    const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t left = tq_min_size(tq_gemm_panel_at(g, panel).left, end - panel);
-    return rows == 1 || rows < k->rows ? tq_gemm_fair_share(left, rows == 1 ? k->wide_panels : k->panels)
-                                       : tq_min_size(k->panels, left);
+    if (rows == 1 || rows < k->rows)
+        return tq_gemm_fair_share(left, rows == 1 ? k->wide_panels : k->panels);
+    return call->apart && g->fused && g->length <= SHORT_RUN && left != 3 ? tq_min_size(2, left)
+                                                                          : tq_min_size(k->panels, left);
 }
 
 /* Rows [first, first + count) of a job that ends at `end`. */
@@ -220,7 +230,7 @@ static void run_block(const tq_gemm_call *call, const tq_gemm_space *space, size
     const tq_gemm_kernel *k = g->kernel;
     tq_gemm_position at = {.end = end};
     for (at.panel = panel; at.panel < panel_end; at.panel += at.panels) {
-        at.panels = tile_panels(g, count, at.panel, panel_end);
+        at.panels = tile_panels(call, count, at.panel, panel_end);
         if (tq_stop_count(work, tile_work(g, count, at.panels)))
             return;
         for (size_t row = 0, some; row < count; row += some) {
@@ -344,6 +354,15 @@ static const char *end_of_rows(const tq_gemm *g, const tq_gemm_rows *rows, bool 
     return (const char *)rows->data + ((pixels - 1) * rows->stride + g->depth) * g->in_bytes;
 }
 
+/* tq_gemm_call.apart; the call's other fields are set. */
+static size_t apart_of(const tq_gemm_call *call)
+{
+    const tq_gemm *g = call->gemm;
+    if (!g->kernel->even_tile || g->row_panels || !g->length || call->runs != 1 || call->reads_lines)
+        return 0;
+    return g->copies ? tq_gemm_copied_row_bytes(g) : call->plain ? call->rows->stride * g->in_bytes : 0;
+}
+
 void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_store *store, void *out,
                  size_t out_stride, void *scratch, int threads)
 {
@@ -373,6 +392,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.runs = call.reads_lines ? (size_t)rows->scan->filter_h : gemm->runs;
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     call.step = call.block;
+    call.apart = apart_of(&call);
     const size_t jobs = find_parts(&call, threads);
     call.share = (size_t)tq_share_bytes(offsets_of(gemm, call.block).end, (int)jobs);
     if (call.image) {

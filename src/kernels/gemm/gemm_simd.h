@@ -28,6 +28,10 @@
  *   reads_memory(r, rows, half) whether elements of row r of a tile of `rows` rows (half: of these tiles) are operands
  *                               in memory of their multiplications:
  *   multiply_at(sums, weights, p, half)       as multiply or multiply_half, of load_row(p, 0)
+ *   EVEN                        there are even tiles; 6 or 12: the rows of those of two panels
+ *   last_even(sums, bias)       as last_sums
+ *   first_product(sums, weights, row)         even tiles start with a product, which differs from 0 + product for -0
+ *                               alone; last_even adds the bias, which is never -0
  */
 #include "base/names.h"
 #define LOCAL(name) TQ_GLUE4(NAME, _, name, )
@@ -43,6 +47,9 @@
 #else
 #define PAIRS(panels) 0
 #define save_two(p, a, b)
+#endif
+#ifndef EVEN
+#define EVEN 0
 #endif
 #ifndef HALVES
 #define HALVES 0
@@ -161,6 +168,113 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
         }
     }
 }
+
+#if EVEN
+#define POINT_EVEN()                                                               \
+    do {                                                                           \
+        apart = tile->apart, panel_bytes = tile->panel_bytes, panel = tile->panel; \
+        k = -(ptrdiff_t)(tile->length * ROW_BYTES);                                \
+        EACH (i, (rows + SHARE - 1) / SHARE)                                       \
+            at[i] = row - k + (size_t)i * SHARE * apart;                           \
+    } while (0)
+#define LOAD_EVEN()  \
+    EACH (p, panels) \
+    w[p] = load_weights(panel + (size_t)p * panel_bytes)
+#define STEP_EVEN() (panel += PANEL_GROUP, k += ROW_BYTES)
+/* Row r, times the weights: sums[r], or added to them. */
+#define MULTIPLY_EVEN(r, add)                                                         \
+    do {                                                                              \
+        const row_t x = load_row(at[r / SHARE] + (size_t)(r % SHARE) * apart + k, 0); \
+        EACH (p, panels)                                                              \
+            sums[r][p] = add(sums[r][p], w[p], x);                                    \
+    } while (0)
+#define BIAS_EVEN(t, p) ((const char *)(t)->bias + (size_t)(p) * PANEL_LANES * 4)
+
+/* Tiles one below the other, whose rows are one run each and lie tile->apart bytes apart.
+
+   Processors see some 200 operations of vectors ahead, and the last ones of a tile wait for one another: the first
+   products of the tile below stand between them.  Stores take the place of fused products, which stand behind them.
+
+   Memory is read again behind each loop, and three rows share a pointer: with more to hold, compilers keep pointers in
+   vector registers, whose moves wait behind the products of the tile before. */
+INLINE void LOCAL(even_body)(const tq_tile *tile, int rows, int panels)
+{
+    enum { SHARE = 3 };
+    const bool full = rows == ROWS && panels == PANELS;
+    sums_t sums[TQ_TALL_ROWS][PANELS];
+    weights_t w[PANELS];
+    const char *row = tile->row[0], *at[TQ_TALL_ROWS / SHARE], *panel;
+    char *to = tile->sums;
+    ptrdiff_t k;
+    size_t apart, panel_bytes, left = tile->tiles, after = tile->after;
+    uintptr_t ahead = after ? tile->ahead : 0;
+    POINT_EVEN();
+#ifdef first_product
+    LOAD_EVEN();
+    EACH (r, rows)
+        MULTIPLY_EVEN(r, first_product);
+    STEP_EVEN();
+#endif
+    do {
+#ifndef first_product
+        EACH (r, rows)
+            EACH (p, panels)
+                sums[r][p] = first_sums(BIAS_EVEN(tile, p));
+#endif
+        while (k) {
+            LOAD_EVEN();
+            if (full)
+                __builtin_prefetch((const char *)((uintptr_t)panel + ahead));
+            EACH (r, rows)
+                MULTIPLY_EVEN(r, multiply);
+            STEP_EVEN();
+        }
+        __asm__ volatile("" ::: "memory");
+        const tq_tile own = *tile, *t = &own;
+        row += left > 1 ? (size_t)rows * tile->apart : 0; /* behind the last tile: its first products, once more */
+        after -= after != 0;
+        ahead = after ? ahead + tile->panel_bytes : 0;
+        POINT_EVEN();
+#ifdef first_product
+        LOAD_EVEN();
+#endif
+        EACH (r, rows) {
+            EACH (p, panels)
+                save_sums(to + (size_t)p * PANEL_LANES * 4, last_even(sums[r][p], BIAS_EVEN(t, p)));
+#ifdef first_product
+            MULTIPLY_EVEN(r, first_product);
+#endif
+            to += t->sums_stride;
+        }
+#ifdef first_product
+        STEP_EVEN();
+#endif
+        __asm__ volatile("" ::: "memory");
+    } while (left-- > 1);
+}
+
+#define EVEN_TILE(rows, panels) TQ_GLUE4(LOCAL(even_), rows, x, panels)
+#define DEFINE_EVEN_TILE(rows, panels)                              \
+    static TARGET void EVEN_TILE(rows, panels)(const tq_tile *tile) \
+    {                                                               \
+        LOCAL(even_body)(tile, rows, panels);                       \
+    }
+DEFINE_EVEN_TILE(6, 4)
+DEFINE_EVEN_TILE(6, 3)
+DEFINE_EVEN_TILE(12, 1)
+DEFINE_EVEN_TILE(EVEN, 2)
+
+static tq_tile_fn LOCAL(find_even_tile)(size_t rows, size_t panels)
+{
+    static const struct {
+        uint8_t rows;
+        tq_tile_fn tile;
+    } tiles[] = {{12, EVEN_TILE(12, 1)}, {EVEN, EVEN_TILE(EVEN, 2)}, {6, EVEN_TILE(6, 3)}, {6, EVEN_TILE(6, 4)}};
+    return panels <= PANELS && rows == tiles[panels - 1].rows ? tiles[panels - 1].tile : NULL;
+}
+#undef EVEN_TILE
+#undef DEFINE_EVEN_TILE
+#endif
 
 #ifdef load_across
 /* The dot product of a row and a channel: each lane sums its part of the row. */
@@ -294,6 +408,9 @@ LINKAGE const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT
                                                                   .tall_panels = TALL,
                                                                   .repeats = REPEATS,
                                                                   .tile = LOCAL(find_tile),
+#if EVEN
+                                                                  .even_tile = LOCAL(find_even_tile),
+#endif
 #if HALVES
                                                                   .half_tile = LOCAL(find_half_tile),
 #endif
@@ -333,6 +450,14 @@ LINKAGE const tq_gemm_kernel TQ_GLUE4(tq_, NAME, __, GEMM_ISA) = {.isa = TQ_TEXT
 #undef flip_of
 #undef multiply
 #undef HALVES
+#undef EVEN
+#undef POINT_EVEN
+#undef LOAD_EVEN
+#undef STEP_EVEN
+#undef MULTIPLY_EVEN
+#undef BIAS_EVEN
+#undef first_product
+#undef last_even
 #undef LONG_RUN
 #undef LINKAGE
 #undef PAIRS

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/inline.h"
 
 /* Whether the compiler has intrinsics for AVX-VNNI. */
 #if TQ_X86 && ((defined(__clang__) && __clang_major__ >= 13) || (!defined(__clang__) && __GNUC__ >= 11))
@@ -38,12 +39,14 @@ static inline float tq_bounded(float x, float low, float high)
 typedef struct tq_tile {
     const void *const *row;    /* the indirection buffer: tq_tile_run */
     size_t tiles;              /* one below the other, where the body repeats; elsewhere and for 0 it is one */
+    size_t apart;              /* of even tiles: bytes from row[0], which has the first row, to the next */
     size_t step, down;         /* from a run to the next, in row: pointers; behind the pointer: bytes */
     size_t runs, length;       /* length: elements of a run */
     const char *panel;
     size_t panel_bytes; /* from a panel to the next */
     size_t group_bytes; /* from a panel's group to its next */
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
+    size_t after;       /* of even tiles: so many of them prefetch a panel, `ahead` and those behind it */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
     void *sums;
@@ -52,7 +55,7 @@ typedef struct tq_tile {
 } tq_tile;
 
 /* A run of row r. */
-static inline const void *tq_tile_run(const tq_tile *tile, size_t run, size_t r)
+TQ_INLINE const void *tq_tile_run(const tq_tile *tile, size_t run, size_t r)
 {
     return (const char *)tile->row[run * tile->step + r] + run * tile->down;
 }
@@ -96,6 +99,9 @@ struct tq_gemm_kernel {
     uint8_t flip_i8, flip_u8;        /* exclusive-ored with int8, uint8 elements, gives what the kernel multiplies */
     tq_tile_fn (*tile)(size_t rows, size_t panels); /* the function for tiles of this size; rows: 1, 2, 4, 6 up to
                                                        `rows`, and TQ_TALL_ROWS */
+    tq_tile_fn (*even_tile)(size_t rows, size_t panels); /* the same where rows are one run each and lie evenly: the
+                                                            size that is best for so many panels, else NULL.  Such
+                                                            tiles repeat; NULL: there is none */
     tq_tile_fn (*half_tile)(size_t rows, size_t panels); /* the same where the last panel has at most half as many
                                                             channels as lanes; NULL: as others */
     const tq_gemm_kernel *half_panels; /* the same operation in panels of half the channels; NULL: there is none */
