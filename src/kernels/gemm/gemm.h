@@ -42,6 +42,7 @@ typedef struct tq_gemm {
     bool copies;       /* rows are copied into the kernel's form */
     bool narrow;       /* floats: too few channels for vectors: gemm_loops.c */
     bool dots;         /* integers: so few channels and such long rows that vectors go along the row: gemm_row.c */
+    bool halves;       /* tiles whose last panel is at most half full take less time */
     bool short_row;    /* one row is so little work that gemm_row.c takes it */
     size_t lanes;      /* channels of a panel */
     bool image;        /* rows are windows of one image, in which every filter row is contiguous */

@@ -43,7 +43,8 @@
 /* A broadcast to 512 bits takes time of the pipes that add and multiply (Zen 4); an operand in memory takes a load
    alone.  Two rows in six have a register all the same: a tile of 6 x 4 then has 22 loads and 48 operations, and
    processors begin two and four a cycle.  Fused products, of half as many operations, leave such a pipe free.  Tiles of
-   two rows are bound by loads.  Such processors also add a half in half the time. */
+   two rows are bound by loads.  Such processors also add a half in half the time; those
+   with AVX-VNNI beside AVX-512 do not. */
 #define NAME gemm_f32
 #define PANEL_LANES 16
 #define GROUP 1

@@ -130,6 +130,7 @@ tq_status tq_gemm_plan(tq_gemm *gemm, tq_element in, size_t channels, size_t tap
     g.dots = has_dots(&g);
     if (!g.dots && takes_half_panels(g.kernel, channels))
         g.kernel = g.kernel->half_panels;
+    g.halves = g.kernel->half_tile && !(tq_kernels_usable() >> tq_feature_avxvnni & 1);
     g.copies = should_copy(&g);
     g.narrow = is_narrow(&g);
     g.lanes = g.narrow ? channels : g.dots ? 1 : g.kernel->lanes;

@@ -117,7 +117,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
     const tq_gemm *g = call->gemm;
     const tq_gemm_kernel *k = g->kernel;
     const size_t first = at->panel * k->lanes, width = at->panels * k->lanes;
-    const bool half = k->half_tile && first + width >= g->channels + k->lanes / 2;
+    const bool half = g->halves && first + width >= g->channels + k->lanes / 2;
     const bool even = call->apart && !half;
     _Alignas(TQ_GEMM_ALIGN) float sums[TQ_TILE_ROWS * TQ_TILE_CHANNELS + TQ_GEMM_SLACK / sizeof(float)];
     tq_tile tile = {
