@@ -43,6 +43,7 @@ typedef struct tq_gemm_call {
     bool image;                    /* rows are windows of one image: gemm_image.c */
     size_t step, down;             /* of tiles: there 0, and from a filter row to the next; elsewhere block, 0 */
     size_t apart;                  /* for even tiles: bytes from a row's only run to the next row's; else 0 */
+    bool fetches;                  /* tiles prefetch rows */
     bool reads_lines;              /* runs are filter rows, in the image or copied at its edges */
     size_t runs, length;           /* of a row: the gemm's, or filter rows, in whole groups of the kernel */
 } tq_gemm_call;

@@ -20,6 +20,7 @@
 #define BLOCK_BYTES (192 << 10)  /* of a block's indirection buffer and copies */
 #define BLOCK_ROWS 96
 #define BLOCK_FLOATS (6 << 10)   /* of rows: most of a first-level cache */
+#define FETCHED (4 << 20)        /* bytes: rows of more are in no cache when they are read first */
 #define SHORT_RUN 48             /* floats: longer ones leave time to the stores of large tiles */
 #define SHORT_ROW 16             /* floats */
 #define STORE_WORK 16           /* multiply-adds of 8 bits that take as long as an output's store, and less */
@@ -124,6 +125,7 @@ static void run_tiles(const tq_gemm_call *call, const tq_gemm_space *space, cons
         .step = call->step,
         .down = call->down,
         .apart = call->apart,
+        .fetches = call->fetches,
         .runs = call->runs,
         .length = call->length,
         .bias = (const char *)g->bias + at->panel * k->lanes * 4,
@@ -393,6 +395,7 @@ void tq_gemm_run(const tq_gemm *gemm, const tq_gemm_rows *rows, const tq_gemm_st
     call.length = call.reads_lines ? tq_round_up(call.line * gemm->depth, gemm->kernel->group) : gemm->length;
     call.step = call.block;
     call.apart = apart_of(&call);
+    call.fetches = call.limit - (const char *)rows->data > FETCHED;
     const size_t jobs = find_parts(&call, threads);
     call.share = (size_t)tq_share_bytes(offsets_of(gemm, call.block).end, (int)jobs);
     if (call.image) {

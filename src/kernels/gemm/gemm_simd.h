@@ -150,6 +150,9 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
         const char *at[TQ_TALL_ROWS];
         EACH (r, rows)
             at[r] = tq_tile_run(t, run, (size_t)r);
+        if (EVEN && rows == TQ_TALL_ROWS && !half && t->fetches && t->tiles > 1) /* the tile below */
+            EACH (r, rows)
+                __builtin_prefetch(tq_tile_run(t, run, (size_t)(rows + r)));
         size_t k = 0;
         for (const size_t end = t->length / GROUP * GROUP * ROW_BYTES; k < end; k += GROUP * ROW_BYTES)
             STEP(load_row(at[r] + k, flip));
@@ -196,10 +199,13 @@ INLINE void LOCAL(tile_body)(const tq_tile *tile, int rows, int panels, bool hal
    products of the tile below stand between them.  Stores take the place of fused products, which stand behind them.
 
    Memory is read again behind each loop, and three rows share a pointer: with more to hold, compilers keep pointers in
-   vector registers, whose moves wait behind the products of the tile before. */
+   vector registers, whose moves wait behind the products of the tile before.
+
+   Rows of the tiles below, FETCHED_EVEN bytes ahead, are prefetched: processors find no stream in a tile's rows.  Full
+   tiles do so once a product, where the first ones prefetch panels. */
 INLINE void LOCAL(even_body)(const tq_tile *tile, int rows, int panels)
 {
-    enum { SHARE = 3 };
+    enum { SHARE = 3, LINE = 64, FETCHED_EVEN = 8 << 10 };
     const bool full = rows == ROWS && panels == PANELS;
     sums_t sums[TQ_TALL_ROWS][PANELS];
     weights_t w[PANELS];
@@ -207,7 +213,7 @@ INLINE void LOCAL(even_body)(const tq_tile *tile, int rows, int panels)
     char *to = tile->sums;
     ptrdiff_t k;
     size_t apart, panel_bytes, left = tile->tiles, after = tile->after;
-    uintptr_t ahead = after ? tile->ahead : 0;
+    uintptr_t ahead = after ? tile->ahead : (uintptr_t)row + FETCHED_EVEN - (uintptr_t)tile->panel;
     POINT_EVEN();
 #ifdef first_product
     LOAD_EVEN();
@@ -221,6 +227,8 @@ INLINE void LOCAL(even_body)(const tq_tile *tile, int rows, int panels)
             EACH (p, panels)
                 sums[r][p] = first_sums(BIAS_EVEN(tile, p));
 #endif
+        for (size_t i = 0; !full && tile->fetches && i < (size_t)rows * apart; i += LINE)
+            __builtin_prefetch(row + FETCHED_EVEN + i);
         while (k) {
             LOAD_EVEN();
             if (full)
@@ -233,7 +241,7 @@ INLINE void LOCAL(even_body)(const tq_tile *tile, int rows, int panels)
         const tq_tile own = *tile, *t = &own;
         row += left > 1 ? (size_t)rows * tile->apart : 0; /* behind the last tile: its first products, once more */
         after -= after != 0;
-        ahead = after ? ahead + tile->panel_bytes : 0;
+        ahead = after ? ahead + tile->panel_bytes : (uintptr_t)row + FETCHED_EVEN - (uintptr_t)tile->panel;
         POINT_EVEN();
 #ifdef first_product
         LOAD_EVEN();

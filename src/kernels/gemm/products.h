@@ -47,6 +47,7 @@ typedef struct tq_tile {
     size_t group_bytes; /* from a panel's group to its next */
     size_t ahead;       /* from a panel to the one that is prefetched meanwhile; 0: none */
     size_t after;       /* of even tiles: so many of them prefetch a panel, `ahead` and those behind it */
+    bool fetches;       /* tiles prefetch rows that stand below */
     const void *bias;   /* [panels * lanes] */
     uint8_t flip;       /* exclusive-ored with 8-bit elements */
     void *sums;
