@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Products whose rows are windows of one image in which every filter row is contiguous: an image without padding, or a
- * copy of a small one with its padding around it.  A pixel at an edge takes as long as ten others to be gathered.  Of
- * each window the indirection buffer holds the first filter row alone.
+ * copy of a small one, or of a group's channels of it, with its padding around it.  A pixel at an edge takes as long as
+ * ten others to be gathered.  Of each window the indirection buffer holds the first filter row alone.
  */
 #include <string.h>
 
@@ -10,6 +10,7 @@
 #include "kernels/gemm/gemm_parts.h"
 
 #define IMAGE_BYTES (32 << 10) /* the largest copy: it stays in the first-level cache */
+#define GROUP_BYTES (128 << 10) /* the same of a group's channels, whose taps are pointers else, one by one */
 
 /* The pixels that filters of the output meet: with padding, but without rows and columns that they leave out. */
 static tq_scan padded_scan(const tq_scan *scan)
@@ -21,7 +22,7 @@ static tq_scan padded_scan(const tq_scan *scan)
     return padded;
 }
 
-void tq_gemm_plan_image(tq_gemm *g, const tq_scan *scan)
+void tq_gemm_plan_image(tq_gemm *g, const tq_scan *scan, size_t stride)
 {
     if (scan->dilation_h < 0 || scan->pad_h < 0 || scan->pad_w < 0)
         return;
@@ -30,29 +31,40 @@ void tq_gemm_plan_image(tq_gemm *g, const tq_scan *scan)
     const double bytes = (height + 1) * width * (double)(g->depth * g->in_bytes);
     const bool has_padding = scan->pad_h || scan->pad_w || height >= scan->in_h || width > scan->in_w;
     const bool reads_past = (size_t)scan->filter_w * g->depth % g->kernel->group; /* the end of a filter row */
-    g->image = bytes <= IMAGE_BYTES || !(has_padding || reads_past);
-    g->image_bytes =
-        g->image && (has_padding || reads_past) ? (size_t)tq_gemm_part((uint64_t)bytes + TQ_GEMM_SLACK) : 0;
+    const bool is_group = stride != g->depth, copies = has_padding || reads_past || is_group;
+    g->image = !copies || bytes <= (is_group ? GROUP_BYTES : IMAGE_BYTES);
+    g->image_bytes = g->image && copies ? (size_t)tq_gemm_part((uint64_t)bytes + TQ_GEMM_SLACK) : 0;
+}
+
+/* n pieces of `bytes` bytes that lie `stride` bytes apart. */
+static void copy_pieces(char *to, const char *from, size_t n, size_t bytes, size_t stride)
+{
+    enum { LONG = 64 }; /* bytes; a call of memcpy takes as long as a shorter copy */
+    for (size_t i = 0; i < n; i++, to += bytes, from += stride)
+        if (bytes > LONG)
+            memcpy(to, from, bytes);
+        else
+            tq_copy_part(to, from, bytes);
 }
 
 void tq_gemm_pad_image(const tq_gemm *g, tq_gemm_rows *rows, tq_scan *scan, char *memory)
 {
-    enum { LONG = 64 }; /* bytes; a call of memcpy takes as long as a shorter copy */
     const tq_scan *from = rows->scan;
     *scan = padded_scan(from);
-    const size_t pixel = g->depth * g->in_bytes, line = (size_t)from->in_w * pixel, padded = (size_t)scan->in_w * pixel;
-    const size_t left = tq_min_size((size_t)from->pad_w * pixel, padded), middle = tq_min_size(line, padded - left);
+    const bool is_group = rows->stride != g->depth;
+    const size_t pixel = g->depth * g->in_bytes, padded = (size_t)scan->in_w * pixel;
+    const size_t stride = rows->stride * g->in_bytes, line = (size_t)from->in_w * stride;
+    const size_t left = tq_min_size((size_t)from->pad_w * pixel, padded);
+    const size_t middle = tq_min_size((size_t)from->in_w * pixel, padded - left);
     const int32_t top = from->pad_h < scan->in_h ? from->pad_h : scan->in_h;
     const int32_t height = scan->in_h - top < from->in_h ? scan->in_h - top : from->in_h;
     memset(memory, *(const uint8_t *)g->padding, (size_t)scan->in_h * padded); /* every byte of it is the same */
     char *to = memory + (size_t)top * padded + left;
     const char *at = rows->data;
     for (int32_t y = 0; y < height; y++, at += line, to += padded)
-        if (middle > LONG)
-            memcpy(to, at, middle);
-        else
-            tq_copy_part(to, at, middle);
+        copy_pieces(to, at, is_group ? middle / pixel : 1, is_group ? pixel : middle, stride);
     rows->data = memory;
+    rows->stride = g->depth;
     rows->scan = scan;
 }
 
