@@ -58,17 +58,18 @@ INLINE void transpose_blocks(vi *x0, vi *x1, vi *x2, vi *x3)
     *x2 = _mm512_shuffle_i32x4(b, d, 0x88), *x3 = _mm512_shuffle_i32x4(b, d, 0xDD);
 }
 
-/* Sums of bytes by vpdpbusd with ones. */
-INLINE vi add_bytes(vi sums, vi weights)
+/* The sums of each lane's bytes, by vpdpbusd with ones. */
+INLINE vi sum_groups(const char *panel, size_t groups, size_t group)
 {
-    return _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1), weights);
+    vi sums = _mm512_setzero_si512();
+    for (size_t i = 0; i < groups; i++)
+        sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(1), _mm512_loadu_si512(panel + i * group));
+    return sums;
 }
 
 /* Vectors of 16 channels' groups of four bytes. */
-static TARGET void pack_fours(const tq_panel_rows *w, char *panel, size_t group, int32_t *to)
+static TARGET void pack_fours(const tq_panel_rows *w, char *panel, size_t group)
 {
-    const __mmask16 channels = (__mmask16)(0xFFFF >> (16 - w->channels));
-    vi sums = _mm512_maskz_loadu_epi32(channels, to);
     for (size_t k = 0; k < w->length; k += 64) {
         vi x[16], y[16];
         load_channels(w, k, 16, x);
@@ -80,20 +81,19 @@ static TARGET void pack_fours(const tq_panel_rows *w, char *panel, size_t group,
         }
         for (size_t i = 0; i < 4; i++)
             transpose_blocks(&y[i], &y[4 + i], &y[8 + i], &y[12 + i]);
-        for (size_t i = 0; i < 16 && k + 4 * i < w->length; i++, panel += group) {
-            const vi four = y[i];
-            _mm512_storeu_si512(panel, four);
-            sums = add_bytes(sums, four);
-        }
+        for (size_t i = 0; i < 16 && k + 4 * i < w->length; i++, panel += group)
+            _mm512_storeu_si512(panel, y[i]);
     }
-    _mm512_mask_storeu_epi32(to, channels, sums);
+}
+
+static TARGET void sum_fours(const char *panel, size_t groups, size_t group, size_t channels, int32_t *to)
+{
+    _mm512_mask_storeu_epi32(to, (__mmask16)(0xFFFF >> (16 - channels)), sum_groups(panel, groups, group));
 }
 
 /* Vectors of 8 channels' groups of eight bytes. */
-static TARGET void pack_eights(const tq_panel_rows *w, char *panel, size_t group, int32_t *to)
+static TARGET void pack_eights(const tq_panel_rows *w, char *panel, size_t group)
 {
-    const __mmask8 channels = (__mmask8)(0xFF >> (8 - w->channels));
-    vi sums = _mm512_setzero_si512();
     for (size_t k = 0; k < w->length; k += 64) {
         vi x[8], y[8];
         load_channels(w, k, 8, x);
@@ -101,15 +101,16 @@ static TARGET void pack_eights(const tq_panel_rows *w, char *panel, size_t group
             y[c] = _mm512_unpacklo_epi64(x[c], x[c + 1]), y[c + 1] = _mm512_unpackhi_epi64(x[c], x[c + 1]);
         for (size_t i = 0; i < 2; i++)
             transpose_blocks(&y[i], &y[2 + i], &y[4 + i], &y[6 + i]);
-        for (size_t i = 0; i < 8 && k + 8 * i < w->length; i++, panel += group) {
-            const vi eight = y[i];
-            _mm512_storeu_si512(panel, eight);
-            sums = add_bytes(sums, eight);
-        }
+        for (size_t i = 0; i < 8 && k + 8 * i < w->length; i++, panel += group)
+            _mm512_storeu_si512(panel, y[i]);
     }
-    sums = _mm512_add_epi32(sums, _mm512_srli_epi64(sums, 32)); /* both lanes of a channel */
-    const __m256i all = _mm256_add_epi32(_mm512_cvtepi64_epi32(sums), _mm256_maskz_loadu_epi32(channels, to));
-    _mm256_mask_storeu_epi32(to, channels, all);
+}
+
+/* A channel has two lanes. */
+static TARGET void sum_eights(const char *panel, size_t groups, size_t group, size_t channels, int32_t *to)
+{
+    const vi lanes = sum_groups(panel, groups, group), sums = _mm512_add_epi32(lanes, _mm512_srli_epi64(lanes, 32));
+    _mm256_mask_storeu_epi32(to, (__mmask8)(0xFF >> (8 - channels)), _mm512_cvtepi64_epi32(sums));
 }
 
 /* Panels of 8 channels whose groups are 8 bytes of a row: a lane has four of them, so that a channel's sum stands in
@@ -172,8 +173,9 @@ INLINE void save_two_panels(void *p, vi a, vi b)
 #define load_row_part(p, n, flip) _mm512_xor_si512(load_up_to_seven(p, n), flip)
 #define flip_of(flip) _mm512_set1_epi8((char)(flip))
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
-#define PRODUCT_FIELDS \
-    .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes, .pack = pack_eights
+#define PRODUCT_FIELDS                                                                                      \
+    .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes, .pack = pack_eights, \
+    .sum = sum_eights
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_i8
@@ -199,7 +201,7 @@ INLINE void save_two_panels(void *p, vi a, vi b)
 #define multiply(sums, weights, row) _mm512_dpbusd_epi32(sums, row, weights)
 #define PRODUCT_FIELDS                                                                                     \
     .flip_i8 = 0x80, .flip_u8 = 0, .stores = &tq_stores__avx512, .row_sum = sum_bytes, .pack = pack_fours, \
-    .half_panels = &tq_gemm_i8_half__avx512vnni
+    .sum = sum_fours, .half_panels = &tq_gemm_i8_half__avx512vnni
 #include "kernels/gemm/gemm_simd.h"
 
 #define NAME gemm_i16

@@ -174,21 +174,21 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
     return k;
 }
 
-/* Whether the kernel packs the weights, and sums them. */
+/* Whether the kernel packs the weights. */
 static bool has_packer(const tq_gemm *g, const tq_gemm_weights *w)
 {
     return g->kernel->pack && w->k_stride == 1 && g->lanes == g->kernel->lanes;
 }
 
-/* pack_bytes by the kernel; sums: [n]. */
+/* pack_bytes by the kernel. */
 static void pack_by_kernel(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel,
-                           size_t stride, int32_t *sums)
+                           size_t stride)
 {
     const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
     const size_t groups = tq_divide_up(g->length, g->kernel->group);
     tq_panel_rows rows = {from, w->channel_stride, n, g->length, flip_of(w)};
     for (size_t run = 0; run < g->runs && !tq_stop_after(n * g->length / 16); run++) {
-        g->kernel->pack(&rows, panel, stride, sums);
+        g->kernel->pack(&rows, panel, stride);
         rows.from += g->length, panel += groups * stride;
     }
 }
@@ -334,6 +334,18 @@ static void sum_channels(const tq_gemm *g, const tq_gemm_weights *w, int32_t *su
         sums[c] = sum_of_channel(g, w, c);
 }
 
+/* The same from the panels. */
+static void sum_panels(const tq_gemm *g, int32_t *sums)
+{
+    const size_t groups = g->runs * tq_divide_up(g->length, g->kernel->group);
+    for (size_t i = 0; i < g->panels && !tq_stop_after(groups); i++) {
+        const size_t first = i * g->lanes;
+        const tq_gemm_panel p = tq_gemm_panel_at(g, i);
+        g->kernel->sum((const char *)g->panel + p.at, groups, p.group, tq_min_size(g->lanes, g->channels - first),
+                       sums + first);
+    }
+}
+
 static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
 {
     if (!w->bias)
@@ -388,13 +400,13 @@ tq_gemm tq_gemm_with_padding(const tq_gemm *gemm, int8_t value, void *memory)
 
 /* ---- all of it ---- */
 
-/* Panel i of those at `panels`; sums: [channels], set where the kernel packs. */
-static void pack_panel(const tq_gemm *g, const tq_gemm_weights *weights, size_t i, char *panels, int32_t *sums)
+/* Panel i of those at `panels`. */
+static void pack_panel(const tq_gemm *g, const tq_gemm_weights *weights, size_t i, char *panels)
 {
     const size_t first = i * g->lanes, n = tq_min_size(g->lanes, g->channels - first);
     const tq_gemm_panel p = tq_gemm_panel_at(g, i);
     if (has_packer(g, weights))
-        pack_by_kernel(g, weights, first, n, panels + p.at, p.group, sums + first);
+        pack_by_kernel(g, weights, first, n, panels + p.at, p.group);
     else
         (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, panels + p.at, p.group);
 }
@@ -411,7 +423,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     const size_t written = all && !gemm->in_place ? whole / tile * tile * gemm->panel_bytes : 0;
     tq_fill(panel + written, 0, (size_t)at.end - written);
     for (size_t i = 0; i < gemm->panels && !gemm->in_place; i++)
-        pack_panel(gemm, weights, i, panel, sums);
+        pack_panel(gemm, weights, i, panel);
     if (tq_gemm_has_ones(gemm)) {
         static const int8_t one = 1;
         const tq_gemm_weights ones = {.data = &one, .type = TQ_i8};
@@ -431,7 +443,7 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     gemm->row_zero_point = widens ? 0 : weights->row_zero_point + (gemm->in == TQ_i16 ? 0 : flipped);
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
     gemm->copied_zero_point = weights->row_zero_point;
-    if (!has_packer(gemm, weights) && (gemm->row_zero_point || !gemm->unsummed))
-        sum_channels(gemm, weights, sums);
+    if (gemm->row_zero_point || !gemm->unsummed)
+        (k->sum && gemm->lanes == k->lanes ? sum_panels(gemm, sums) : sum_channels(gemm, weights, sums));
     pack_bias(gemm, weights, bias);
 }

@@ -111,9 +111,10 @@ struct tq_gemm_kernel {
        last 0; NULL: there is none */
     int32_t (*dot)(const void *row, const char *weights, size_t n, uint8_t flip);
     int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* integers: the sum of n flipped elements */
-    /* int8 weights: writes a run to a panel whose groups lie `group` bytes apart, and adds its sums to sums[channels];
-       NULL: there is none */
-    void (*pack)(const tq_panel_rows *rows, char *panel, size_t group, int32_t *sums);
+    /* int8 weights: writes a run to a panel whose groups lie `group` bytes apart; sums[channels] of such a panel's
+       groups; NULL: there are none */
+    void (*pack)(const tq_panel_rows *rows, char *panel, size_t group);
+    void (*sum)(const char *panel, size_t groups, size_t group, size_t channels, int32_t *sums);
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);
 };
