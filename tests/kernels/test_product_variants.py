@@ -137,6 +137,15 @@ def test_depthwise_filters_of_one_row_give_the_bits_of_the_scalar_row(isa, taps)
         assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("taps", [2, 3, 4, 5, 9])
+def test_depthwise_filters_of_one_column_give_the_bits_of_the_scalar_row(isa, taps):
+    channels = (1, 3, 8, 16, 24, 100)
+    for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
+        case = depthwise(kind, n, stride, dilation, (taps, 1))
+        assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
+
+
 def one_row(kind, inputs, units):
     """A FULLY_CONNECTED of one row; tq packs its weights in another order than those of several rows."""
     random = np.random.default_rng(units)
