@@ -136,7 +136,7 @@ TQ_BODY void run_part(const tq_resize_lines *r, const part *p, size_t begin, siz
 #define RUN(isa, target)                                                                            \
     target static void run_##isa(const tq_resize_lines *r, const part *p, size_t begin, size_t end) \
     {                                                                                               \
-        run_part(r, p, begin, end, TQ_FLOATS_##isa > 4);                                        \
+        run_part(r, p, begin, end, TQ_FLOATS_##isa > 4);                                            \
     }
 TQ_EVERY_ISA(RUN)
 
