@@ -425,6 +425,10 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
 static void run_gemm(const tq_node *node, const product *p, const tq_gemm *gemm, const tq_gemm_rows *all,
                      const tq_gemm_store *store, char *out)
 {
+    if (p->images == 1) { /* what follows takes as long as a short row */
+        tq_gemm_run(gemm, all, store, out, p->plan.channels, tq_scratch_at(node, p->scratch_at), node->threads);
+        return;
+    }
     const size_t in_bytes = tq_tensor_count(node->in[0]) / p->images * tq_element_bytes(node->in[0]->type);
     tq_gemm_rows rows = *all;
     rows.count /= p->images;
