@@ -2,11 +2,12 @@
  *
  * The functions of float_math.h with AVX-512, by sums of two floats: sixteen lanes instead of the eight of float64.
  *
- * Each has an error of about 2^-32 of the value, against the steps of float_math.h.  Where the value, changed by a
- * bound of this error, still rounds to one float, that is the function's result.  Other elements, up to 1 of 100, wait
- * in a queue for the body in float64.  Over all 2^32 arguments each result is that of float_math.h.
+ * A sum has an error against the value that the steps of float_math.h have before they round: 2^-37 of it for e^x, up
+ * to 2^-31.4 for erfc(x).  Where sums that are greater and less by a bound of the error round to the same float, that
+ * is the result.  Other elements, 1 of 10000 to 1 of 100, wait in a queue for the body in float64.  Over all 2^32
+ * arguments each result is that of float_math.h.
  *
- * Processors wait for results, rather than for a place to compute: VECTORS vectors advance together.
+ * Processors wait for results longer than for a place to compute, so VECTORS vectors advance together.
  */
 #include "kernels/float_arrays.h"
 
@@ -33,7 +34,7 @@ typedef struct floats {
     __m512 part[VECTORS];
 } floats;
 
-/* Sums of two floats; unless it says otherwise, the second is not yet small beside the first. */
+/* Sums of two floats.  `high` need not be the rounded sum. */
 typedef struct pairs {
     floats high, low;
 } pairs;
@@ -53,7 +54,7 @@ BODY floats entries(const void *table, floats at)
     return at;
 }
 
-/* Rounds sums.  certain: those that round to the same float whatever the error of the second part, below PART of it. */
+/* Rounds sums whose error is below PART of `low`.  certain: those that round to one float whatever the error is. */
 #define PART 0x1p-22f
 BODY floats rounded(pairs x, lanes *certain)
 {
@@ -77,12 +78,12 @@ BODY floats rounded_within(pairs x, floats value, float error, lanes *certain)
 
 /* ---- exponentials ---- */
 
-/* e^x = power (1 + r + rest), with power = 2^(k/32) rounded to a float and |r| <= ln 2 / 64, exact. */
+/* e^x = power (1 + r + rest): power is 2^(k/32) rounded to a float, r = x - k f32(ln 2 / 32) is exact, |r| < 0.011. */
 typedef struct reduced {
     floats power, r, rest;
 } reduced;
 
-/* For -87 < x < 88, without the part of the series of e^r from its second term on. */
+/* For -87 < x < 88.  rest has what k f32(ln 2 / 32) and power lack, and not yet the series of e^r from r^2 on. */
 BODY reduced reduce(floats x)
 {
     const __m512 round = FLOATS(0x1.8p23f);
@@ -98,7 +99,7 @@ BODY reduced reduce(floats x)
     return p;
 }
 
-/* e^r = 1 + r + r^2 q: (1 + r + r^2 q) (1 + rest), but for the product of two small parts. */
+/* With e^r = 1 + r + r^2 q: (1 + r + r^2 q) (1 + rest), without r^2 q rest. */
 BODY void complete(reduced *p, floats q)
 {
     EACH_PART p->rest.part[i] = F(fmadd)(p->rest.part[i], p->r.part[i], p->rest.part[i]);
@@ -106,7 +107,7 @@ BODY void complete(reduced *p, floats q)
     EACH_PART p->rest.part[i] = F(fmadd)(q.part[i], p->r.part[i], p->rest.part[i]);
 }
 
-/* The polynomial of tq_expf. */
+/* By the polynomial of tq_expf, in r instead of 32 r / ln 2. */
 #define PER_LN2 (1 / TQ_EXP_LN2)
 BODY void complete_exponential(reduced *p)
 {
@@ -126,7 +127,8 @@ BODY pairs grown(const reduced *p, floats start)
     return y;
 }
 
-/* Below -60 the low parts may be subnormal. */
+/* The polynomial's term in r has a coefficient that is not quite 1.  Farther than 56 the error is greater: 4 arguments
+   down to -60 would give other results, and then parts of sums become subnormal. */
 BODY floats exponential(floats x, lanes *certain)
 {
     reduced p = reduce(x);
@@ -160,7 +162,7 @@ BODY floats logistic(floats x, lanes *certain)
     return y;
 }
 
-/* power - 1 is exact, or has a rest, for a power below 1/2. */
+/* e^x - 1 of negative numbers, by the series of tq_expm1_unrounded.  power - 1 = start + rest. */
 BODY floats elu(floats x, lanes *certain)
 {
     floats q, start, rest;
@@ -185,11 +187,11 @@ BODY floats elu(floats x, lanes *certain)
 
 /* ---- functions in cells ---- */
 
-/* Bounds of the errors, as parts of the value.  (Those of float_math.h, up to 2^-33, count.) */
+/* Bounds of the errors, as parts of the value: of tables and sums, and for tanh what tq_tanhf differs from it. */
 #define TANH_ERROR 0x1.4p-32f
 #define ERFC_ERROR 0x1.8p-32f
 
-/* high + low: low is small, but high is not the rounded sum. */
+/* b + sum is the factor of d; for a up to 9.375. */
 BODY pairs in_cells(const float table[CELL_ROWS][32], floats a)
 {
     pairs y;
@@ -222,7 +224,8 @@ BODY floats hyperbolic_tangent(floats x, lanes *certain)
     return x;
 }
 
-/* erfc(a) = e^(-a^2) times a function in cells; 2 - erfc(a) for the argument -a. */
+/* x / 2 erfc(t), by erfc(a) = e^(-a^2) f(a) of a = |t|; for a negative t it has the other sign, and 2 is added.  To
+   a = 8: low parts of smaller powers become subnormal. */
 BODY floats gelu(floats x, lanes *certain)
 {
     floats t, a, square;
