@@ -24,6 +24,18 @@
 #define COMPARE _mm_cmp_ps
 #define CHOOSE(y, lanes, value) _mm_blendv_ps(y, value, lanes)
 #define SIGNS(x) (x)
+#define LOAD(v, x, n)                                                             \
+    float rest[STEP] = {0};                                                       \
+    const float *from = (n) < STEP ? memcpy(rest, (x), (n) * sizeof *rest) : (x); \
+    EACH_PART                                                                     \
+    {                                                                             \
+        (v).part[i] = _mm_loadu_ps(from + 4 * i);                                 \
+    }
+#define STORE(v, y, n)                                \
+    float *to = (n) < STEP ? rest : (y);              \
+    EACH_PART _mm_storeu_ps(to + 4 * i, (v).part[i]); \
+    if ((n) < STEP)                                   \
+    memcpy((y), rest, (n) * sizeof *rest)
 typedef __m128 vf;
 typedef __m256d vd;
 typedef __m128 lanes; /* sign bits */

@@ -25,6 +25,13 @@
 #define COMPARE _mm256_cmp_ps_mask
 #define CHOOSE(y, lanes, value) _mm256_mask_mov_ps(y, lanes, value)
 #define SIGNS(x) _mm256_movepi32_mask(_mm256_castps_si256(x))
+#define LOAD(v, x, n)                                                    \
+    const uint32_t kept = (1u << (n)) - 1;                               \
+    EACH_PART                                                            \
+    {                                                                    \
+        (v).part[i] = _mm256_maskz_loadu_ps(kept >> 8 * i, (x) + 8 * i); \
+    }
+#define STORE(v, y, n) EACH_PART _mm256_mask_storeu_ps((y) + 8 * i, kept >> 8 * i, (v).part[i])
 typedef __m256 vf;
 typedef __m512d vd;
 typedef __mmask8 lanes;

@@ -10,7 +10,7 @@
  *
  * The includer defines PARTS, 2 or 4, BODY, ISA, vf (as many floats as a vd has doubles), vd, lanes (of a comparison),
  * F and D (operations by name), FMADD, TO_DOUBLES, TO_FLOATS, FLOATS, DOUBLES, COMPARE, CHOOSE and SIGNS, table,
- * load_table, look_up, exponential_of and subtract_where.
+ * load_table, look_up, exponential_of and subtract_where, LOAD and STORE of up to STEP floats.
  */
 #include "base/names.h"
 #include "kernels/float_math.h"
@@ -183,24 +183,17 @@ BODY floats gelu_parts(floats x, const table *t)
     return y;
 }
 
-/* The last elements pass through `rest`. */
-#define OF_PARTS(name, of_parts)                                                  \
-    TARGET void TQ_GLUE(tq_##name##__, ISA)(const float *x, float *y, size_t n)   \
-    {                                                                             \
-        const table t = load_table();                                             \
-        float rest[STEP] = {0};                                                   \
-        for (size_t count; n; n -= count, x += count, y += count) {               \
-            const int is_rest = n < STEP;                                         \
-            count = is_rest ? n : STEP;                                           \
-            const float *from = is_rest ? memcpy(rest, x, count * sizeof *x) : x; \
-            float *to = is_rest ? rest : y;                                       \
-            floats v;                                                             \
-            EACH_PART v.part[i] = F(loadu)(from + LANES * i);                     \
-            v = of_parts(v, &t);                                                  \
-            EACH_PART F(storeu)(to + LANES * i, v.part[i]);                       \
-            if (is_rest)                                                          \
-                memcpy(y, rest, count * sizeof *y);                               \
-        }                                                                         \
+#define OF_PARTS(name, of_parts)                                                \
+    TARGET void TQ_GLUE(tq_##name##__, ISA)(const float *x, float *y, size_t n) \
+    {                                                                           \
+        const table t = load_table();                                           \
+        for (size_t count; n; n -= count, x += count, y += count) {             \
+            floats v;                                                           \
+            count = n < STEP ? n : STEP;                                        \
+            LOAD(v, x, count);                                                  \
+            v = of_parts(v, &t);                                                \
+            STORE(v, y, count);                                                 \
+        }                                                                       \
     }
 OF_PARTS(exponentials, expf_parts)
 OF_PARTS(logistics, logistic_parts)

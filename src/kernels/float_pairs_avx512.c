@@ -158,6 +158,7 @@ BODY floats logistic(floats x, lanes *certain)
         const __mmask16 high = COMPARE(x.part[i], FLOATS(TQ_LOGISTIC_IS_1), _CMP_GT_OQ);
         y.part[i] = F(mask_div)(y.part[i], ~low[i], FLOATS(1), F(add)(FLOATS(1), y.part[i]));
         y.part[i] = F(mask_mov)(y.part[i], high, FLOATS(1));
+        certain->part[i] |= high;
     }
     return y;
 }
@@ -224,13 +225,13 @@ BODY floats hyperbolic_tangent(floats x, lanes *certain)
     return x;
 }
 
-/* x / 2 erfc(t), by erfc(a) = e^(-a^2) f(a) of a = |t|; for a negative t it has the other sign, and 2 is added.  To
-   a = 8: low parts of smaller powers become subnormal. */
+/* x / 2 erfc(t), by erfc(a) = e^(-a^2) f(a) of a = |t|; for a negative t it has the other sign, and 2 is added, from
+   -8 on to almost nothing.  To t = 8: low parts of smaller powers become subnormal. */
 BODY floats gelu(floats x, lanes *certain)
 {
     floats t, a, square;
     EACH_PART t.part[i] = F(mul)(x.part[i], FLOATS(-TQ_SQRT_HALF));
-    EACH_PART a.part[i] = F(andnot)(SIGN, t.part[i]);
+    EACH_PART a.part[i] = F(min)(FLOATS(8), F(andnot)(SIGN, t.part[i]));
     EACH_PART square.part[i] = F(fnmadd)(a.part[i], a.part[i], FLOATS(0));
     reduced p = reduce(square);
     EACH_PART p.rest.part[i] = F(add)(p.rest.part[i], F(fnmsub)(a.part[i], a.part[i], square.part[i]));
@@ -251,7 +252,7 @@ BODY floats gelu(floats x, lanes *certain)
         product.part[i] = v;
     }
     y.high = rounded_within(y, product, ERFC_ERROR, certain);
-    EACH_PART certain->part[i] &= COMPARE(a.part[i], FLOATS(8), _CMP_LE_OQ);
+    EACH_PART certain->part[i] &= COMPARE(t.part[i], FLOATS(8), _CMP_LE_OQ);
     EACH_PART x.part[i] = F(mul)(F(mul)(FLOATS(0.5f), x.part[i]), y.high.part[i]);
     return x;
 }
@@ -295,6 +296,10 @@ BODY void of_block(floats (*f)(floats, lanes *), array_fn in_float64, const floa
         EACH_PART v.part[i] = F(loadu)(x + at + 16 * i);
         of_v = f(v, &certain);
         EACH_PART all &= certain.part[i];
+        if (__builtin_expect(__builtin_popcount(all) < 8, 0)) { /* arguments out of range */
+            in_float64(x + at, y + at, STEP);
+            continue;
+        }
         if (__builtin_expect(all != 0xffff, 0))
             EACH_PART if (certain.part[i] != 0xffff) put(&q, ~certain.part[i], F(loadu)(x + at + 16 * i), at + 16 * i);
         EACH_PART F(storeu)(y + at + 16 * i, of_v.part[i]);
