@@ -24,12 +24,16 @@
 #define COMPARE _mm_cmp_ps
 #define CHOOSE(y, lanes, value) _mm_blendv_ps(y, value, lanes)
 #define SIGNS(x) (x)
-#define LOAD(v, x, n)                                                             \
-    float rest[STEP] = {0};                                                       \
-    const float *from = (n) < STEP ? memcpy(rest, (x), (n) * sizeof *rest) : (x); \
-    EACH_PART                                                                     \
-    {                                                                             \
-        (v).part[i] = _mm_loadu_ps(from + 4 * i);                                 \
+#define LOAD(v, x, n)                             \
+    float rest[STEP];                             \
+    const float *from = (n) < STEP ? rest : (x);  \
+    if ((n) < STEP) {                             \
+        memset(rest, 0, sizeof rest);             \
+        memcpy(rest, (x), (n) * sizeof *rest);    \
+    }                                             \
+    EACH_PART                                     \
+    {                                             \
+        (v).part[i] = _mm_loadu_ps(from + 4 * i); \
     }
 #define STORE(v, y, n)                                \
     float *to = (n) < STEP ? rest : (y);              \
