@@ -241,10 +241,11 @@ static struct product choose(void)
         const size_t depth = between(1, 4);
         if (p.in == TQ_f32 && tq_depthwise_takes_depth(&p.scan, p.channels / p.groups, depth))
             p.depth = depth;
-        if (p.in == TQ_f32 && random32() % 2) { /* whole vectors of channels by bands of lines: depthwise_bands.c */
-            p.scan.filter_h = p.scan.filter_w = 3, p.scan.columns_first = p.fused;
-            p.scan.out_h = (int32_t)between(1, 11);
-            p.depth = 1, p.groups = 8 * between(1, 4), p.channels = p.groups * between(1, 2);
+        if (p.in == TQ_f32 && random32() % 2) { /* bands of lines: depthwise_bands.c */
+            p.scan.filter_h = p.scan.filter_w = random32() % 2 ? 3 : 5, p.scan.columns_first = p.fused;
+            p.scan.out_h = (int32_t)between(1, 11), p.scan.out_w = (int32_t)between(5, 20);
+            p.depth = 1, p.groups = random32() % 2 ? 8 * between(1, 4) : between(8, 70);
+            p.channels = p.groups * between(1, 2);
         }
     }
     p.threads = random32() % 4 ? 1 : between(2, 4);

@@ -50,8 +50,8 @@ typedef struct tq_depthwise_lines {
 
 /* The plan of depthwise_bands.c. */
 typedef struct tq_depthwise_bands {
-    size_t line_bytes; /* of a line of padding; 0: not by bands */
-    size_t job_bytes;
+    size_t line_bytes; /* of an input line; 0: not by bands */
+    bool tail;         /* channels do not fill the last vector: one more, of the last channels, is packed behind it */
 } tq_depthwise_bands;
 
 /* A planned convolution.  Callers read packed_bytes; the other fields belong to the files of depthwise_parts.h. */

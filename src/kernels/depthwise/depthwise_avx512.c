@@ -82,6 +82,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32
+#define BAND_COLUMNS_FIRST false
 #define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4
@@ -96,6 +97,7 @@ INLINE vi add_pairs(vi sums, vi pairs, vi weights)
 #include "kernels/depthwise/depthwise_simd.h"
 
 #define IN f32_fused
+#define BAND_COLUMNS_FIRST true
 #define DEPTH_LANES 16
 #define DEPTH_GROUP 1
 #define IN_BYTES 4

@@ -3,6 +3,7 @@
  * Packs the weights of a depthwise convolution, in the layout of tq_depthwise_tile (depthwise_parts.h).  Behind them
  * stand the biases, into which the rows' zero point is folded, and a pixel of padding.
  */
+#include <math.h>
 #include <string.h>
 
 #include "base/stop.h"
@@ -31,8 +32,8 @@ static void pack_integer_channel(const tq_depthwise *d, const tq_gemm_weights *w
         ((uint32_t *)bias)[c] = (uint32_t)folded;
 }
 
-/* Packs channel c.  Returns whether all of its weights are finite. */
-static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
+/* Packs channel c. */
+static void pack_float_channel(tq_depthwise *d, const tq_gemm_weights *w, size_t c, float *to, float *bias)
 {
     float sum = 0; /* 0, or NaN if a weight is not finite */
     const size_t rows = w->tap_rows ? w->tap_rows : 1, columns = d->taps / rows;
@@ -43,7 +44,10 @@ static bool pack_float_channel(const tq_depthwise *d, const tq_gemm_weights *w, 
         sum += weight * 0.0f;
     }
     *bias = w->bias ? ((const float *)w->bias)[c] : 0;
-    return sum == 0;
+    d->non_finite |= sum != 0 && !d->fused;
+    /* products with padding that change a sum: of weights that are not finite, or of one that begins with -0 */
+    if (d->fused && (sum != 0 || (*bias == 0 && signbit(*bias))))
+        d->bands.line_bytes = 0;
 }
 
 /* A pixel of padding, and the bytes behind it that vectors read. */
@@ -80,13 +84,13 @@ void tq_depthwise_pack(tq_depthwise *depthwise, const tq_gemm_weights *weights, 
     char *padding = bias + tq_round_up(vectors * k->lanes * bias_bytes, TQ_DEPTHWISE_ALIGN);
     tq_fill(memory, 0, (size_t)depthwise->packed_bytes);
     depthwise->non_finite = false;
-    const size_t count = depthwise->lines.vectors ? vectors * k->lanes : depthwise->channels;
+    const size_t channels = depthwise->channels, tail = tq_depthwise_vectors(depthwise) * k->lanes;
+    const size_t count = depthwise->lines.vectors || depthwise->bands.tail ? vectors * k->lanes : channels;
     for (size_t at = 0; at < count && !tq_stop_after(depthwise->taps); at++) {
         char *first = to + at / k->lanes * each + at % k->lanes * lane;
+        const size_t channel = depthwise->bands.tail && at >= tail ? at - tail + channels - k->lanes : at % channels;
         if (depthwise->in == TQ_f32)
-            depthwise->non_finite |= !pack_float_channel(depthwise, weights, at % depthwise->channels,
-                                                         (float *)(void *)first, (float *)(void *)bias + at) &&
-                                     !depthwise->fused;
+            pack_float_channel(depthwise, weights, channel, (float *)(void *)first, (float *)(void *)bias + at);
         else
             pack_integer_channel(depthwise, weights, at, first, bias);
     }

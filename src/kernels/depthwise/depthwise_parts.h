@@ -41,15 +41,19 @@ typedef struct tq_column_tile {
     size_t sums_step;
 } tq_column_tile;
 
-/* `pixels` neighbours of each of four output lines, of a 3 x 3 filter: out[r] is the first of line r, row[i][r] the
-   input pixel that the first tap of filter row i meets there.  All taps meet pixels. */
+/* `pixels` neighbours of each of four output lines, of a filter of `side` x `side` taps: out[r] is the first of line r,
+   row[i][r] the input pixel that tap `from` of filter row i meets there.  Taps of filter columns [from, to) meet
+   pixels; the others are left out. */
 #define TQ_BAND_LINES 4
+#define TQ_BAND_SIDE 5
 typedef struct tq_depthwise_band {
-    const char *row[3][TQ_BAND_LINES];
-    char *out[TQ_BAND_LINES]; /* contiguous; these may overlap each other */
-    size_t pixels, vectors;
+    const char *row[TQ_BAND_SIDE][TQ_BAND_LINES];
+    char *out[TQ_BAND_LINES];      /* these may overlap each other */
+    size_t side, from, to;         /* side: 3 or 5 */
+    size_t pixels, vectors;        /* vectors: full ones */
     size_t column; /* bytes from the pixel of a tap to that of the next tap in its filter row */
-    size_t skip;   /* bytes from the end of an input pixel to the one that the next output pixel meets */
+    size_t skip;   /* bytes from the end of an input pixel's vectors to those that the next output pixel meets */
+    size_t gap;    /* bytes from the end of an output pixel's vectors to the next one's */
     const char *weights, *bias; /* this and the fields below: as in tq_depthwise_tile */
     float floor, ceiling;
 } tq_depthwise_band;
@@ -82,10 +86,11 @@ static inline size_t tq_depthwise_vectors(const tq_depthwise *d)
     return tq_divide_up(d->channels, d->kernel->lanes);
 }
 
-/* Vectors of packed weights: by lines, channels begin anew behind the last. */
+/* Vectors of packed weights: by lines, channels begin anew behind the last; by bands, one more has the last channels.
+ */
 static inline size_t tq_depthwise_packed_vectors(const tq_depthwise *d)
 {
-    return d->lines.vectors ? d->lines.vectors : tq_depthwise_vectors(d);
+    return d->lines.vectors ? d->lines.vectors : tq_depthwise_vectors(d) + d->bands.tail;
 }
 
 /* Bytes of the packed weights of one vector. */

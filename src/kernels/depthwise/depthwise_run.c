@@ -47,7 +47,7 @@ static size_t share_bytes(const tq_depthwise *d)
 {
     const size_t tiles = tq_round_up(block_rows(d) * d->taps * sizeof(void *), TQ_DEPTHWISE_ALIGN);
     const size_t by_pixels = tiles > d->columns.job_bytes ? tiles : d->columns.job_bytes;
-    const size_t by_lines = d->lines.job_bytes > d->bands.job_bytes ? d->lines.job_bytes : d->bands.job_bytes;
+    const size_t by_lines = d->lines.job_bytes > d->bands.line_bytes ? d->lines.job_bytes : d->bands.line_bytes;
     return by_pixels > by_lines ? by_pixels : by_lines;
 }
 

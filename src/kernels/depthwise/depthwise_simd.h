@@ -79,24 +79,26 @@ static TARGET void LOCAL(tile)(const tq_depthwise_tile *tile)
 }
 
 #ifdef BAND_COLUMNS_FIRST
-/* Taps are added by threes, in their order; between them, IN_REGISTER makes compilers finish all sums. */
-static TARGET void LOCAL(band)(const tq_depthwise_band *band)
+/* side: 0 at an edge, where some taps are left out.  Taps are added by lines of the filter, in their order; between
+   them, IN_REGISTER makes compilers finish all sums. */
+INLINE void LOCAL(band_of)(const tq_depthwise_band *t, const int side)
 {
-    const tq_depthwise_band own = *band, *t = &own; /* stores cannot change it */
+    const int first = side ? 0 : (int)t->from, behind = side ? side : (int)t->to, all = side ? side : (int)t->side;
     size_t at = 0, to = 0;
-    for (size_t x = 0; x < t->pixels; x++, at += t->skip) {
+    for (size_t x = 0; x < t->pixels; x++, at += t->skip, to += t->gap) {
         const char *weights = t->weights, *bias = t->bias;
         for (size_t v = 0; v < t->vectors; v++, at += DEPTH_LANES * IN_BYTES, to += DEPTH_LANES * 4) {
             sums_t sums[TQ_BAND_LINES];
             EACH (r, TQ_BAND_LINES)
                 sums[r] = first_sums(bias);
-            EACH (g, 3) {
-                EACH (k, 3) {
+            EACH (g, all) {
+                EACH (k, all) {
                     const int i = BAND_COLUMNS_FIRST ? k : g, j = BAND_COLUMNS_FIRST ? g : k;
                     const weights_t w = load_weights(weights);
                     weights += VECTOR_WEIGHTS;
-                    EACH (r, TQ_BAND_LINES)
-                        sums[r] = multiply(sums[r], t->row[i][r] + at + (size_t)j * t->column, NULL, w);
+                    if (first <= j && j < behind)
+                        EACH (r, TQ_BAND_LINES)
+                            sums[r] = multiply(sums[r], t->row[i][r] + at + (size_t)(j - first) * t->column, NULL, w);
                 }
                 EACH (r, TQ_BAND_LINES)
                     IN_REGISTER(sums[r]);
@@ -106,6 +108,17 @@ static TARGET void LOCAL(band)(const tq_depthwise_band *band)
             bias += DEPTH_LANES * 4;
         }
     }
+}
+
+static TARGET void LOCAL(band)(const tq_depthwise_band *band)
+{
+    const tq_depthwise_band own = *band, *t = &own; /* stores cannot change it */
+    if (t->to - t->from < t->side)
+        LOCAL(band_of)(t, 0);
+    else if (t->side == 3)
+        LOCAL(band_of)(t, 3);
+    else
+        LOCAL(band_of)(t, 5);
 }
 #define BAND_FIELDS .band = LOCAL(band), .band_columns_first = BAND_COLUMNS_FIRST,
 #else

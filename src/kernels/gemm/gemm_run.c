@@ -302,7 +302,7 @@ static void run_parts(void *context, size_t share, size_t begin, size_t end)
 static bool should_split_panels(const tq_gemm_call *call, size_t jobs)
 {
     const tq_gemm *g = call->gemm;
-    return !g->copies && !g->dots && g->panels / g->kernel->panels >= jobs && g->channels / 4 > call->rows->count;
+    return !g->copies && !g->dots && g->panels / g->kernel->panels >= jobs && g->channels / 2 > call->rows->count;
 }
 
 /* Cuts the part of each thread into parts of two tiles at least. */
