@@ -11,6 +11,7 @@
 #include "kernels/float_math.h"
 
 #define ISA avx2
+#define PARTS 4
 #define TARGET TQ_TARGET_AVX2
 #define BODY TARGET TQ_BODY
 #define F(operation) _mm_##operation##_ps
@@ -23,16 +24,22 @@
 #define COMPARE _mm_cmp_ps
 #define CHOOSE(y, lanes, value) _mm_blendv_ps(y, value, lanes)
 #define SIGNS(x) (x)
-#define LOAD_REST(v, x, n)                        \
-    float last[STEP] = {0};                       \
-    memcpy(last, x, (n) * sizeof *last);          \
+#define LOAD(v, x, n)                             \
+    float rest[STEP];                             \
+    const float *from = (n) < STEP ? rest : (x);  \
+    if ((n) < STEP) {                             \
+        memset(rest, 0, sizeof rest);             \
+        memcpy(rest, (x), (n) * sizeof *rest);    \
+    }                                             \
     EACH_PART                                     \
     {                                             \
-        (v).part[i] = _mm_loadu_ps(last + 4 * i); \
+        (v).part[i] = _mm_loadu_ps(from + 4 * i); \
     }
-#define STORE_REST(v, y, n)                             \
-    EACH_PART _mm_storeu_ps(last + 4 * i, (v).part[i]); \
-    memcpy(y, last, (n) * sizeof *last)
+#define STORE(v, y, n)                                \
+    float *to = (n) < STEP ? rest : (y);              \
+    EACH_PART _mm_storeu_ps(to + 4 * i, (v).part[i]); \
+    if ((n) < STEP)                                   \
+    memcpy((y), rest, (n) * sizeof *rest)
 typedef __m128 vf;
 typedef __m256d vd;
 typedef __m128 lanes; /* sign bits */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * float_arrays_simd.h with AVX-512: four registers hold the table, and four vectors of eight float64 advance together.
+ * float_arrays_simd.h with AVX-512, for the elements that float_pairs_avx512.c leaves: four registers hold the table,
+ * and two vectors of eight float64 advance together.
  */
 #include "kernels/float_arrays.h"
 
@@ -11,6 +12,7 @@
 #include "kernels/float_math.h"
 
 #define ISA avx512
+#define PARTS 2
 #define TARGET TQ_TARGET_AVX512
 #define BODY TARGET TQ_BODY
 #define F(operation) _mm256_##operation##_ps
@@ -23,13 +25,13 @@
 #define COMPARE _mm256_cmp_ps_mask
 #define CHOOSE(y, lanes, value) _mm256_mask_mov_ps(y, lanes, value)
 #define SIGNS(x) _mm256_movepi32_mask(_mm256_castps_si256(x))
-#define LOAD_REST(v, x, n)                                               \
-    const uint32_t rest = (1u << (n)) - 1;                               \
+#define LOAD(v, x, n)                                                    \
+    const uint32_t kept = (1u << (n)) - 1;                               \
     EACH_PART                                                            \
     {                                                                    \
-        (v).part[i] = _mm256_maskz_loadu_ps(rest >> 8 * i, (x) + 8 * i); \
+        (v).part[i] = _mm256_maskz_loadu_ps(kept >> 8 * i, (x) + 8 * i); \
     }
-#define STORE_REST(v, y, n) EACH_PART _mm256_mask_storeu_ps((y) + 8 * i, rest >> 8 * i, (v).part[i])
+#define STORE(v, y, n) EACH_PART _mm256_mask_storeu_ps((y) + 8 * i, kept >> 8 * i, (v).part[i])
 typedef __m256 vf;
 typedef __m512d vd;
 typedef __mmask8 lanes;

@@ -8,14 +8,14 @@
  * Some steps are fused, and e^r' is summed by Horner's rule.  Over all 2^32 arguments each result is that of the
  * steps of float_math.h: steps that would give another one for some argument are left as they are there.
  *
- * The includer defines BODY, ISA, vf (as many floats as a vd has doubles), vd, lanes (of a comparison), F and D
- * (operations by name), FMADD, TO_DOUBLES, TO_FLOATS, FLOATS, DOUBLES, COMPARE, CHOOSE and SIGNS, table, load_table,
- * look_up, exponential_of, subtract_where, and LOAD_REST and STORE_REST.
+ * The includer defines PARTS, 2 or 4, BODY, ISA, vf (as many floats as a vd has doubles), vd, lanes (of a comparison),
+ * F and D (operations by name), FMADD, TO_DOUBLES, TO_FLOATS, FLOATS, DOUBLES, COMPARE, CHOOSE and SIGNS, table,
+ * load_table, look_up, exponential_of and subtract_where, LOAD and STORE of up to STEP floats.
  */
 #include "base/names.h"
 #include "kernels/float_math.h"
 
-enum { PARTS = 4, LANES = sizeof(vf) / sizeof(float), STEP = LANES * PARTS };
+enum { LANES = sizeof(vf) / sizeof(float), STEP = LANES * PARTS };
 #define EACH_PART _Pragma("GCC unroll 4") for (int i = 0; i < PARTS; i++)
 
 typedef struct floats {
@@ -187,17 +187,13 @@ BODY floats gelu_parts(floats x, const table *t)
     TARGET void TQ_GLUE(tq_##name##__, ISA)(const float *x, float *y, size_t n) \
     {                                                                           \
         const table t = load_table();                                           \
-        floats v;                                                               \
-        for (; n >= STEP; n -= STEP, x += STEP, y += STEP) {                    \
-            EACH_PART v.part[i] = F(loadu)(x + LANES * i);                      \
+        for (size_t count; n; n -= count, x += count, y += count) {             \
+            floats v;                                                           \
+            count = n < STEP ? n : STEP;                                        \
+            LOAD(v, x, count);                                                  \
             v = of_parts(v, &t);                                                \
-            EACH_PART F(storeu)(y + LANES * i, v.part[i]);                      \
+            STORE(v, y, count);                                                 \
         }                                                                       \
-        if (n == 0)                                                             \
-            return;                                                             \
-        LOAD_REST(v, x, n);                                                     \
-        v = of_parts(v, &t);                                                    \
-        STORE_REST(v, y, n);                                                    \
     }
 OF_PARTS(exponentials, expf_parts)
 OF_PARTS(logistics, logistic_parts)

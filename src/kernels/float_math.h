@@ -122,6 +122,28 @@ TQ_BODY float tq_gelu(float x)
     return 0.5f * x * tq_erfcf(x * -TQ_SQRT_HALF);
 }
 
+/* tanh as a ratio of polynomials of degrees 9 and 8, to a few units in the last place; constant beyond +-7.9, where
+   tanh rounds to +-1.  The runtime's GELU uses it, and shows the difference where 1 + tanh cancels. Coefficients:
+   Eigen's ptanh_float (Eigen/src/Core/arch/Default/GenericPacketMathFunctions.h), without FMA. */
+#define TQ_TANH_LIMIT 7.90738964080810547f
+#define TQ_TANH_P 1.394553628e-8f, 2.102733560e-5f, 3.520756727e-3f, 1.340216100e-1f
+#define TQ_TANH_Q 8.015776984e-7f, 3.326951409e-4f, 2.597254514e-2f, 4.673548340e-1f
+TQ_BODY float tq_rational_tanh(float x)
+{
+    const float p[] = {TQ_TANH_P}, q[] = {TQ_TANH_Q}, limit = TQ_TANH_LIMIT;
+    x = x > limit ? limit : x < -limit ? -limit : x;
+    const float square = x * x, cube = square * x;
+    const float above = ((p[0] * square + p[1]) * square + p[2]) * square + p[3];
+    const float below = (((q[0] * square + q[1]) * square + q[2]) * square + q[3]) * square + 1.0f;
+    return (cube * above + x) / below;
+}
+
+/* GELU's approximation by tq_rational_tanh. */
+TQ_BODY float tq_gelu_by_ratio(float x)
+{
+    return 0.5f * x * (1.0f + tq_rational_tanh(0.797884560802865f * (x + 0.044715f * (x * x * x))));
+}
+
 /* ELU: x for x >= 0, else e^x - 1.  A sum of two parts, one of which is a zero; they are chosen by the
    sign's bits, since compilers split a loop by a comparison that chooses twice. */
 TQ_BODY float tq_elu(float x)

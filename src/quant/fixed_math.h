@@ -102,18 +102,23 @@ static inline int32_t tq_q_mul_fitting(int32_t a, int32_t b)
     return (int32_t)((uint64_t)((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration.  `half` is (1 + a) / 2 in Q0, with the rounding
-   of tq_q_half_sum(a, INT32_MAX); the first x is off by less than a sixteenth, so that nothing saturates.  Of other a
-   the sums wrap. */
+/* A step of tq_q_newton_half. */
+static inline int32_t tq_q_newton_step(int32_t half, int32_t x)
+{
+    int32_t error = (int32_t)(((uint32_t)1 << 29) - (uint32_t)tq_q_mul_fitting(half, x));
+    return (int32_t)((uint32_t)x + (uint32_t)tq_q_mul_fitting(x, error) * 4);
+}
+
+/* 2 / (1 + a) in Q2, a in [0, 1) in Q0: the Newton-Raphson iteration, without a loop, in which compilers find no
+   vectors.  `half` is (1 + a) / 2 in Q0, with the rounding of tq_q_half_sum(a, INT32_MAX); the first x is off by less
+   than a sixteenth, so that nothing saturates.  Of other a the sums wrap. */
 static inline int32_t tq_q_newton_half(int32_t a)
 {
     int32_t half = (int32_t)(((uint32_t)a + ((uint32_t)1 << 31)) >> 1);
     int32_t x = 1515870810 + tq_q_mul_fitting(half, -1010580540); /* 48/17 - 32/17 half, in Q2 */
-    for (int i = 0; i < 3; i++) {
-        int32_t error = (int32_t)(((uint32_t)1 << 29) - (uint32_t)tq_q_mul_fitting(half, x));
-        x = (int32_t)((uint32_t)x + (uint32_t)tq_q_mul_fitting(x, error) * 4);
-    }
-    return x;
+    x = tq_q_newton_step(half, x);
+    x = tq_q_newton_step(half, x);
+    return tq_q_newton_step(half, x);
 }
 
 /* 1 / (1 + a) for a in [0, 1), Q0 to Q0. */

@@ -105,6 +105,16 @@ def every_exponent(operator, **options):
     return m.case()
 
 
+def many_floats(operator, **options):
+    """The operator on floats of usual sizes, so many that some results lie next to the middle between two floats."""
+    m = differential.Draft(0)
+    m.fixed = True
+    rng = np.random.default_rng(0)
+    values = (rng.standard_normal(2**19 + 7) * rng.choice([0.01, 1, 5], 2**19 + 7)).astype(np.float32)
+    m.operator(operator, [m.input("float32", values.shape, values)], [m.output("float32", values.shape)], **options)
+    return m.case()
+
+
 def casts(kind):
     """To each type that is cast to in one step, of random bytes or of floats beside the ends of types' ranges."""
     rng = np.random.default_rng(0)
@@ -151,6 +161,9 @@ def digest():
             cases += [every_code(operator, 2.0**power) for power in (-12, -11)]
         if operator in FUNCTIONS and kind == "float32":
             cases.append(every_exponent(operator, **FUNCTIONS[operator]))
+            cases.append(many_floats(operator, **FUNCTIONS[operator]))
+        if operator == "GELU":
+            cases.append(many_floats(operator, approximate=True))
         if operator == "CAST":
             cases += casts(kind)
         if operator in ("LEAKY_RELU", "QUANTIZE") and all(part in ("int8", "uint8") for part in kind.split("-")):

@@ -137,6 +137,15 @@ def test_depthwise_filters_of_one_row_give_the_bits_of_the_scalar_row(isa, taps)
         assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("taps", [2, 3, 4, 5, 9])
+def test_depthwise_filters_of_one_column_give_the_bits_of_the_scalar_row(isa, taps):
+    channels = (1, 3, 8, 16, 24, 100)
+    for kind, n, (stride, dilation) in itertools.product(("int8", "uint8"), channels, ((1, 1), (1, 2), (2, 1))):
+        case = depthwise(kind, n, stride, dilation, (taps, 1))
+        assert outputs(case, isa, "reference") == outputs(case, "scalar", "reference"), (kind, n, stride, dilation)
+
+
 def one_row(kind, inputs, units):
     """A FULLY_CONNECTED of one row; tq packs its weights in another order than those of several rows."""
     random = np.random.default_rng(units)
@@ -246,3 +255,31 @@ def test_listing():
         assert rows[0]["isa"] == "scalar" and rows[0]["available"], "the scalar row is the definition"
         chosen = [row for row in rows if row["chosen"]]
         assert chosen == [row for row in rows if row["available"]][-1:], "of those the machine has, the last"
+
+
+@pytest.mark.parametrize("isa", ["scalar", *ISAS])
+@pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 17, 49, 70])
+@pytest.mark.parametrize("adjoint", [False, True])
+def test_matrices_of_any_width_and_depth_are_packed_right(isa, columns, adjoint):
+    rng = np.random.default_rng(columns)
+    for depth in (1, 5, 8, 16, 63, 64, 65, 72, 130):
+        a = rng.integers(-128, 128, (2, 3, depth), np.int8)
+        b = rng.integers(-128, 128, (2, columns, depth) if adjoint else (2, depth, columns), np.int8)
+        b[0, 0] = -128
+        build = tq.ModelBuilder()
+        x = build.input("a", a.shape, "INT8", scale=1.0, zero_point=0)
+        y = build.input("b", b.shape, "INT8", scale=1.0, zero_point=0)
+        z = build.tensor("sums", (2, 3, columns), "INT32")
+        build.operator("BATCH_MATMUL", [x, y], [z], adj_y=adjoint, version=4)
+        build.output(z)
+        tq._core._force_isa(isa)
+        try:
+            run = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+            run.allocate_tensors()
+        finally:
+            tq._core._force_isa(None)
+        run.set_tensor(0, a)
+        run.set_tensor(1, b)
+        run.invoke()
+        expected = a.astype(np.int32) @ (b.swapaxes(1, 2) if adjoint else b)
+        assert np.array_equal(run.get_tensor(2), expected), (depth, isa)

@@ -172,3 +172,20 @@ def test_pools_of_a_long_column_write_its_outputs_alone(kind, threads):
     image = np.random.default_rng(0).integers(-128, 128, x.shape).astype(kind.lower())
     expected = image.reshape(2, 2048, 2, 1, 64).max(axis=2)
     np.testing.assert_array_equal(result(build.to_bytes(), image, "reference", threads), expected)
+
+
+@pytest.mark.parametrize("kind", ["INT8", "UINT8"])
+def test_softmax_of_few_classes_gives_litert_bits(kind):
+    cases = []
+    for classes, rows in itertools.product((1, 2, 3, 4, 5, 6, 7, 8, 9, 21), (1, 2, 700)):
+        build = tq.ModelBuilder()
+        x = build.input("x", (rows, classes), kind, scale=0.07, zero_point=3)
+        y = build.tensor("y", (rows, classes), kind, scale=1 / 256, zero_point=-128 if kind == "INT8" else 0)
+        build.operator("SOFTMAX", [x], [y], beta=1.0, version=2)
+        build.output(y)
+        info = np.iinfo(kind.lower())
+        values = np.random.default_rng(classes).integers(info.min, info.max + 1, x.shape).astype(kind.lower())
+        cases.append((build.to_bytes(), values))
+    questions = [(data, "BUILTIN_REF", [{0: x}], {}, [1]) for data, x in cases]
+    for (data, x), answer in zip(cases, oracle.ask("tensors", questions), strict=True):
+        np.testing.assert_array_equal(result(data, x, "reference", 1), answer[0][1])

@@ -102,6 +102,23 @@ def test_each_group_by_itself_gives_the_same(kind, numerics, constant):
             np.testing.assert_array_equal(whole[..., of], one, err_msg=f"group {g} of {groups}, depth {depth}")
 
 
+@pytest.mark.parametrize("numerics", ["reference", "xnnpack"])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float32"])
+def test_a_batch_gives_what_its_images_give(kind, numerics):
+    rng = np.random.default_rng(0)
+    for groups, depth, each, high, wide, dilation, _ in SHAPES:
+        x = draw(rng, kind, 3, 11, 9, groups * depth)
+        weights = draw(rng, kind, groups * each, high, wide, depth)
+        if kind == "int8":
+            weights[weights == -128] = -127
+        biases = rng.integers(-3000, 3000, len(weights)).astype("float32" if kind == "float32" else "int32")
+        scales = (0.002 + 0.003 * rng.random(len(weights))).astype(np.float32).tolist()
+        whole = run(kind, x, weights, biases, scales, dilation, numerics, True)
+        for image, found in zip(x, whole, strict=True):
+            alone = run(kind, image[None], weights, biases, scales, dilation, numerics, True)
+            np.testing.assert_array_equal(found, alone[0], err_msg=f"{groups} groups, depth {depth}")
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "float32"])
 def test_a_dilated_filter_gives_what_its_taps_among_zeros_give(kind):
     rng = np.random.default_rng(0)

@@ -116,6 +116,32 @@ def test_several_runs_are_added_as_one_number_after_the_other(length):
         np.testing.assert_array_equal(reduced("SUM", values), sums)
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("channels", [1, 3, 24, 64, 65])
+def test_short_rows_of_integers_are_reduced_as_one_after_the_other(kind, channels):
+    """Of equal scales and no zero point a sum is saturated alone."""
+    info = np.iinfo(kind)
+    rng = np.random.default_rng(channels)
+    for pixels in ((1, 7), (31, 33), (16, 64)):
+        values = rng.integers(info.min, info.max + 1, (2, *pixels, channels)).astype(kind)
+        few = np.where(rng.random(values.shape) < 0.9, 0, values)
+        for name, x in (("SUM", few), ("REDUCE_MAX", values), ("REDUCE_MIN", values)):
+            build = tq.ModelBuilder()
+            of = {"scale": 0.5, "zero_point": 0}
+            source = build.input("x", x.shape, kind.upper(), **of)
+            axes = build.tensor("axes", data=np.int32([1, 2]))
+            y = build.tensor("y", (2, channels), kind.upper(), **of)
+            build.operator(name, [source, axes], [y], keep_dims=False, version=2)
+            build.output(y)
+            interpreter = tq.Interpreter(model_content=build.to_bytes(), numerics="reference")
+            interpreter.allocate_tensors()
+            interpreter.set_tensor(0, x)
+            interpreter.invoke()
+            sums = x.astype(np.int64).sum((1, 2)).clip(info.min, info.max)
+            expected = {"SUM": sums, "REDUCE_MAX": x.max((1, 2)), "REDUCE_MIN": x.min((1, 2))}[name]
+            np.testing.assert_array_equal(interpreter.get_tensor(2), expected, err_msg=f"{name} {pixels}")
+
+
 def added_in_lanes(run):
     """XNNPACK's order with AVX: four accumulators of eight lanes."""
     whole = len(run) // 8 * 8

@@ -36,7 +36,7 @@ def resized(image, height, width, half_pixel):
 
 @pytest.mark.parametrize("half_pixel", [False, True])
 @pytest.mark.parametrize("size", [(14, 26), (28, 52), (7, 104), (448, 13), (14, 17), (3, 6), (21, 39), (11, 12)])
-@pytest.mark.parametrize("channels", [1, 3, 37])
+@pytest.mark.parametrize("channels", [1, 3, 7, 8, 13, 37])
 def test_resizes_of_bytes_have_the_formulas_bits(half_pixel, size, channels):
     image = np.random.default_rng(channels).integers(0, 256, (2, 7, 13, channels)).astype(np.uint8)
     build = tq.ModelBuilder()

@@ -56,10 +56,10 @@ tq_depthwise_columns tq_depthwise_plan_columns(const tq_depthwise_kernel *kernel
 {
     tq_depthwise_columns c = {0};
     const size_t vectors = tq_divide_up(channels, LANES), period = channels / tq_common_divisor(channels, LANES);
-    /* few outputs would not pay for interleaving; a column of one pixel would reach nothing else */
-    if (!kernel->columns || channels == 0 || s->dilation_w < 1 || s->filter_w < 2 || s->filter_h < 1 ||
-        s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 || s->stride_w > 64 || s->out_w < 3 ||
-        channels > 1 << 20)
+    /* few outputs would not pay for interleaving, nor would one tap */
+    if (!kernel->columns || channels == 0 || s->dilation_w < 1 || s->filter_w < 1 || s->filter_h < 1 ||
+        (s->filter_w == 1 && s->filter_h == 1) || s->filter_h > 64 || s->filter_w > 64 || s->dilation_w > 64 ||
+        s->stride_w > 64 || s->out_w < 3 || channels > 1 << 20)
         return c;
     if (kernel->columns_channels &&
         (channels > kernel->columns_channels || s->filter_w * s->filter_h > 9 || s->filter_h > 4))

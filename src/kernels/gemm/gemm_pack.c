@@ -120,6 +120,33 @@ static inline void interleave_pairs(const uint8_t *from, size_t stride, size_t n
     }
 }
 
+enum { HALF = 8 }; /* channels of a half panel, and bytes of its groups */
+
+/* to: bytes i of each of HALF rows that lie `stride` bytes apart, for i < HALF, their bits flipped by `flip`. */
+static inline void transpose_bytes(const uint8_t *from, size_t stride, uint8_t flip, char *to)
+{
+#if TQ_X86
+    const __m128i flips = _mm_set1_epi8((char)flip);
+    __m128i rows[HALF], pairs[HALF / 2], fours[HALF / 2];
+    for (size_t k = 0; k < HALF; k++)
+        rows[k] = _mm_xor_si128(_mm_loadl_epi64((const __m128i *)(const void *)(from + k * stride)), flips);
+    for (size_t k = 0; k < HALF / 2; k++)
+        pairs[k] = _mm_unpacklo_epi8(rows[2 * k], rows[2 * k + 1]);
+    for (size_t k = 0; k < HALF / 2; k += 2) {
+        fours[k] = _mm_unpacklo_epi16(pairs[k], pairs[k + 1]);
+        fours[k + 1] = _mm_unpackhi_epi16(pairs[k], pairs[k + 1]);
+    }
+    for (size_t c = 0; c < 2; c++) {
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * c), _mm_unpacklo_epi32(fours[c], fours[c + 2]));
+        _mm_storeu_si128((__m128i *)(void *)(to + 32 * c + 16), _mm_unpackhi_epi32(fours[c], fours[c + 2]));
+    }
+#else
+    for (size_t c = 0; c < HALF; c++)
+        for (size_t k = 0; k < HALF; k++)
+            to[c * HALF + k] = (char)(from[k * stride + c] ^ flip);
+#endif
+}
+
 /* Packs the whole groups of a run whose channels lie side by side, as the right matrix of a product has them: `from` is
    its first row.  Returns the weights of a channel that are packed. */
 static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uint8_t *from, size_t n, char *panel,
@@ -133,6 +160,9 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
     if (group == 2)
         for (; k < whole && !tq_stop_after(n); k += group, panel += stride, from += group * w->k_stride)
             interleave_pairs(from, w->k_stride, n, flip_of(w), panel);
+    if (group == HALF && n == HALF)
+        for (; k < whole && !tq_stop_after(n); k += group, panel += stride, from += group * w->k_stride)
+            transpose_bytes(from, w->k_stride, flip_of(w), panel);
     for (; k < whole && !tq_stop_after(n); k += 4, from += 4 * w->k_stride) {
         uint32_t *to = (uint32_t *)(void *)(panel + k / group * stride + k % group);
         if (group == 4)
@@ -142,6 +172,25 @@ static size_t pack_columns(const tq_gemm *g, const tq_gemm_weights *w, const uin
                 to[i * group / 4] = word_of(from, w->k_stride, i) ^ flip;
     }
     return k;
+}
+
+/* Whether the kernel packs the weights. */
+static bool has_packer(const tq_gemm *g, const tq_gemm_weights *w)
+{
+    return g->kernel->pack && w->k_stride == 1 && g->lanes == g->kernel->lanes;
+}
+
+/* pack_bytes by the kernel. */
+static void pack_by_kernel(const tq_gemm *g, const tq_gemm_weights *w, size_t first, size_t n, char *panel,
+                           size_t stride)
+{
+    const uint8_t *from = (const uint8_t *)w->data + first * w->channel_stride;
+    const size_t groups = tq_divide_up(g->length, g->kernel->group);
+    tq_panel_rows rows = {from, w->channel_stride, n, g->length, flip_of(w)};
+    for (size_t run = 0; run < g->runs && !tq_stop_after(n * g->length / 16); run++) {
+        g->kernel->pack(&rows, panel, stride);
+        rows.from += g->length, panel += groups * stride;
+    }
 }
 
 /* Packs channels [first, first + n) into a panel, whose groups lie `stride` bytes apart; the rest of it is zero
@@ -285,6 +334,18 @@ static void sum_channels(const tq_gemm *g, const tq_gemm_weights *w, int32_t *su
         sums[c] = sum_of_channel(g, w, c);
 }
 
+/* The same from the panels. */
+static void sum_panels(const tq_gemm *g, int32_t *sums)
+{
+    const size_t groups = g->runs * tq_divide_up(g->length, g->kernel->group);
+    for (size_t i = 0; i < g->panels && !tq_stop_after(groups); i++) {
+        const size_t first = i * g->lanes;
+        const tq_gemm_panel p = tq_gemm_panel_at(g, i);
+        g->kernel->sum((const char *)g->panel + p.at, groups, p.group, tq_min_size(g->lanes, g->channels - first),
+                       sums + first);
+    }
+}
+
 static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
 {
     if (!w->bias)
@@ -295,6 +356,11 @@ static int64_t bias_of_channel(const tq_gemm_weights *w, size_t channel)
 /* bias - row zero point * sum of weights; wraps, as all sums do. */
 static void pack_bias(const tq_gemm *g, const tq_gemm_weights *w, void *bias)
 {
+    if (!g->wide && !w->bias) { /* vectorized */
+        for (size_t c = 0; c < g->channels; c++)
+            ((uint32_t *)bias)[c] = -(uint32_t)g->row_zero_point * (uint32_t)g->sums[c];
+        return;
+    }
     for (size_t c = 0; c < g->channels; c++) {
         uint64_t folded = (uint64_t)(int64_t)g->row_zero_point * (uint64_t)(int64_t)g->sums[c];
         uint64_t sum = (uint64_t)bias_of_channel(w, c) - folded;
@@ -339,7 +405,10 @@ static void pack_panel(const tq_gemm *g, const tq_gemm_weights *weights, size_t 
 {
     const size_t first = i * g->lanes, n = tq_min_size(g->lanes, g->channels - first);
     const tq_gemm_panel p = tq_gemm_panel_at(g, i);
-    (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, panels + p.at, p.group);
+    if (has_packer(g, weights))
+        pack_by_kernel(g, weights, first, n, panels + p.at, p.group);
+    else
+        (g->in == TQ_f32 ? pack_floats : pack_bytes)(g, weights, first, n, panels + p.at, p.group);
 }
 
 void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
@@ -377,6 +446,6 @@ void tq_gemm_pack(tq_gemm *gemm, const tq_gemm_weights *weights, void *memory)
     gemm->row_factor = (weights->type == TQ_u8 ? 128 : 0) - weights->zero_point;
     gemm->copied_zero_point = weights->row_zero_point;
     if (gemm->row_zero_point || !gemm->unsummed)
-        sum_channels(gemm, weights, sums);
+        (k->sum && gemm->lanes == k->lanes ? sum_panels(gemm, sums) : sum_channels(gemm, weights, sums));
     pack_bias(gemm, weights, bias);
 }

@@ -172,7 +172,7 @@ void tq_gemm_run_dots(const tq_gemm_call *call, const tq_gemm_space *space, size
 
 /* gemm_image.c, for rows that are windows of one image, whose filter rows are read where they lie: sets gemm.image and
    gemm.image_bytes; copies the image, where *rows become the copy's, with *scan; fills the indirection buffer. */
-void tq_gemm_plan_image(tq_gemm *gemm, const tq_scan *scan);
+void tq_gemm_plan_image(tq_gemm *gemm, const tq_scan *scan, size_t stride);
 void tq_gemm_pad_image(const tq_gemm *gemm, tq_gemm_rows *rows, tq_scan *scan, char *memory);
 void tq_gemm_point_image(const tq_gemm_call *call, const void **table, size_t first, size_t count);
 

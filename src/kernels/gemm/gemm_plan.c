@@ -173,6 +173,15 @@ static void read_taps(tq_gemm *g)
     g->packed_bytes = tq_gemm_packed_bytes(g);
 }
 
+/* Whether filter rows are contiguous in a copy of the image.  Dilated taps of whole groups are read in place. */
+static bool could_have_lines(const tq_gemm *g, const tq_scan *scan)
+{
+    tq_scan dense = *scan;
+    if (scan->dilation_w > 1 && scan->stride_w == 1 && g->in != TQ_f32 && g->depth % g->kernel->group)
+        dense.dilation_w = 1;
+    return tq_gemm_has_lines(g, &dense, g->depth);
+}
+
 void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, size_t images)
 {
     tq_gemm g = *gemm;
@@ -181,18 +190,17 @@ void tq_gemm_plan_windows(tq_gemm *gemm, const tq_scan *scan, size_t stride, siz
     uint64_t bytes = 0, all = 0;
     const bool fits = tq_mul_u64((uint64_t)whole * runs, (uint64_t)g.lanes * g.kernel->weight_bytes, &bytes) &&
                       tq_mul_u64(bytes, g.panels, &all) && all <= PTRDIFF_MAX / 2;
-    if (g.copies && !tq_gemm_has_lines(&g, scan, stride) && g.depth >= LEAST_TAP && g.depth % group == 0 &&
-        !tq_gemm_widens(&g) && !g.wide) {
+    g.copies = true;
+    const bool can = g.depth && !g.dots && !tq_scan_is_plain(scan) && !tq_gemm_widens(&g) && !g.wide && fits;
+    if (can && images == 1 && could_have_lines(&g, scan))
+        tq_gemm_plan_image(&g, scan, stride);
+    const bool lines = can && tq_gemm_has_lines(&g, scan, stride);
+    if (gemm->copies && !lines && !g.image && g.depth >= LEAST_TAP && g.depth % group == 0 && !tq_gemm_widens(&g) &&
+        !g.wide) {
         read_taps(gemm);
         return;
     }
-    g.copies = true;
-    if (!g.depth || g.dots || tq_scan_is_plain(scan) || !tq_gemm_has_lines(&g, scan, stride) || tq_gemm_widens(&g) ||
-        g.wide || !fits)
-        return;
-    if (images == 1)
-        tq_gemm_plan_image(&g, scan);
-    if (!g.image && (!gemm->copies || whole > 2 * line))
+    if (!g.image && (!lines || !gemm->copies || whole > 2 * line))
         return;
     g.runs = whole == line ? 1 : runs;
     g.length = whole == line ? line * runs : line;

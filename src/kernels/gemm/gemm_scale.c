@@ -9,7 +9,7 @@
 #include "kernels/gemm/gemm_parts.h"
 #include "kernels/isa.h"
 
-enum { BLOCK = 16, LEAST_LANES = 4 }; /* channels: of a block; of a panel */
+enum { BLOCK = 16, HALF = 8, LEAST_LANES = 4 }; /* channels: of a block and a half one; of a panel */
 
 typedef struct columns {
     float scale[BLOCK], bias[BLOCK];
@@ -55,11 +55,12 @@ TQ_BODY float clamped(float x, float low, float high, const bool drops_nan)
     return tq_bounded(x, low, high);
 }
 
-/* A block of one row.  y overlaps neither sums nor col: compilers find vectors and store them where they belong. */
+/* `width` channels of one row.  y overlaps neither sums nor col: compilers find vectors and store them where they
+ * belong. */
 TQ_BODY void scale_sums(const int32_t *sums, const columns *col, tq_quantized_row by, float low, float high,
-                        const tq_scale_order order, const bool drops_nan, float *restrict y)
+                        const tq_scale_order order, const bool drops_nan, float *restrict y, const size_t width)
 {
-    TQ_EACH_LANE (i, BLOCK) {
+    TQ_EACH_LANE (i, width) {
         const uint32_t shift = (uint32_t)by.zero_point * (uint32_t)col->weight_sum[i];
         const float sum = (float)(int32_t)((uint32_t)sums[i] - shift);
         const float x = order == TQ_SCALE_FUSED      ? fmaf(sum * by.scale, col->scale[i], col->bias[i])
@@ -69,9 +70,9 @@ TQ_BODY void scale_sums(const int32_t *sums, const columns *col, tq_quantized_ro
     }
 }
 
-/* BLOCK channels of all rows, from channel `at` of the tile on, of which n are in use. */
+/* `width` channels of all rows, from channel `at` of the tile on, of which n are in use. */
 TQ_BODY void scale_block(const tq_tile_store *t, size_t row, size_t at, size_t n, const tq_scale_order order,
-                         const bool drops_nan, float *to, size_t out_stride)
+                         const bool drops_nan, float *to, size_t out_stride, const size_t width)
 {
     const tq_gemm_scaling *s = t->store->scaling;
     const float low = t->store->floor, high = t->store->ceiling;
@@ -81,17 +82,23 @@ TQ_BODY void scale_block(const tq_tile_store *t, size_t row, size_t at, size_t n
     columns col;
     load_columns(s, t->first + at, n, &col);
     for (size_t r = t->rows; r > 0; r--, sums += stride, to += out_stride, by += row_step)
-        scale_sums(sums, &col, *by, low, high, order, drops_nan, to);
+        scale_sums(sums, &col, *by, low, high, order, drops_nan, to, width);
 }
 
 /* TQ_GEMM_SLACK bytes follow the sums, so that the last block is whole, too; its results go by `part`. */
 TQ_BODY void scale_tile(const tq_tile_store *t, size_t row, const tq_scale_order order, const bool drops_nan)
 {
     float *out = t->out, part[TQ_TILE_ROWS * TQ_TILE_CHANNELS / LEAST_LANES * BLOCK];
-    const size_t rest = t->channels % BLOCK, whole = t->channels - rest;
-    for (size_t at = 0; at < t->channels; at += BLOCK)
-        scale_block(t, row, at, at < whole ? BLOCK : rest, order, drops_nan, at < whole ? out + at : part,
-                    at < whole ? t->out_stride : BLOCK);
+    const size_t rest = t->channels % BLOCK == HALF ? 0 : t->channels % BLOCK, whole = t->channels - rest;
+    for (size_t at = 0, n; at < t->channels; at += n) {
+        n = tq_min_size(BLOCK, t->channels - at);
+        float *to = at < whole ? out + at : part;
+        const size_t stride = at < whole ? t->out_stride : BLOCK;
+        if (n > HALF)
+            scale_block(t, row, at, n, order, drops_nan, to, stride, BLOCK);
+        else
+            scale_block(t, row, at, n, order, drops_nan, to, stride, HALF);
+    }
     for (size_t r = 0; rest && r < t->rows; r++)
         tq_copy_part((char *)(out + r * t->out_stride + whole), (const char *)(part + r * BLOCK), rest * sizeof *out);
 }

@@ -89,6 +89,13 @@ extern const tq_stores tq_stores__avx2, tq_stores__avx512;
 extern const tq_stores tq_stores__neon;
 #endif
 
+/* The weights of a panel's channels, one run of each: channel c begins at from + c * stride. */
+typedef struct tq_panel_rows {
+    const uint8_t *from;
+    size_t stride, channels, length; /* bytes; 1 to `lanes`; elements */
+    uint8_t flip; /* bits of each weight that are inverted */
+} tq_panel_rows;
+
 struct tq_gemm_kernel {
     const char *isa;
     uint8_t lanes, group;
@@ -111,6 +118,10 @@ struct tq_gemm_kernel {
        last 0; NULL: there is none */
     int32_t (*dot)(const void *row, const char *weights, size_t n, uint8_t flip);
     int32_t (*row_sum)(const void *run, size_t n, uint8_t flip); /* integers: the sum of n flipped elements */
+    /* int8 weights: writes a run to a panel whose groups lie `group` bytes apart; sums[channels] of such a panel's
+       groups; NULL: there are none */
+    void (*pack)(const tq_panel_rows *rows, char *panel, size_t group);
+    void (*sum)(const char *panel, size_t groups, size_t group, size_t channels, int32_t *sums);
     void (*copy_i8)(const int8_t *from, int16_t *to, size_t n, int32_t zero_point); /* gemm_i16 only */
     void (*copy_u8)(const uint8_t *from, int16_t *to, size_t n, int32_t zero_point);
 };

@@ -14,6 +14,7 @@ typedef struct product {
     tq_product_plan plan;
     tq_gemm gemm;           /* of each group */
     size_t merged;          /* groups of the file in one of `plan` */
+    size_t images;          /* runs of the gemm, each of one image, or of all */
     tq_depthwise depthwise; /* where by_channel */
     tq_winograd winograd;   /* where it has a body: in place of the gemm, if the weights allow it */
     tq_gemm_store store;
@@ -362,9 +363,11 @@ static tq_status plan_kernel(tq_node *node, product *p, tq_error *error)
                                               : plan_gemm(node, p, flags, &why);
     if (status)
         return tq_op_fail(node, error, status, "%s", why.text);
+    const size_t images = plan->scans ? plan->rows / ((size_t)plan->scan.out_h * (size_t)plan->scan.out_w) : 1;
+    p->images = node->threads == 1 ? images : 1; /* threads share larger products */
     if (plan->scans && !plan->by_channel)
-        tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride,
-                             plan->rows / ((size_t)plan->scan.out_h * (size_t)plan->scan.out_w));
+        tq_gemm_plan_windows(&p->gemm, &plan->scan, plan->row_stride, images / p->images);
+    p->images = p->gemm.image ? p->images : 1;
     const tq_tensor *bias = bias_of(node);
     p->constant = tq_is_constant(node->in[1]) && (!bias || tq_is_constant(bias));
     if (p->constant && node->in[1]->data && plan->scans && plan->groups == 1 && !plan->by_channel) {
@@ -418,6 +421,24 @@ tq_status tq_prepare_product(tq_node *node, const tq_product_plan *plan, tq_erro
 
 /* ---- eval ---- */
 
+/* Image by image, or all at once. */
+static void run_gemm(const tq_node *node, const product *p, const tq_gemm *gemm, const tq_gemm_rows *all,
+                     const tq_gemm_store *store, char *out)
+{
+    if (p->images == 1) { /* what follows takes as long as a short row */
+        tq_gemm_run(gemm, all, store, out, p->plan.channels, tq_scratch_at(node, p->scratch_at), node->threads);
+        return;
+    }
+    const size_t in_bytes = tq_tensor_count(node->in[0]) / p->images * tq_element_bytes(node->in[0]->type);
+    tq_gemm_rows rows = *all;
+    rows.count /= p->images;
+    for (size_t i = 0; i < p->images && !tq_stop_now(); i++) {
+        tq_gemm_run(gemm, &rows, store, out, p->plan.channels, tq_scratch_at(node, p->scratch_at), node->threads);
+        rows.data = (const char *)rows.data + in_bytes;
+        out += rows.count * p->plan.channels * tq_element_bytes(node->out[0]->type);
+    }
+}
+
 static tq_status eval(tq_node *node, tq_error *error)
 {
     (void)error;
@@ -442,8 +463,7 @@ static tq_status eval(tq_node *node, tq_error *error)
         return TQ_OK;
     }
     if (plan->groups == 1) {
-        tq_gemm_run(p->constant ? front->packed : p->packed, &rows, &front->store, node->out[0]->data, plan->channels,
-                    scratch, node->threads);
+        run_gemm(node, p, p->constant ? front->packed : p->packed, &rows, &front->store, node->out[0]->data);
         return TQ_OK;
     }
     const size_t each = plan->channels / plan->groups;
@@ -451,8 +471,8 @@ static tq_status eval(tq_node *node, tq_error *error)
     for (size_t g = 0; g < plan->groups; g++) {
         tq_gemm_store store = tq_gemm_store_from(&front->store, g * each);
         rows.data = (const char *)node->in[0]->data + g * plan->depth * in_size;
-        tq_gemm_run(p->constant ? &front->packed[g] : &p->packed[g], &rows, &store,
-                    (char *)node->out[0]->data + g * each * out_size, plan->channels, scratch, node->threads);
+        run_gemm(node, p, p->constant ? &front->packed[g] : &p->packed[g], &rows, &store,
+                 (char *)node->out[0]->data + g * each * out_size);
     }
     return TQ_OK;
 }

@@ -637,12 +637,22 @@ static void plan_images(reduce_state *state, const tq_shape *in)
     state->out_bytes = (size_t)in->dims[3];
 }
 
+/* Of integers alone: sums of floats depend on their order.  `init` is 0, or the least or greatest value. */
+static tq_fold_fn combine_of(const row *row)
+{
+    static const tq_fold_fn sums[TQ_ISAS] = TQ_ISA_FUNCTIONS_TO_AVX2(sum_i32_row);
+    if (row->type == TQ_TensorType_FLOAT32)
+        return NULL;
+    return row->how.acc_bytes == row->how.in_bytes ? row->how.fold_row[tq_isa()] : sums[tq_isa()];
+}
+
 /* The folds of several rows or runs at once. */
 static void find_folds(const tq_node *node, reduce_state *state)
 {
     const row *row = state->row;
     tq_reduction *r = &state->reduction;
     r->fold_rows = fold_of_rows(row->code, row->type);
+    r->combine = r->fold_rows ? combine_of(row) : NULL;
     r->fold_runs = is_sum(node) && row->type == TQ_TensorType_FLOAT32 ? sum_runs : NULL;
     if (row != &xnnpack_sum)
         return;

@@ -76,16 +76,39 @@ static void fold_line(const tq_reduction *r, void *acc, const void *in, size_t n
         fold_run(r, acc, in, r->inner);
 }
 
-/* Folds all inputs of n outputs of a line, whose inputs lie at `in`.  cut_rank: at least 1. */
+static void start(const tq_reduction *r, uint64_t *acc, size_t n);
+
+/* Folds short rows that lie one behind the other as longer ones, with accumulators for each row of these: calls take as
+   long as short folds.  Returns the rows that it folds, the first ones. */
+static size_t fold_together(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
+{
+    enum { WIDE = TQ_REDUCE_ROW / 2, LEAST = 4, FOLDS = 8 }; /* fewer are not worth the accumulators' sums */
+    const size_t together = WIDE / n, rows = together * TQ_REDUCE_ROWS, count = r->cut[0];
+    if (!r->combine || !r->row || r->cut_rank != 1 || r->cut_step[0] != n || together < LEAST || count < FOLDS * rows)
+        return 0;
+    tq_reduction wide = *r;
+    wide.cut_step[0] = together * n;
+    start(r, acc, together * n);
+    size_t done = 0;
+    for (; done + rows <= count && !tq_stop_after(rows * n); done += rows, in += rows * n * r->how->in_bytes)
+        r->fold_rows(&wide, acc, in, together * n);
+    for (size_t i = 1; i < together; i++)
+        r->combine(r, acc, (const unsigned char *)acc + i * n * r->how->acc_bytes, n);
+    return done;
+}
+
+/* Folds all inputs of n outputs of a line, whose inputs lie at `in`.  cut_rank: at least 1.  acc has room for
+   TQ_REDUCE_ROW accumulators. */
 static void fold(const tq_reduction *r, void *acc, const unsigned char *in, size_t n)
 {
     enum { PIECE = 32 }; /* folds between two looks */
     const tq_fold_fn rows = r->row ? r->fold_rows : NULL;
     const size_t bytes = r->how->in_bytes, step = r->cut_step[0] * bytes, count = r->cut[0];
     size_t work = 0, at[TQ_DIMS] = {0}, width = n * r->line_step;
+    const size_t folded = fold_together(r, acc, in, n);
     for (int d = 0; d < r->cut_rank;) {
-        const unsigned char *from = in;
-        for (size_t i = 0; i < count;) {
+        const unsigned char *from = in + folded * step;
+        for (size_t i = folded; i < count;) {
             const size_t end = count - i < PIECE ? count : i + PIECE;
             for (; rows && i + TQ_REDUCE_ROWS <= end; i += TQ_REDUCE_ROWS, from += TQ_REDUCE_ROWS * step)
                 rows(r, acc, from, n);

@@ -45,6 +45,9 @@ struct tq_reduction {
        NULL.  With it, dimensions of 1 stay, and fold_run meets a run whole and hears Ctrl-C. */
     void (*close)(const tq_reduction *r, void *acc, size_t n);
     tq_fold_fn fold_rows; /* fold_row of TQ_REDUCE_ROWS rows, cut_step[0] elements apart; set by the caller, or NULL */
+    /* with fold_rows, and where `init` changes nothing: acc[i] = acc[i] + other accumulators, in any order and grouping
+       of the inputs; set by the caller, or NULL */
+    tq_fold_fn combine;
     uint64_t init; /* an accumulator, in its first acc_bytes */
 
     /* the merged dimensions but the innermost, from the inside out: sizes and steps in elements */

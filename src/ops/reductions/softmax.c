@@ -306,34 +306,101 @@ static void write_row(const state *s, const uint8_t *in, uint8_t max, size_t n, 
 
 /* ---- rows of fewer than 256 elements ---- */
 
-/* Looks up the table's entries of a row, by the distances from its greatest element. */
-#define LOOK_UP(s, in, n, max, table, entries)                \
-    do {                                                      \
-        const uint8_t top = (uint8_t)((max) - (s)->in_bias);  \
-        for (size_t i = 0; i < (n); i++)                      \
-            (entries)[i] = (table)[(uint8_t)(top - (in)[i])]; \
+typedef uint32_t __attribute__((may_alias)) word; /* an int32 or a float */
+
+/* BODY(..., n) for rows of n elements: for few of them, the classes of a segmentation, without loops along a row. */
+enum { FEW = 8 };
+#define BY_LENGTH(n, BODY, ...)               \
+    do {                                      \
+        switch (n) {                          \
+        case 3: BODY(__VA_ARGS__, 3); break;  \
+        case 4: BODY(__VA_ARGS__, 4); break;  \
+        case 5: BODY(__VA_ARGS__, 5); break;  \
+        case 6: BODY(__VA_ARGS__, 6); break;  \
+        case 8: BODY(__VA_ARGS__, 8); break;  \
+        default: BODY(__VA_ARGS__, n); break; \
+        }                                     \
     } while (0)
 
-/* The sum of a row's exponentials rounded to Q12 is less than 2^27. */
+/* rows: at least 1. */
+TQ_BODY void look_up_rows(const state *s, const uint8_t *in, size_t rows, const word *table, word *entries,
+                          uint8_t *max, size_t n)
+{
+    size_t r = 0;
+    do {
+        max[r] = max_of(s, in, n);
+        const uint8_t top = (uint8_t)(max[r] - s->in_bias);
+        for (size_t i = 0; i < n; i++)
+            entries[i] = table[(uint8_t)(top - in[i])];
+        in += n, entries += n;
+    } while (++r < rows);
+}
+
+static void look_up_few(const state *s, const uint8_t *in, size_t n, size_t rows, const word *table, word *entries,
+                        uint8_t *max)
+{
+    BY_LENGTH(n, look_up_rows, s, in, rows, table, entries, max);
+}
+
+/* max: the greatest element of each row, as 0 to 255; entries: the table's, by the elements' distances from it. */
+TQ_BODY void look_up(const state *s, const uint8_t *in, size_t n, size_t rows, const void *table, void *entries,
+                     uint8_t *max)
+{
+    (n <= FEW ? look_up_few(s, in, n, rows, table, entries, max) : look_up_rows(s, in, rows, table, entries, max, n));
+}
+
+TQ_BODY void sum_rows(const int32_t *exponentials, size_t rows, uint32_t *sums, size_t n)
+{
+    for (size_t r = 0; r < rows; r++, exponentials += n) {
+        uint32_t sum = 0;
+        for (size_t i = 0; i < n; i++)
+            sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
+        sums[r] = sum;
+    }
+}
+
+static void sum_few(const int32_t *exponentials, size_t n, size_t rows, uint32_t *sums)
+{
+    BY_LENGTH(n, sum_rows, exponentials, rows, sums);
+}
+
+TQ_BODY void spread_rows(const word *from, size_t rows, word *to, size_t n)
+{
+    for (size_t r = 0; r < rows; r++, to += n)
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[r];
+}
+
+static void spread_few(const word *from, size_t n, size_t rows, word *to)
+{
+    BY_LENGTH(n, spread_rows, from, rows, to);
+}
+
+/* A row's value to each of its elements. */
+TQ_BODY void spread(const void *from, size_t n, size_t rows, void *to)
+{
+    (n <= FEW ? spread_few(from, n, rows, to) : spread_rows(from, rows, to, n));
+}
+
+/* The sum of a row's exponentials rounded to Q12 is less than 2^27.  rows: at least 1. */
 TQ_BODY void softmax_short(const state *s, const uint8_t *in, size_t n, size_t rows, bool wide, void *out)
 {
-    int32_t exponentials[TOGETHER], mantissas[TOGETHER], inverses[TOGETHER], rights[TOGETHER];
+    uint8_t max[TOGETHER];
+    uint32_t sums[TOGETHER];
+    int32_t exponentials[TOGETHER], inverses[TOGETHER], rights[TOGETHER], of_rows[TOGETHER];
     const int32_t low = s->out_low, high = s->out_high;
-    for (size_t r = 0; r < rows; r++) {
-        uint32_t sum = 0;
-        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->exponential, exponentials + r * n);
-        for (size_t i = r * n; i < (r + 1) * n; i++)
-            sum += ((uint32_t)exponentials[i] + (1 << 11)) >> 12;
+    look_up(s, in, n, rows, s->exponential, exponentials, max);
+    (n <= FEW ? sum_few(exponentials, n, rows, sums) : sum_rows(exponentials, rows, sums, n));
+    size_t row = 0;
+    do {
         int over;
-        mantissas[r] = tq_mantissa(sum, 12, &over);
-        for (size_t i = r * n; i < (r + 1) * n; i++)
-            rights[i] = over + 31 - s->out_bits;
-    }
+        inverses[row] = tq_mantissa(sums[row], 12, &over);
+        of_rows[row] = over + 31 - s->out_bits;
+    } while (++row < rows);
+    spread(of_rows, n, rows, rights);
     for (size_t r = 0; r < rows; r++)
-        mantissas[r] = tq_q_inverse_of_one_plus(mantissas[r]);
-    for (size_t r = 0; r < rows; r++)
-        for (size_t i = r * n; i < (r + 1) * n; i++)
-            inverses[i] = mantissas[r];
+        of_rows[r] = tq_q_inverse_of_one_plus(inverses[r]);
+    spread(of_rows, n, rows, inverses);
     for (size_t i = 0; i < rows * n; i++)
         put(out, wide, i, softmax_share(inverses[i], rights[i], low, high, exponentials[i]));
 }
@@ -415,18 +482,14 @@ static int32_t quantized_of(const state *s, int32_t rank)
 TQ_BODY void shares_short(const state *s, const uint8_t *in, size_t n, size_t rows, uint8_t *out)
 {
     const share_rule rule = share_rule_of(s);
+    uint8_t max[TOGETHER];
     float exponentials[TOGETHER], shares[TOGETHER], sums[TOGETHER];
-    size_t r = 0;
-    do {
-        sums[r] = 0;
-        LOOK_UP(s, in + r * n, n, max_of(s, in + r * n, n), s->table, exponentials + r * n);
-    } while (++r < rows);
+    memset(sums, 0, rows * sizeof *sums);
+    look_up(s, in, n, rows, s->table, exponentials, max);
     tq_sum_runs(sums, exponentials, n, rows);
-    for (r = 0; r < rows; r++) {
-        const float share = 1.0f / (sums[r] * s->out_scale);
-        for (size_t i = r * n; i < (r + 1) * n; i++)
-            shares[i] = share;
-    }
+    for (size_t r = 0; r < rows; r++)
+        sums[r] = 1.0f / (sums[r] * s->out_scale);
+    spread(sums, n, rows, shares);
     for (size_t i = 0; i < rows * n; i++)
         put(out, false, i, quantized_share(rule, exponentials[i] * shares[i]));
 }
@@ -470,20 +533,14 @@ TQ_BODY void logs_long(const state *s, const uint8_t *in, uint8_t *out, size_t n
 /* rows: at least 1. */
 TQ_BODY void logs_short(const state *s, const uint8_t *in, uint8_t *out, size_t n, size_t rows)
 {
-    float exponentials[TOGETHER], sums[TOGETHER];
     uint8_t max[TOGETHER];
-    size_t r = 0;
-    do {
-        sums[r] = 0;
-        max[r] = max_of(s, in + r * n, n);
-        LOOK_UP(s, in + r * n, n, max[r], s->table, exponentials + r * n);
-    } while (++r < rows);
+    float exponentials[TOGETHER], sums[TOGETHER];
+    memset(sums, 0, rows * sizeof *sums);
+    look_up(s, in, n, rows, s->table, exponentials, max);
     tq_sum_runs(sums, exponentials, n, rows);
-    for (r = 0; r < rows; r++) {
-        const float offset = log_offset(s, max[r], sums[r]);
-        for (size_t i = r * n; i < (r + 1) * n; i++)
-            exponentials[i] = offset;
-    }
+    for (size_t r = 0; r < rows; r++)
+        sums[r] = log_offset(s, max[r], sums[r]);
+    spread(sums, n, rows, exponentials);
     write_logs(s, in, out, rows * n, exponentials, 1);
 }
 
