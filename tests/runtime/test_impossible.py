@@ -67,6 +67,17 @@ def test_sums_and_casts_of_prepare_stay_in_range(replay, tmp_path):
     assert replay("run", *tmp_path.iterdir()) == len(pair)
 
 
+def test_strides_of_an_input_that_memory_cannot_hold_stay_in_range(replay, tmp_path):
+    """2^61 elements of four bytes: a graph's input gets its memory after prepare."""
+    shape, ones = [1, 1, 1718878209, 1954047348], np.ones(4, np.int64)
+    tensors = [tensor("x", shape, "INT32"), tensor("start", [], "INT32", data=np.zeros(1, np.int32))]
+    tensors += [tensor(name, [4], "INT64", data=ones) for name in ("window", "strides", "dilations")]
+    window = operator("REDUCE_WINDOW", [0, 1, 2, 3, 4], [5], reduce_function="ADD")
+    path = tmp_path / "large.tflite"
+    path.write_bytes(build_model([*tensors, tensor("y", shape, "INT32")], [window], [0], [5]))
+    assert replay("run", path) == 1
+
+
 def test_every_break_breaks_something():
     """A break that none of a thousand models shows is not generated at all."""
     texts = [impossible.impossible(1, number)[0] for number in range(0, 1039 * 101, 101)]

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "ops/check.h"
 #include "model/tensor.h"
 
@@ -15,13 +16,25 @@ size_t tq_move_bytes(const tq_tensor *tensor)
     return tensor->type == TQ_TensorType_STRING ? 1 : tq_element_bytes(tensor->type);
 }
 
+/* Whether memory can hold the tensor.  A graph's input may be larger until the run, which fails, asks for its memory.
+ */
+static bool fits_memory(const tq_shape *shape, size_t bytes)
+{
+    uint64_t all = bytes;
+    for (int d = 0; d < shape->rank; d++)
+        if (!tq_mul_u64(all, (uint64_t)shape->dims[d], &all) || all > PTRDIFF_MAX)
+            return false;
+    return true;
+}
+
 void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out)
 {
-    bool empty = tq_shape_size(shape) == 0; /* the product of the other dimensions may overflow */
-    ptrdiff_t stride = empty ? 0 : (ptrdiff_t)bytes;
+    /* without elements, the product of the other dimensions may overflow, too */
+    const bool none = tq_shape_size(shape) == 0 || !fits_memory(shape, bytes);
+    ptrdiff_t stride = none ? 0 : (ptrdiff_t)bytes;
     for (int d = shape->rank - 1; d >= 0; d--) {
         out[d] = stride;
-        stride = empty ? 0 : stride * shape->dims[d];
+        stride = none ? 0 : stride * shape->dims[d];
     }
 }
 

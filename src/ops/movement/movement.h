@@ -42,7 +42,8 @@ tq_status tq_moves_shape(tq_node *node, const tq_shape *shape, tq_error *error);
 /* Bytes of an element in a move's strides: those of its type; 1 for strings; 0 for types that cannot be moved. */
 size_t tq_move_bytes(const tq_tensor *tensor);
 
-/* Writes the strides in bytes of a dense tensor to out[0 .. rank - 1]; all 0 where it has no elements. */
+/* Writes the strides in bytes of a dense tensor to out[0 .. rank - 1]; all 0 where it has no elements, or
+   more than memory holds. */
 void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out);
 
 /* Makes *move fill a dense tensor of `count` elements, `bytes` each, with the one element of `input`. */
