@@ -11,9 +11,8 @@
 #include "kernels/gemm/gemm_parts.h"
 
 #define IMAGE_BYTES (32 << 10) /* the largest copy: it stays in the first-level cache */
-#define GATHERED_BYTES                                                                            \
-    (128 << 10) /* the same where taps do not lie side by side, and are pointers else, one by one \
-                 */
+/* The same where taps do not lie side by side: without a copy each would be a pointer. */
+#define GATHERED_BYTES (128 << 10)
 
 /* The columns that filters of the output meet.  Of a dilated filter's, every dilation_w-th lie side by side, so that
    its rows are contiguous, too: column x is number x / dilation_w of the part x % dilation_w. */

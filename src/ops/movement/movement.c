@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/checked.h"
 #include "ops/check.h"
 #include "model/tensor.h"
 
@@ -16,21 +15,11 @@ size_t tq_move_bytes(const tq_tensor *tensor)
     return tensor->type == TQ_TensorType_STRING ? 1 : tq_element_bytes(tensor->type);
 }
 
-/* Whether memory can hold the tensor.  A graph's input may be larger until the run, which fails, asks for its memory.
- */
-static bool fits_memory(const tq_shape *shape, size_t bytes)
-{
-    uint64_t all = bytes;
-    for (int d = 0; d < shape->rank; d++)
-        if (!tq_mul_u64(all, (uint64_t)shape->dims[d], &all) || all > PTRDIFF_MAX)
-            return false;
-    return true;
-}
-
 void tq_dense_strides(const tq_shape *shape, size_t bytes, ptrdiff_t *out)
 {
-    /* without elements, the product of the other dimensions may overflow, too */
-    const bool none = tq_shape_size(shape) == 0 || !fits_memory(shape, bytes);
+    /* a graph's input may have more than memory holds until the run, which fails, asks for its memory */
+    const uint64_t size = tq_shape_size_saturated(shape);
+    const bool none = size == 0 || size == TQ_SHAPE_SIZE_MAX || (bytes && size > PTRDIFF_MAX / bytes);
     ptrdiff_t stride = none ? 0 : (ptrdiff_t)bytes;
     for (int d = shape->rank - 1; d >= 0; d--) {
         out[d] = stride;

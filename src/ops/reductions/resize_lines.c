@@ -77,9 +77,11 @@ TQ_BODY void mix_columns(const tq_resize_lines *r, const uint8_t *row, const tq_
     const size_t depth = r->depth, block = has_eights ? HALF : BLOCK;
     for (size_t k = 0; k < n; k++, line += count) {
         const uint8_t *low = row + columns[k].low * depth, *high = row + columns[k].high * depth;
-        if (count < block)
+        if (count < block) {
             mix_pixels(low, high, &columns[k], &mix, line, count);
-        for (size_t i = 0; i < count && count >= block; i += block) {
+            continue;
+        }
+        for (size_t i = 0; i < count; i += block) {
             const size_t at = tq_min_size(i, count - block);
             if (has_eights)
                 mix_eight(low + at, high + at, &columns[k], &mix, line + at);
